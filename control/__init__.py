@@ -1,0 +1,1 @@
+"""The control store: what tenants configured, and the rules about it."""

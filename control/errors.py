@@ -1,0 +1,60 @@
+"""The errors that rules of the control store raise.
+
+ControlError
+├── Invalid            a value that breaks a rule; names the JSON field           (HTTP 422)
+├── NotFound           no such object for this tenant                             (HTTP 404)
+├── Conflict           contradicts what is stored                                 (HTTP 409)
+├── Unauthenticated    no valid key                                               (HTTP 401)
+├── Denied             a valid key whose role is too low                          (HTTP 403)
+└── StoreUnavailable   the database cannot be reached, is locked or not migrated  (HTTP 503)
+
+Errors of the environment are `control.settings.SettingsError`, of network definitions
+`control.networks.definitions.NetworksError`. How an error looks on the wire does not go here.
+"""
+
+
+class ControlError(Exception):
+    """Base of every error a rule of the control store raises; `detail` is a sentence for people."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class Invalid(ControlError):
+    """A value that breaks a rule. `field` is its JSON name, `code` a kebab-case kind, `detail` says the fix."""
+
+    def __init__(self, field: str, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.field = field
+        self.code = code
+
+
+class NotFound(ControlError):
+    """No object of this kind and id (or name) exists for the tenant."""
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"no {kind} {identifier!r}")
+        self.kind = kind
+        self.identifier = identifier
+
+
+class Conflict(ControlError):
+    """The request contradicts what is stored; `existing_id` names the object in the way, where there is one."""
+
+    def __init__(self, code: str, detail: str, existing_id: str | None = None) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.existing_id = existing_id
+
+
+class Unauthenticated(ControlError):
+    """The bearer token is missing, malformed, unknown or revoked; which of them is not told."""
+
+
+class Denied(ControlError):
+    """The key is valid, but its role may not do this."""
+
+
+class StoreUnavailable(ControlError):
+    """The control store cannot be used now: not reachable, locked too long, or not migrated."""

@@ -1,0 +1,1 @@
+"""Schema migrations of the control store, run by `control.store`."""

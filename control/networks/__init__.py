@@ -1,0 +1,1 @@
+"""Network definitions and the address codecs of their families."""

@@ -1,0 +1,51 @@
+"""Pins of networks in use: a name, once some ledger refers to it, means one family and one chain id for good.
+
+Otherwise an edited definition would mix two chains under one name. What a node reports is checked by extraction.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from control.errors import Conflict
+from control.models import NetworkInUse
+from control.networks.definitions import Network
+
+
+def pin(session: Session, network: Network, now: datetime) -> None:
+    """Record that a network is in use, or check that it still is the one first used.
+
+    Raises:
+        Conflict: its family or chain id has changed since.
+    """
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    session.execute(
+        insert(NetworkInUse)
+        .values(name=network.name, family=network.family, chain_id=network.chain_id, first_used_at=now)
+        .on_conflict_do_nothing()
+    )
+    problem = _changed(session.get_one(NetworkInUse, network.name), network)
+    if problem:
+        raise Conflict("network-changed", problem)
+
+
+def enforce_pins(session: Session, networks: dict[str, Network]) -> dict[str, Network]:
+    """Return the definitions with every changed network disabled, with a reason that names both meanings."""
+    pinned = {row.name: row for row in session.scalars(select(NetworkInUse))}
+    enforced = {}
+    for name, network in networks.items():
+        problem = _changed(pinned[name], network) if name in pinned else None
+        enforced[name] = replace(network, is_enabled=False, disabled_reason=problem) if problem else network
+    return enforced
+
+
+def _changed(used: NetworkInUse, network: Network) -> str | None:
+    if (used.family, used.chain_id) == (network.family, network.chain_id):
+        return None
+    return (
+        f"network {network.name!r} is in use as {used.family} chain {used.chain_id}, but its definition now says "
+        f"{network.family} chain {network.chain_id}; restore the definition, or give the other chain another name"
+    )

@@ -1,0 +1,173 @@
+"""Configuration by environment: the one reader of `LEDGERMART_*` variables.
+
+Network definitions (and the variables with their node addresses) are read by `control.networks.definitions`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+_SHIPPED_NETWORKS = Path(__file__).resolve().parent / "networks" / "networks.toml"
+
+
+class Variable(NamedTuple):
+    """One documented environment variable; `default` is what an unset or empty one means."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable("LEDGERMART_DATA_DIR", "<checkout>/data", "folder of warehouse, serving files and Dagster's records"),
+    Variable("LEDGERMART_CONTROL_URL", "sqlite:///<data>/control.db", "control store: an SQLite file or postgresql://"),
+    Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file of network definitions"),
+    Variable("LEDGERMART_API_HOST", "127.0.0.1", "address the API listens on"),
+    Variable("LEDGERMART_API_PORT", "8000", "port of the API"),
+    Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
+    Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
+    Variable("LEDGERMART_CYCLE_SECONDS", "60", "shortest time between the starts of two pipeline cycles, in seconds"),
+    Variable(
+        "LEDGERMART_AS_OF_SECONDS",
+        "300",
+        "longest time between two published versions while blocks are collected, in seconds",
+    ),
+    Variable("LEDGERMART_LOCK_WAIT_SECONDS", "60", "how long a second writer of the warehouse waits, in seconds"),
+    Variable("LEDGERMART_VERSION_GRACE_SECONDS", "900", "how long an old published version stays readable, in seconds"),
+    Variable("LEDGERMART_VERSION_DISK_BUDGET_MB", "20000", "most disk space of published versions, in megabytes"),
+    Variable("LEDGERMART_RATE_LIMIT_PER_MINUTE", "3000", "most API requests of one key in a minute"),
+    Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "longest run of one query of the API, in seconds"),
+    Variable("LEDGERMART_QUERY_MEMORY_MB", "1024", "most memory of the API's query engine, in megabytes"),
+)
+
+
+class SettingsError(Exception):
+    """A variable of the environment is malformed; the message names it and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration of one process; paths are absolute."""
+
+    data_dir: Path
+    control_url: str = field(repr=False)  # may hold a password
+    networks_file: Path
+    api_host: str
+    api_port: int
+    dagster_port: int
+    code_server_port: int
+    cycle_seconds: int
+    as_of_seconds: int
+    lock_wait_seconds: int
+    version_grace_seconds: int
+    version_disk_budget_mb: int
+    rate_limit_per_minute: int
+    query_timeout_seconds: int
+    query_memory_mb: int
+
+    @property
+    def warehouse_path(self) -> Path:
+        """The warehouse file, written by the pipeline alone."""
+        return self.data_dir / "warehouse.duckdb"
+
+    @property
+    def marts_path(self) -> Path:
+        """The file in which dbt builds the marts, before they are published."""
+        return self.data_dir / "marts_build.duckdb"
+
+    @property
+    def serving_dir(self) -> Path:
+        """The folder of published versions."""
+        return self.data_dir / "serving"
+
+    @property
+    def dagster_dir(self) -> Path:
+        """The folder of Dagster's own records."""
+        return self.data_dir / "dagster"
+
+    @property
+    def lock_path(self) -> Path:
+        """The lock file that every writer of the warehouse holds."""
+        return self.data_dir / "warehouse.lock"
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings from an environment, by default that of the process.
+
+    A variable that is unset or empty takes its default of `VARIABLES`; a relative path counts from the working
+    directory.
+
+    Raises:
+        SettingsError: a value is malformed or out of range; names the variable and the fix.
+    """
+    variables = os.environ if environ is None else environ
+    data_dir = _path(variables, "LEDGERMART_DATA_DIR", CHECKOUT / "data")
+    return Settings(
+        data_dir=data_dir,
+        control_url=_control_url(variables, data_dir),
+        networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
+        api_host=_host(variables, "LEDGERMART_API_HOST"),
+        api_port=_integer(variables, "LEDGERMART_API_PORT", 1, 65_535),
+        dagster_port=_integer(variables, "LEDGERMART_DAGSTER_PORT", 1, 65_535),
+        code_server_port=_integer(variables, "LEDGERMART_CODE_SERVER_PORT", 1, 65_535),
+        cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),
+        as_of_seconds=_integer(variables, "LEDGERMART_AS_OF_SECONDS", 1, 86_400),
+        lock_wait_seconds=_integer(variables, "LEDGERMART_LOCK_WAIT_SECONDS", 0, 86_400),
+        version_grace_seconds=_integer(variables, "LEDGERMART_VERSION_GRACE_SECONDS", 0, 31_536_000),
+        version_disk_budget_mb=_integer(variables, "LEDGERMART_VERSION_DISK_BUDGET_MB", 1, 1_000_000_000),
+        rate_limit_per_minute=_integer(variables, "LEDGERMART_RATE_LIMIT_PER_MINUTE", 1, 10_000_000),
+        query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
+        query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
+    )
+
+
+_DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
+
+
+def _integer(variables: Mapping[str, str], name: str, lowest: int, highest: int) -> int:
+    text = variables.get(name) or _DEFAULTS[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and lowest <= int(text) <= highest):
+        raise SettingsError(f"{name} is {text!r}; set it to a whole number from {lowest} to {highest}")
+    return int(text)
+
+
+def _path(variables: Mapping[str, str], name: str, default: Path) -> Path:
+    text = variables.get(name)
+    return default if not text else Path(text).expanduser().absolute()
+
+
+def _host(variables: Mapping[str, str], name: str) -> str:
+    text = variables.get(name) or _DEFAULTS[name]
+    if any(character.isspace() or character in "/@" for character in text):
+        raise SettingsError(f"{name} is {text!r}; set it to a host name or an address, such as 127.0.0.1")
+    return text
+
+
+def _control_url(variables: Mapping[str, str], data_dir: Path) -> str:
+    name = "LEDGERMART_CONTROL_URL"
+    text = variables.get(name)
+    if not text:
+        return _sqlite_url(data_dir / "control.db")
+    forms = "sqlite:////absolute/path/control.db or postgresql://user:password@host/database"
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise SettingsError(f"{name} is not a database URL; set it to {forms}") from error
+    if url.drivername == "sqlite":
+        if not url.database or url.database == ":memory:":
+            raise SettingsError(f"{name} names no SQLite file, and every process needs the same one; set it to {forms}")
+        # Absolute, because processes with other working directories must find the same file.
+        return _sqlite_url(Path(url.database).expanduser().absolute())
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return text
+    raise SettingsError(f"{name} begins with {url.drivername!r}; set it to {forms}")
+
+
+def _sqlite_url(path: Path) -> str:
+    return URL.create("sqlite", database=str(path)).render_as_string()

@@ -1,0 +1,157 @@
+"""One consistent picture of the configuration, in plain rows, for the pipeline."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control.models import Ledger, Subject, Tenant, TrackingWindow
+from control.revision import read_revision
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTenant:
+    """A tenant."""
+
+    tenant_id: str
+    tenant_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLedger:
+    """A ledger of a tenant on a network."""
+
+    ledger_id: str
+    tenant_id: str
+    network: str
+    ledger_name: str
+    display_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSubject:
+    """A token or wallet, tracked or not; `address` in stored form."""
+
+    subject_key: int
+    subject_id: str
+    kind: str
+    tenant_id: str
+    ledger_id: str
+    network: str
+    address: str
+    symbol: str | None
+    name: str | None
+    external_id: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWindow:
+    """A tracking window [opened_at, closed_at), in whole seconds of UTC."""
+
+    window_key: int
+    subject_key: int
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSnapshot:
+    """The configuration at one revision, without what was removed; each part ordered by its key."""
+
+    revision: int
+    tenants: tuple[SnapshotTenant, ...]
+    ledgers: tuple[SnapshotLedger, ...]
+    subjects: tuple[SnapshotSubject, ...]
+    windows: tuple[SnapshotWindow, ...]
+
+
+def read_snapshot(session: Session) -> ControlSnapshot:
+    """Read the configuration of all tenants, in the session's one transaction.
+
+    Windows that were opened and closed within one second are left out: no block can lie in them.
+    """
+    return ControlSnapshot(
+        revision=read_revision(session),
+        tenants=_rows(SnapshotTenant, session.execute(select(Tenant.id, Tenant.name).order_by(Tenant.id))),
+        ledgers=_rows(
+            SnapshotLedger,
+            session.execute(
+                select(Ledger.id, Ledger.tenant_id, Ledger.network, Ledger.name, Ledger.display_name)
+                .where(Ledger.removed_at.is_(None))
+                .order_by(Ledger.id)
+            ),
+        ),
+        subjects=_rows(
+            SnapshotSubject,
+            session.execute(
+                select(
+                    Subject.subject_key,
+                    Subject.id,
+                    Subject.kind,
+                    Subject.tenant_id,
+                    Subject.ledger_id,
+                    Ledger.network,
+                    Subject.address,
+                    Subject.symbol,
+                    Subject.name,
+                    Subject.external_id,
+                    Subject.created_at,
+                )
+                .join(Ledger, Ledger.id == Subject.ledger_id)
+                .where(Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
+                .order_by(Subject.subject_key)
+            ),
+        ),
+        windows=_rows(
+            SnapshotWindow,
+            session.execute(
+                select(
+                    TrackingWindow.window_key,
+                    TrackingWindow.subject_key,
+                    TrackingWindow.opened_at,
+                    TrackingWindow.closed_at,
+                )
+                .join(Subject, Subject.subject_key == TrackingWindow.subject_key)
+                .join(Ledger, Ledger.id == Subject.ledger_id)
+                .where(
+                    Subject.removed_at.is_(None),
+                    Ledger.removed_at.is_(None),
+                    TrackingWindow.closed_at.is_(None) | (TrackingWindow.closed_at > TrackingWindow.opened_at),
+                )
+                .order_by(TrackingWindow.window_key)
+            ),
+        ),
+    )
+
+
+def _rows(row_type: Any, records: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(row_type(*record) for record in records)
+
+
+def networks_with_subjects(session: Session) -> set[str]:
+    """Networks on which some tenant has a token or wallet, tracked or not."""
+    return set(
+        session.scalars(
+            select(Ledger.network)
+            .join(Subject, Subject.ledger_id == Ledger.id)
+            .where(Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
+            .distinct()
+        )
+    )
+
+
+def networks_with_open_windows(session: Session) -> set[str]:
+    """Networks on which some tenant tracks something now."""
+    return set(
+        session.scalars(
+            select(Ledger.network)
+            .join(Subject, Subject.ledger_id == Ledger.id)
+            .join(TrackingWindow, TrackingWindow.subject_key == Subject.subject_key)
+            .where(Subject.removed_at.is_(None), Ledger.removed_at.is_(None), TrackingWindow.closed_at.is_(None))
+            .distinct()
+        )
+    )

@@ -1,0 +1,202 @@
+"""The control store's database: how it is opened, migrated, read and written.
+
+Works on an SQLite file and, by URL alone, on Postgres. What may be written is decided by the rules, not here.
+"""
+
+import fcntl
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, select, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
+from sqlalchemy.orm import Session
+
+from control import service_secrets
+from control.errors import StoreUnavailable
+from control.models import ServiceSecret
+from control.settings import Settings
+
+_BUSY_SECONDS = 10
+"""How long a statement waits for another writer before the store counts as unavailable."""
+
+_MIGRATION_LOCK = 0x6C65646765726D31  # key of the Postgres advisory lock that one migration at a time holds
+_SECRET_BYTES = 32
+
+
+class ControlStore:
+    """One process's access to the control store; safe to share among threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        if engine.dialect.name == "sqlite":
+            self._reader = engine.execution_options(ledgermart_access="read")
+            self._writer = engine.execution_options(ledgermart_access="write")
+        else:
+            self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            self._writer = engine.execution_options(isolation_level="READ COMMITTED")
+
+    def migrate(self) -> None:
+        """Create the store or bring its schema up to date, in one transaction; several processes may call it at once.
+
+        Also makes the service's own secrets that do not exist yet.
+
+        Raises:
+            StoreUnavailable: not reachable, or made by a newer version of Ledgermart.
+        """
+        with _translated(), self._migration_lock(), self._writer.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            config = _alembic_config()
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                raise StoreUnavailable(f"the control store was made by another version: {error}") from error
+            _add_missing_secrets(connection)
+
+    def is_current(self) -> bool:
+        """Say whether the store exists with the schema of this version; creates nothing.
+
+        Raises:
+            StoreUnavailable: not reachable.
+        """
+        path = self._sqlite_path()
+        if path is not None and not path.exists():
+            return False
+        with _translated(), self._reader.connect() as connection:
+            stored = MigrationContext.configure(connection).get_current_revision()
+        return stored == ScriptDirectory.from_config(_alembic_config()).get_current_head()
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Open one write transaction: committed when the block ends, rolled back when it raises.
+
+        SQLite admits one writer at a time from the start of the block; Postgres locks row by row. Objects stay
+        usable after the block.
+
+        Raises:
+            StoreUnavailable: not reachable, locked for too long, or not migrated.
+        """
+        with _translated(), Session(self._writer, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """Open one read-only transaction; every statement in it sees the same state.
+
+        Raises:
+            StoreUnavailable: not reachable or not migrated.
+        """
+        with _translated(), Session(self._reader, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _sqlite_path(self) -> Path | None:
+        url = self._engine.url
+        return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+    @contextmanager
+    def _migration_lock(self) -> Iterator[None]:
+        """For SQLite: hold a lock file while the database file is made, for only its owner to read, in WAL mode."""
+        path = self._sqlite_path()
+        if path is None:
+            yield
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path.with_name(path.name + ".migrate.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            with self._engine.connect() as connection:
+                # WAL is a property of the file; it cannot be set inside a transaction.
+                connection.connection.cursor().execute("pragma journal_mode = wal")
+            yield
+        finally:
+            os.close(lock)
+
+
+def open_store(settings: Settings) -> ControlStore:
+    """Open the control store of the settings; connects at first use, and creates nothing before `migrate`."""
+    url = make_url(settings.control_url)
+    if url.get_backend_name() == "sqlite":
+        return ControlStore(_sqlite_engine(url))
+    return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg")))
+
+
+def _postgres_engine(url: URL) -> Engine:
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": _BUSY_SECONDS,
+            "options": f"-c timezone=UTC -c lock_timeout={_BUSY_SECONDS}s",
+        },
+    )
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    path = quote(str(url.database))
+
+    def connect() -> sqlite3.Connection:
+        # mode=rw: only `migrate` makes the file; anyone else must not leave an empty one behind.
+        return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False)
+
+    engine = create_engine(url, creator=connect)
+
+    @event.listens_for(engine, "connect")
+    def set_up(dbapi_connection: Any, _record: Any) -> None:
+        dbapi_connection.isolation_level = None  # the driver sends no BEGIN of its own; `begin` below does
+        dbapi_connection.execute("pragma foreign_keys = on")
+        dbapi_connection.execute("pragma synchronous = full")  # a committed key or window survives a power cut
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        access = connection.get_execution_options().get("ledgermart_access")
+        if access is None:
+            return
+        connection.exec_driver_sql(f"pragma query_only = {'on' if access == 'read' else 'off'}")
+        connection.exec_driver_sql("begin" if access == "read" else "begin immediate")
+
+    return engine
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise StoreUnavailable(f"the control store cannot be used: {error.orig}") from error
+    except TimeoutError as error:
+        raise StoreUnavailable("the control store has no free connection") from error
+
+
+def _alembic_config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "control:migrations")
+    return config
+
+
+def _add_missing_secrets(connection: Connection) -> None:
+    with Session(connection) as session:
+        stored = set(session.scalars(select(ServiceSecret.name)))
+        session.add_all(
+            ServiceSecret(name=name, value=secrets.token_bytes(_SECRET_BYTES))
+            for name in service_secrets.NAMES
+            if name not in stored
+        )
+        session.flush()

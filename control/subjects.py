@@ -1,0 +1,395 @@
+"""What tokens and wallets have in common: identity on a ledger, lists, and tracking windows.
+
+What only one of them has is in `control.tokens` and `control.wallets`, which callers use.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from control import access, fields, ids, ledgers, revision
+from control.access import Principal, Role
+from control.clock import utc_now, whole_second
+from control.errors import Conflict, Invalid, NotFound
+from control.models import Ledger, NetworkInUse, Subject, TrackingWindow
+from control.networks.addresses import InvalidAddress
+from control.networks.families import FAMILIES, codec_for
+from control.pages import After, Page, check_limit, cut_page
+
+_BYTE_ORDER = {"postgresql": "C", "sqlite": "BINARY"}
+"""Collations that sort texts by code point, so that pages have one order on every database and locale."""
+
+
+class Kind(StrEnum):
+    """The kinds of subjects."""
+
+    TOKEN = "token"
+    WALLET = "wallet"
+
+
+_PREFIXES = {Kind.TOKEN: "tok_", Kind.WALLET: "wal_"}
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRow:
+    """A token or wallet as stored, with its ledger; `address` in stored form, `symbol` None for wallets."""
+
+    subject_key: int
+    id: str
+    kind: Kind
+    tenant_id: str
+    ledger_id: str
+    ledger_name: str
+    network: str
+    family: str
+    address: str
+    symbol: str | None
+    name: str | None
+    external_id: str | None
+    is_tracked: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def tracking_status(self) -> str:
+        """'enabled' while a window is open, else 'disabled'."""
+        return "enabled" if self.is_tracked else "disabled"
+
+    @property
+    def presented_address(self) -> str:
+        """The address in the form that answers show."""
+        return codec_for(self.family).present(self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A tracking window [opened_at, closed_at) in whole seconds; open while `closed_at` is None."""
+
+    window_key: int
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectFilters:
+    """Conditions of a list, all of which must hold; None is no condition.
+
+    `ledger` is a name or id, `ledger_id` an address in any accepted form, `q` a part of symbol, name, external id or
+    address in any case; the others must be equal.
+    """
+
+    ledger: str | None = None
+    ledger_id: str | None = None
+    symbol: str | None = None
+    external_id: str | None = None
+    tracking_status: str | None = None
+    q: str | None = None
+
+
+def create(
+    session: Session,
+    principal: Principal,
+    kind: Kind,
+    *,
+    ledger: str,
+    ledger_id: str,
+    symbol: str | None,
+    external_id: str | None,
+    name: str | None,
+    now: datetime | None,
+) -> SubjectRow:
+    """Store a subject, not tracked.
+
+    Args:
+        session: a write transaction.
+        principal: who asks.
+        kind: token or wallet.
+        ledger: name or id of one of the tenant's ledgers.
+        ledger_id: the address, in any form that the network's family accepts.
+        symbol: a token's symbol, already checked; None for a wallet.
+        external_id: the tenant's own identifier, need not be unique.
+        name: the tenant's own name for it.
+        now: time of creation; None is the clock's.
+
+    Raises:
+        Denied: below operator.
+        Invalid: on 'ledger', 'ledgerId', 'externalId' or 'name'.
+        Conflict: the ledger has a subject of this kind and address; names its id.
+    """
+    access.require(principal, Role.OPERATOR)
+    found = ledgers.find(session, principal.tenant_id, ledger)
+    if found is None:
+        raise Invalid(
+            "ledger", "unknown-ledger", f"no ledger {ledger!r}; create it, or use the name or id of one that exists"
+        )
+    family = session.get_one(NetworkInUse, found.network).family
+    try:
+        address = codec_for(family).parse(ledger_id)
+    except InvalidAddress as error:
+        raise Invalid("ledgerId", "invalid-address", str(error)) from error
+    fields.check_optional_text("externalId", external_id, fields.EXTERNAL_ID_LENGTH)
+    fields.check_optional_text("name", name, fields.NAME_LENGTH)
+    moment = now or utc_now()
+    subject = Subject(
+        id=ids.new_id(_PREFIXES[kind]),
+        kind=kind,
+        tenant_id=principal.tenant_id,
+        ledger_id=found.id,
+        address=address,
+        symbol=symbol,
+        name=name,
+        external_id=external_id,
+        search_text="\n".join(part for part in (symbol, name, external_id, address) if part).casefold(),
+        created_at=moment,
+        updated_at=moment,
+    )
+    try:
+        with session.begin_nested():
+            session.add(subject)
+    except IntegrityError as error:
+        existing = session.scalars(
+            select(Subject.id).where(
+                Subject.ledger_id == found.id,
+                Subject.kind == kind,
+                Subject.address == address,
+                Subject.removed_at.is_(None),
+            )
+        ).one_or_none()
+        if existing is None:
+            raise
+        shown = codec_for(family).present(address)
+        raise Conflict(
+            f"duplicate-{kind}", f"ledger {found.name!r} has {kind} {shown} already, as {existing}", existing
+        ) from error
+    revision.bump(session)
+    return get(session, principal.tenant_id, kind, subject.id)
+
+
+def get(session: Session, tenant_id: str, kind: Kind, subject_id: str) -> SubjectRow:
+    """Return one subject of the tenant.
+
+    Raises:
+        NotFound: the tenant has none of this kind and id.
+    """
+    if not ids.is_id(_PREFIXES[kind], subject_id):
+        raise NotFound(kind, subject_id)
+    row = session.execute(_select_rows(tenant_id, kind).where(Subject.id == subject_id)).one_or_none()
+    if row is None:
+        raise NotFound(kind, subject_id)
+    return _to_row(row)
+
+
+def list_page(
+    session: Session,
+    tenant_id: str,
+    kind: Kind,
+    filters: SubjectFilters,
+    *,
+    sort: str,
+    limit: int,
+    after: After | None,
+) -> Page[SubjectRow]:
+    """Return one page of the tenant's subjects of a kind.
+
+    Args:
+        session: a transaction.
+        tenant_id: whose.
+        kind: token or wallet.
+        filters: conditions; see there.
+        sort: createdAt, name or (tokens) symbol, descending with a leading '-'. Texts sort by code point, a missing
+            name first; equal ones by id.
+        limit: most rows, 1 to 1000.
+        after: position of the page before, of a list with the same sort.
+
+    Raises:
+        Invalid: on 'sort', 'limit', 'cursor', or a filter by its JSON name.
+    """
+    key = _sort_key(session, kind, sort.removeprefix("-"))
+    is_descending = sort.startswith("-")
+    query = _apply_filters(_select_rows(tenant_id, kind), filters)
+    if after is not None:
+        query = query.where(_is_after(key, after, is_descending))
+    order = (key.desc(), Subject.id.desc()) if is_descending else (key.asc(), Subject.id.asc())
+    rows = [_to_row(row) for row in session.execute(query.order_by(*order).limit(check_limit(limit) + 1))]
+    return cut_page([(row, After(_sort_value(row, sort.removeprefix("-")), row.id)) for row in rows], limit)
+
+
+def set_tracking(
+    session: Session,
+    principal: Principal,
+    subject: SubjectRow,
+    *,
+    enabled: bool,
+    now: datetime | None,
+    is_fungible: bool | None,
+) -> SubjectRow:
+    """Open or close the tracking window of a subject; asking for the state it is in changes nothing.
+
+    Times are cut to the second. Windows neither overlap nor run backwards, whatever the clock does: one opens no
+    earlier than the last closed, and closes no earlier than it opened. One opened and closed within a second is empty.
+
+    Args:
+        session: a write transaction.
+        principal: who asks.
+        subject: the subject, from `get`.
+        enabled: the state asked for.
+        now: the moment; None is the clock's.
+        is_fungible: False when the contract is known to be no fungible token; None when that is not known.
+
+    Raises:
+        Denied: below admin.
+        NotFound: removed meanwhile, or another tenant's.
+        Invalid: on 'trackingStatus', enabling a contract that is not fungible.
+    """
+    access.require(principal, Role.ADMIN)
+    locked = session.scalars(
+        select(Subject)
+        .where(
+            Subject.subject_key == subject.subject_key,
+            Subject.tenant_id == principal.tenant_id,
+            Subject.removed_at.is_(None),
+        )
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if locked is None:
+        raise NotFound(subject.kind, subject.id)
+    newest = session.scalars(
+        select(TrackingWindow)
+        .where(TrackingWindow.subject_key == locked.subject_key)
+        .order_by(TrackingWindow.window_key.desc())
+        .limit(1)
+    ).one_or_none()
+    moment = now or utc_now()
+    second = whole_second(moment)
+    is_open = newest is not None and newest.closed_at is None
+    if enabled != is_open:
+        if enabled:
+            if is_fungible is False:
+                raise Invalid(
+                    "trackingStatus",
+                    "not-fungible",
+                    "the contract is not a fungible token, so there are no amounts to track",
+                )
+            opened_at = second if newest is None or newest.closed_at is None else max(second, newest.closed_at)
+            session.add(TrackingWindow(subject_key=locked.subject_key, opened_at=opened_at, opened_by=principal.key_id))
+        elif newest is not None:
+            newest.closed_at = max(second, newest.opened_at)
+        locked.updated_at = max(moment, locked.updated_at)
+        revision.bump(session)
+    return get(session, principal.tenant_id, subject.kind, subject.id)
+
+
+def windows(session: Session, subject_key: int) -> list[Window]:
+    """Return the tracking windows of a subject, oldest first, empty ones too."""
+    rows = session.execute(
+        select(TrackingWindow.window_key, TrackingWindow.opened_at, TrackingWindow.closed_at)
+        .where(TrackingWindow.subject_key == subject_key)
+        .order_by(TrackingWindow.window_key)
+    )
+    return [Window(*row) for row in rows]
+
+
+def _select_rows(tenant_id: str, kind: Kind) -> Select[Any]:
+    """Columns named as the fields of SubjectRow."""
+    columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [
+        Subject.subject_key,
+        Subject.id,
+        Subject.kind,
+        Subject.tenant_id,
+        Subject.ledger_id,
+        Ledger.name.label("ledger_name"),
+        Ledger.network,
+        NetworkInUse.family,
+        Subject.address,
+        Subject.symbol,
+        Subject.name,
+        Subject.external_id,
+        _is_tracked().label("is_tracked"),
+        Subject.created_at,
+        Subject.updated_at,
+    ]
+    return (
+        select(*columns)
+        .join(Ledger, Ledger.id == Subject.ledger_id)
+        .join(NetworkInUse, NetworkInUse.name == Ledger.network)
+        .where(Subject.tenant_id == tenant_id, Subject.kind == kind, Subject.removed_at.is_(None))
+    )
+
+
+def _to_row(record: Row[Any]) -> SubjectRow:
+    return SubjectRow(**{**record._mapping, "kind": Kind(record.kind)})
+
+
+def _is_tracked() -> ColumnElement[bool]:
+    return exists().where(TrackingWindow.subject_key == Subject.subject_key, TrackingWindow.closed_at.is_(None))
+
+
+def _apply_filters(query: Select[Any], filters: SubjectFilters) -> Select[Any]:
+    if filters.ledger is not None:
+        ledger = fields.check_filter("ledger", filters.ledger)
+        query = query.where(or_(Ledger.name == ledger, Ledger.id == ledger))
+    if filters.ledger_id is not None:
+        query = query.where(Subject.address.in_(_addresses(filters.ledger_id)))
+    if filters.symbol is not None:
+        query = query.where(Subject.symbol == fields.check_filter("symbol", filters.symbol))
+    if filters.external_id is not None:
+        query = query.where(Subject.external_id == fields.check_filter("externalId", filters.external_id))
+    if filters.tracking_status is not None:
+        if filters.tracking_status not in ("enabled", "disabled"):
+            raise Invalid("trackingStatus", "unknown-status", "trackingStatus must be enabled or disabled")
+        query = query.where(_is_tracked() if filters.tracking_status == "enabled" else ~_is_tracked())
+    if filters.q is not None:
+        query = query.where(
+            Subject.search_text.contains(fields.check_filter("q", filters.q).casefold(), autoescape=True)
+        )
+    return query
+
+
+def _addresses(text: str) -> list[str]:
+    """Return the stored forms that an address may have in the families that accept it."""
+    stored: list[str] = []
+    problems: list[str] = []
+    for family in FAMILIES:
+        try:
+            stored.append(codec_for(family).parse(text))
+        except InvalidAddress as error:
+            problems.append(str(error))
+    if not stored:
+        raise Invalid("ledgerId", "invalid-address", "; ".join(problems))
+    return stored
+
+
+def _sort_key(session: Session, kind: Kind, key: str) -> ColumnElement[Any] | InstrumentedAttribute[Any]:
+    if key == "createdAt":
+        return Subject.created_at
+    collation = _BYTE_ORDER[session.get_bind().dialect.name]
+    if key == "name":
+        return func.coalesce(Subject.name, "").collate(collation)
+    if key == "symbol" and kind is Kind.TOKEN:
+        return func.coalesce(Subject.symbol, "").collate(collation)
+    known = "createdAt, name, symbol" if kind is Kind.TOKEN else "createdAt, name"
+    raise Invalid("sort", "unknown-sort", f"sort must be one of {known}, with '-' in front for descending")
+
+
+def _sort_value(row: SubjectRow, key: str) -> str:
+    if key == "createdAt":
+        return row.created_at.isoformat()
+    return (row.name if key == "name" else row.symbol) or ""
+
+
+def _is_after(key: Any, after: After, is_descending: bool) -> ColumnElement[bool]:
+    value: datetime | str = after.value
+    if key is Subject.created_at:
+        try:
+            value = datetime.fromisoformat(after.value)
+        except ValueError as error:
+            raise Invalid("cursor", "malformed", "the cursor is of a list with another sort; start again") from error
+    if is_descending:
+        return or_(key < value, and_(key == value, Subject.id < after.id))
+    return or_(key > value, and_(key == value, Subject.id > after.id))

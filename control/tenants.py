@@ -1,0 +1,50 @@
+"""Rules of tenants: made and looked up by name, by whoever operates the service."""
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from control import fields, ids, revision
+from control.clock import utc_now
+from control.errors import Conflict, NotFound
+from control.models import Tenant
+
+
+def create(session: Session, name: str, now: datetime | None = None) -> Tenant:
+    """Create a tenant.
+
+    Raises:
+        Invalid: on 'name'.
+        Conflict: a tenant has this name; names its id.
+    """
+    fields.check_text("name", name, fields.NAME_LENGTH)
+    tenant = Tenant(id=ids.new_id("ten_"), name=name, created_at=now or utc_now())
+    try:
+        with session.begin_nested():
+            session.add(tenant)
+    except IntegrityError as error:
+        existing = find_by_name(session, name)
+        if existing is None:
+            raise
+        raise Conflict("duplicate-tenant", f"tenant {name!r} exists already", existing.id) from error
+    revision.bump(session)
+    return tenant
+
+
+def find_by_name(session: Session, name: str) -> Tenant | None:
+    """Return the tenant of this name, or None."""
+    return session.scalars(select(Tenant).where(Tenant.name == name)).one_or_none()
+
+
+def get_by_name(session: Session, name: str) -> Tenant:
+    """Return the tenant of this name.
+
+    Raises:
+        NotFound: there is none.
+    """
+    tenant = find_by_name(session, name)
+    if tenant is None:
+        raise NotFound("tenant", name)
+    return tenant

@@ -1,0 +1,73 @@
+"""Rules of tokens: assets of a tenant, named by the address of their contract on one of its ledgers."""
+
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from control import fields, subjects
+from control.access import Principal
+from control.pages import After, Page
+from control.subjects import Kind, SubjectFilters, SubjectRow
+
+
+def create(
+    session: Session,
+    principal: Principal,
+    *,
+    ledger: str,
+    symbol: str,
+    ledger_id: str,
+    external_id: str | None = None,
+    name: str | None = None,
+    now: datetime | None = None,
+) -> SubjectRow:
+    """Store a token, not tracked; arguments and errors as `subjects.create`.
+
+    Raises:
+        Invalid: on 'symbol' too.
+    """
+    fields.check_text("symbol", symbol, fields.SYMBOL_LENGTH)
+    return subjects.create(
+        session,
+        principal,
+        Kind.TOKEN,
+        ledger=ledger,
+        ledger_id=ledger_id,
+        symbol=symbol,
+        external_id=external_id,
+        name=name,
+        now=now,
+    )
+
+
+def get(session: Session, tenant_id: str, token_id: str) -> SubjectRow:
+    """Return one token of the tenant.
+
+    Raises:
+        NotFound: the tenant has none with this id.
+    """
+    return subjects.get(session, tenant_id, Kind.TOKEN, token_id)
+
+
+def list_page(
+    session: Session,
+    tenant_id: str,
+    filters: SubjectFilters,
+    sort: str = "createdAt",
+    limit: int = 50,
+    after: After | None = None,
+) -> Page[SubjectRow]:
+    """Return one page of the tenant's tokens; sorts, filters and errors as `subjects.list_page`."""
+    return subjects.list_page(session, tenant_id, Kind.TOKEN, filters, sort=sort, limit=limit, after=after)
+
+
+def set_tracking(
+    session: Session,
+    principal: Principal,
+    token: SubjectRow,
+    enabled: bool,
+    now: datetime | None = None,
+    is_fungible: bool | None = None,
+) -> SubjectRow:
+    """Enable or disable the tracking of a token; idempotent; windows and errors as `subjects.set_tracking`."""
+    return subjects.set_tracking(session, principal, token, enabled=enabled, now=now, is_fungible=is_fungible)

@@ -1,0 +1,1 @@
+"""Tests, and the local chains they run on."""

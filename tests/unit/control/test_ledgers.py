@@ -1,0 +1,184 @@
+"""Rules of ledgers, and the pins of the networks they use."""
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from control import ledgers, revision
+from control.access import Principal, Role
+from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.models import Ledger
+from control.networks.pins import enforce_pins
+from control.pages import After
+from tests.unit.control.conftest import World
+
+NOON = datetime(2024, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def put(world: World, network: str = "ethereum", name: str = "main", **values: object) -> tuple[Ledger, bool]:
+    with world.store.write() as session:
+        return ledgers.put(session, world.acme, world.networks, network, name, **values)  # type: ignore[arg-type]
+
+
+def count(world: World) -> int:
+    with world.store.read() as session:
+        return len(ledgers.list_page(session, world.acme.tenant_id, 1000).rows)
+
+
+def test_put_creates_then_updates_then_changes_nothing(world: World) -> None:
+    ledger, is_created = put(world, display_name="Main", description="two\nlines", now=NOON)
+    assert is_created
+    later = NOON + timedelta(seconds=1)
+    updated, is_created = put(world, display_name="Other", now=later)
+    assert not is_created
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+    put(world, display_name="Other", now=later + timedelta(hours=1))
+    with world.store.read() as session:
+        stored = ledgers.get(session, world.acme.tenant_id, "main")
+        assert revision.read_revision(session) == before
+    assert (stored.id, stored.network, stored.name) == (ledger.id, "ethereum", "main")
+    assert (stored.display_name, stored.description) == (updated.display_name, updated.description) == ("Other", None)
+    assert (stored.created_at, stored.updated_at) == (NOON, later)
+
+
+def test_a_name_is_one_tenants_and_one_networks(world: World) -> None:
+    ledger, _ = put(world)
+    with pytest.raises(Conflict) as caught:
+        put(world, network="polygon")
+    assert (caught.value.code, caught.value.existing_id) == ("ledger-on-other-network", ledger.id)
+    with world.store.write() as session:
+        other, is_created = ledgers.put(session, world.other, world.networks, "polygon", "main")
+    assert is_created
+    with world.store.read() as session:
+        for reference in (ledger.id, "main"):
+            assert ledgers.get(session, world.acme.tenant_id, reference).id == ledger.id
+        assert ledgers.get(session, world.other.tenant_id, "main").id == other.id
+        for reference in (other.id, "none", "", "a\x00", "LED_" + ledger.id[4:]):
+            with pytest.raises(NotFound):
+                ledgers.get(session, world.acme.tenant_id, reference)
+
+
+def test_names(world: World) -> None:
+    for name in ("a", "0", "a-b-", "a" * 63):
+        assert put(world, name=name)[1], name
+    for name in ("", "A", "-a", "a_b", "a b", "a" * 64, "ä", "a\n", "a\x00"):
+        with pytest.raises(Invalid) as caught:
+            put(world, name=name)
+        assert (name, caught.value.field) == (name, "name")
+    assert count(world) == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"display_name": ""}, "displayName"),
+        ({"display_name": "a\nb"}, "displayName"),
+        ({"display_name": "x" * 201}, "displayName"),
+        ({"description": "a\x00"}, "description"),
+        ({"description": "x" * 2001}, "description"),
+    ],
+)
+def test_bad_texts_are_named(world: World, values: dict[str, str], field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        put(world, **values)
+    assert caught.value.field == field
+
+
+def test_an_unknown_network_is_not_found_and_a_viewer_denied(world: World) -> None:
+    with pytest.raises(NotFound):
+        put(world, network="nowhere")
+    viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
+    with pytest.raises(Denied), world.store.write() as session:
+        ledgers.put(session, viewer, world.networks, "ethereum", "main")
+    assert count(world) == 0
+
+
+def test_a_removed_ledger_is_gone_and_frees_its_name(world: World) -> None:
+    first, _ = put(world)
+    with world.store.write() as session:
+        session.get_one(Ledger, first.id).removed_at = NOON
+    assert count(world) == 0
+    second, is_created = put(world, network="polygon")
+    assert is_created
+    assert second.id != first.id
+    with world.store.read() as session:
+        assert ledgers.get(session, world.acme.tenant_id, "main").id == second.id
+        with pytest.raises(NotFound):
+            ledgers.get(session, world.acme.tenant_id, first.id)
+
+
+def test_pages_hold_every_ledger_once_also_when_one_is_added(world: World) -> None:
+    made = [put(world, name=f"l{number}")[0].id for number in range(5)]
+    seen: list[str] = []
+    after: After | None = None
+    while True:
+        with world.store.read() as session:
+            page = ledgers.list_page(session, world.acme.tenant_id, 2, after)
+        seen += [ledger.id for ledger in page.rows]
+        if len(seen) == 2:
+            made.append(put(world, name="later")[0].id)
+        after = page.after
+        if after is None:
+            break
+    assert seen == made
+    with world.store.read() as session:
+        assert ledgers.list_page(session, world.other.tenant_id, 2).rows == ()
+        for limit in (0, 1001):
+            with pytest.raises(Invalid):
+                ledgers.list_page(session, world.acme.tenant_id, limit)
+
+
+def test_the_last_page_says_so_when_it_is_full(world: World) -> None:
+    put(world, name="a")
+    put(world, name="b")
+    with world.store.read() as session:
+        assert ledgers.list_page(session, world.acme.tenant_id, 2).after is None
+
+
+def test_two_writers_of_one_name_give_one_ledger(world: World) -> None:
+    outcomes: list[object] = []
+    threads = []
+    with world.store.write() as session:
+        first, is_created = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "first")
+        for network in ("ethereum", "polygon"):
+            threads.append(threading.Thread(target=put_into, args=(world, network, outcomes)))
+            threads[-1].start()
+        threads[0].join(0.3)
+        assert all(thread.is_alive() for thread in threads)
+    for thread in threads:
+        thread.join()
+    assert is_created
+    conflict = next(outcome for outcome in outcomes if isinstance(outcome, Conflict))
+    assert conflict.existing_id == first.id
+    assert [(ledger.id, was) for ledger, was in (o for o in outcomes if isinstance(o, tuple))] == [(first.id, False)]
+    assert count(world) == 1
+
+
+def put_into(world: World, network: str, outcomes: list[object]) -> None:
+    try:
+        outcomes.append(put(world, network=network, display_name=network))
+    except ControlError as error:
+        outcomes.append(error)
+
+
+def test_a_network_in_use_keeps_its_chain(world: World) -> None:
+    put(world)
+    changed = world.networks | {
+        "ethereum": replace(world.networks["ethereum"], chain_id=2, is_enabled=True, disabled_reason=None),
+        "polygon": replace(world.networks["polygon"], chain_id=3, is_enabled=True, disabled_reason=None),
+    }
+    with pytest.raises(Conflict) as caught, world.store.write() as session:
+        ledgers.put(session, world.acme, changed, "ethereum", "second")
+    assert caught.value.code == "network-changed"
+    assert "evm chain 1," in caught.value.detail
+    assert "evm chain 2" in caught.value.detail
+    assert count(world) == 1
+    with world.store.read() as session:
+        enforced = enforce_pins(session, changed)
+        assert enforce_pins(session, world.networks) == world.networks
+    assert (enforced["ethereum"].is_enabled, enforced["ethereum"].disabled_reason) == (False, caught.value.detail)
+    assert enforced["polygon"] == changed["polygon"]
+    assert list(enforced) == list(changed)

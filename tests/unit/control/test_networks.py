@@ -1,0 +1,179 @@
+"""Network definitions: the shipped file, and what is refused in others."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from eth_utils.address import is_checksum_address
+
+from control.networks.definitions import MULTICALL3_ADDRESS, CommonToken, Network, NetworksError, load_networks
+from control.settings import load_settings
+
+SHIPPED = load_settings({}).networks_file
+
+# Registered at https://chainlist.org; 31337 is the default of development nodes.
+CHAIN_IDS = {
+    "ethereum": 1,
+    "sepolia": 11155111,
+    "polygon": 137,
+    "arbitrum": 42161,
+    "optimism": 10,
+    "base": 8453,
+    "avalanche": 43114,
+    "bnb": 56,
+    "gnosis": 100,
+    "local": 31337,
+}
+
+EXAMPLE = """
+[[network]]
+name = "example"
+display_name = "Example"
+family = "evm"
+chain_id = 5
+is_testnet = true
+rpc = ["${FIRST_URL}", "https://node/${KEY}/x"]
+native = { symbol = "EX", decimals = 18 }
+finality_depth = 10
+poll_seconds = 2
+multicall_address = ""
+max_log_range = 5000
+[[network.token]]
+symbol = "USDC"
+address = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+decimals = 6
+"""
+
+
+def load(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> dict[str, Network]:
+    path = tmp_path / "networks.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_networks(path, environ or {})
+
+
+def test_shipped_networks_have_their_chain_ids_and_variables() -> None:
+    networks = load_networks(SHIPPED, {})
+    assert {name: network.chain_id for name, network in networks.items()} == CHAIN_IDS
+    assert {name for name, network in networks.items() if network.is_testnet} == {"sepolia", "local"}
+    for name, network in networks.items():
+        variable = f"{name.upper()}_RPC_URL"
+        assert not network.is_enabled
+        assert network.disabled_reason == f"no node address: set {variable}"
+        enabled = load_networks(SHIPPED, {variable: "http://127.0.0.1:8545"})
+        assert {other for other, definition in enabled.items() if definition.is_enabled} == {name}
+        assert enabled[name].rpc_urls == ("http://127.0.0.1:8545",)
+        assert network.multicall_address == MULTICALL3_ADDRESS == MULTICALL3_ADDRESS.lower()
+
+
+def test_shipped_token_addresses_are_written_with_their_checksum() -> None:
+    for network in tomllib.loads(SHIPPED.read_text(encoding="utf-8"))["network"]:
+        for token in network.get("token", []):
+            assert is_checksum_address(token["address"]), token
+
+
+def test_an_entry_with_an_unset_variable_is_dropped(tmp_path: Path) -> None:
+    only_first = load(tmp_path, EXAMPLE, {"FIRST_URL": "http://10.0.0.1:8545", "KEY": ""})["example"]
+    assert only_first.rpc_urls == ("http://10.0.0.1:8545",)
+    both = load(tmp_path, EXAMPLE, {"FIRST_URL": "http://10.0.0.1:8545", "KEY": "secret"})["example"]
+    assert both.rpc_urls == ("http://10.0.0.1:8545", "https://node/secret/x")
+    assert "secret" not in repr(both)
+    neither = load(tmp_path, EXAMPLE)["example"]
+    assert (neither.is_enabled, neither.rpc_urls) == (False, ())
+    assert neither.disabled_reason == "no node address: set FIRST_URL or KEY"
+
+
+def test_all_fields_are_read(tmp_path: Path) -> None:
+    assert load(tmp_path, EXAMPLE, {"FIRST_URL": "https://a"})["example"] == Network(
+        name="example",
+        display_name="Example",
+        family="evm",
+        chain_id=5,
+        is_testnet=True,
+        rpc_urls=("https://a",),
+        is_enabled=True,
+        disabled_reason=None,
+        native_symbol="EX",
+        native_decimals=18,
+        finality_depth=10,
+        poll_seconds=2,
+        tokens=(CommonToken("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),),
+        multicall_address=None,
+        max_log_range=5000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('family = "evm"', 'family = "utxo"', "field 'family': is 'utxo'; write one of evm"),
+        ("chain_id = 5", 'chain_id = "5"', "field 'chain_id': is '5'"),
+        ("chain_id = 5", "chain_id = 0", "field 'chain_id'"),
+        ("chain_id = 5", "chain_id = true", "field 'chain_id'"),
+        ("is_testnet = true", "is_testnet = 1", "field 'is_testnet'"),
+        ("poll_seconds = 2", "poll_seconds = 2.5", "field 'poll_seconds'"),
+        ("poll_seconds", "pol_seconds", "field 'poll_seconds': is missing"),
+        ("max_log_range", "max_logs_range", "field 'max_logs_range': is unknown"),
+        ('rpc = ["${FIRST_URL}", "https://node/${KEY}/x"]', 'rpc = "https://a"', "field 'rpc'"),
+        ("${FIRST_URL}", "ws://node", "field 'rpc': 'ws://node' does not give"),
+        ("${FIRST_URL}", "http://node:port", "field 'rpc'"),
+        ('{ symbol = "EX", decimals = 18 }', '"EX"', "field 'native': is not a table"),
+        ('{ symbol = "EX", decimals = 18 }', '{ symbol = "EX" }', "field 'native': field 'decimals': is missing"),
+        ("decimals = 18", "decimals = 256", "field 'decimals'"),
+        ("decimals = 18", "decimals = 18, x = 1", "field 'native': field 'x': is unknown"),
+        ('address = "0xA0b', 'address = "0xA0B', "token 'USDC': field 'address': is not right: .* checksum"),
+        ('address = "0xA', 'address = "A', "token 'USDC': field 'address'"),
+        ('multicall_address = ""', 'multicall_address = "0x1"', "field 'multicall_address'"),
+        ("[[network.token]]", "[network.token]", "field 'token': is not an array of tables"),
+    ],
+)
+def test_a_malformed_definition_names_file_network_and_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in EXAMPLE
+    with pytest.raises(NetworksError, match=message) as caught:
+        load(tmp_path, EXAMPLE.replace(old, new, 1))
+    assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: network 'example': ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "example"\n', "", "network 'number 1': field 'name': is missing"),
+        ('"example"', '"Example!"', "network 'Example!': field 'name': is 'Example!'"),
+        ('"example"', "7", "network 7: field 'name': is 7; write a string"),
+        ("[[network]]", "[[networks]]", "field 'network': is not an array of tables"),
+        ("\n[[network]]", "version = 1\n[[network]]", "field 'version': is unknown"),
+        ("[[network]]", "[[network", "is not TOML"),
+    ],
+)
+def test_a_malformed_file_names_what_it_can(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(NetworksError, match=message) as caught:
+        load(tmp_path, EXAMPLE.replace(old, new, 1))
+    assert str(caught.value).startswith(f"{tmp_path / 'networks.toml'}: ")
+
+
+def test_a_name_and_a_contract_are_defined_once(tmp_path: Path) -> None:
+    with pytest.raises(NetworksError, match="network 'example': field 'name': is used twice"):
+        load(tmp_path, EXAMPLE + EXAMPLE)
+    token = EXAMPLE[EXAMPLE.index("[[network.token]]") :]
+    with pytest.raises(NetworksError, match="token 'USDC': field 'address': is listed twice"):
+        load(
+            tmp_path,
+            EXAMPLE
+            + token.replace("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", "0xA0B86991C6218B36C1D19D4A2E9EB0CE3606EB48"),
+        )
+
+
+def test_a_malformed_address_from_the_environment_is_named_without_its_value(tmp_path: Path) -> None:
+    with pytest.raises(NetworksError, match="FIRST_URL") as caught:
+        load(tmp_path, EXAMPLE, {"FIRST_URL": "node with-secret-key"})
+    assert "secret" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NetworksError, match=r"none\.toml: cannot be read"):
+        load_networks(tmp_path / "none.toml", {})
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "n.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(NetworksError, match="is not TOML"):
+        load_networks(tmp_path / "n.toml", {})

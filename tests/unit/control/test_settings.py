@@ -1,0 +1,79 @@
+"""Reading the environment."""
+
+from pathlib import Path
+
+import pytest
+
+from control.settings import VARIABLES, Settings, SettingsError, load_settings
+
+INTEGERS = [variable.name for variable in VARIABLES if variable.default.isdigit()]
+
+
+def test_defaults() -> None:
+    settings = load_settings({})
+    checkout = Path(__file__).resolve().parents[3]
+    assert settings == Settings(
+        data_dir=checkout / "data",
+        control_url=f"sqlite:///{checkout}/data/control.db",
+        networks_file=checkout / "control/networks/networks.toml",
+        api_host="127.0.0.1",
+        api_port=8000,
+        dagster_port=3000,
+        code_server_port=4000,
+        cycle_seconds=60,
+        as_of_seconds=300,
+        lock_wait_seconds=60,
+        version_grace_seconds=900,
+        version_disk_budget_mb=20000,
+        rate_limit_per_minute=3000,
+        query_timeout_seconds=30,
+        query_memory_mb=1024,
+    )
+    assert settings.warehouse_path == checkout / "data/warehouse.duckdb"
+    assert settings.marts_path == checkout / "data/marts_build.duckdb"
+    assert settings.serving_dir == checkout / "data/serving"
+    assert settings.dagster_dir == checkout / "data/dagster"
+    assert settings.lock_path == checkout / "data/warehouse.lock"
+
+
+def test_empty_means_unset() -> None:
+    assert load_settings({variable.name: "" for variable in VARIABLES}) == load_settings({})
+
+
+def test_every_documented_integer_is_read() -> None:
+    settings = load_settings({name: str(1000 + number) for number, name in enumerate(INTEGERS)})
+    for number, name in enumerate(INTEGERS):
+        assert getattr(settings, name.removeprefix("LEDGERMART_").lower()) == 1000 + number
+
+
+def test_relative_paths_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings({"LEDGERMART_DATA_DIR": "d", "LEDGERMART_NETWORKS": "n.toml"})
+    assert (settings.data_dir, settings.networks_file) == (tmp_path / "d", tmp_path / "n.toml")
+    assert settings.control_url == f"sqlite:///{tmp_path}/d/control.db"
+    assert load_settings({"LEDGERMART_CONTROL_URL": "sqlite:///c.db"}).control_url == f"sqlite:///{tmp_path}/c.db"
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("value", ["many", "-1", "1.5", " 60", "٣", "1" * 13, "10000000000"])
+def test_a_malformed_number_names_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} is .* whole number from"):
+        load_settings({name: value})
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense", "mysql://h/d", "sqlite://", "sqlite:///:memory:", "postgresql+asyncpg://h/d"]
+)
+def test_a_malformed_control_url_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="LEDGERMART_CONTROL_URL"):
+        load_settings({"LEDGERMART_CONTROL_URL": url})
+
+
+@pytest.mark.parametrize("host", ["http://localhost", "a b"])
+def test_a_malformed_host_is_refused(host: str) -> None:
+    with pytest.raises(SettingsError, match="LEDGERMART_API_HOST"):
+        load_settings({"LEDGERMART_API_HOST": host})
+
+
+def test_settings_do_not_show_a_password() -> None:
+    assert "hush" not in repr(load_settings({"LEDGERMART_CONTROL_URL": "postgresql://me:hush@host/base"}))

@@ -1,0 +1,90 @@
+"""The pipeline's picture of the configuration."""
+
+from datetime import UTC, datetime, timedelta
+
+from control import ledgers, tokens, wallets
+from control.models import Ledger, Subject
+from control.snapshot import (
+    ControlSnapshot,
+    SnapshotLedger,
+    SnapshotSubject,
+    SnapshotTenant,
+    SnapshotWindow,
+    networks_with_open_windows,
+    networks_with_subjects,
+    read_snapshot,
+)
+from tests.unit.control.conftest import World
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+
+
+def test_a_snapshot_holds_what_is_configured(world: World) -> None:
+    with world.store.write() as session:
+        ledger, _ = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "Main", now=NOON)
+        token = tokens.create(
+            session, world.acme, ledger="main", symbol="USDC", ledger_id=USDC, external_id="x", name="n", now=NOON
+        )
+        wallet = wallets.create(session, world.acme, ledger="main", ledger_id=USDC, now=NOON)
+        tokens.set_tracking(session, world.acme, token, True, NOON)
+        tokens.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=0.5))  # empty: left out
+        tokens.set_tracking(session, world.acme, token, True, NOON + timedelta(seconds=1))
+        tokens.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=2))
+        wallets.set_tracking(session, world.acme, wallet, True, NOON + timedelta(seconds=3))
+    with world.store.read() as session:
+        snapshot = read_snapshot(session)
+    tenant_id = world.acme.tenant_id
+    common = (tenant_id, ledger.id, "ethereum", USDC.lower())
+    assert snapshot == ControlSnapshot(
+        revision=10,
+        tenants=(SnapshotTenant(tenant_id, "acme"), SnapshotTenant(world.other.tenant_id, "other")),
+        ledgers=(SnapshotLedger(ledger.id, tenant_id, "ethereum", "main", "Main"),),
+        subjects=(
+            SnapshotSubject(token.subject_key, token.id, "token", *common, "USDC", "n", "x", NOON),
+            SnapshotSubject(wallet.subject_key, wallet.id, "wallet", *common, None, None, None, NOON),
+        ),
+        windows=(
+            SnapshotWindow(2, token.subject_key, NOON + timedelta(seconds=1), NOON + timedelta(seconds=2)),
+            SnapshotWindow(3, wallet.subject_key, NOON + timedelta(seconds=3), None),
+        ),
+    )
+
+
+def test_what_was_removed_is_left_out(world: World) -> None:
+    with world.store.write() as session:
+        for name in ("kept", "removed"):
+            ledgers.put(session, world.acme, world.networks, "ethereum", name)
+            for kind, number in (("kept", 1), ("removed", 2)):
+                token = tokens.create(
+                    session, world.acme, ledger=name, symbol="T", ledger_id=f"0x{number:040x}", name=f"{name} {kind}"
+                )
+                tokens.set_tracking(session, world.acme, token, True, NOON)
+                if kind == "removed":
+                    session.get_one(Subject, token.subject_key).removed_at = NOON
+        session.get_one(Ledger, ledgers.get(session, world.acme.tenant_id, "removed").id).removed_at = NOON
+    with world.store.read() as session:
+        snapshot = read_snapshot(session)
+    assert [ledger.ledger_name for ledger in snapshot.ledgers] == ["kept"]
+    assert [subject.name for subject in snapshot.subjects] == ["kept kept"]
+    assert [window.subject_key for window in snapshot.windows] == [snapshot.subjects[0].subject_key]
+
+
+def test_networks_with_something_to_do(world: World) -> None:
+    made = {}
+    with world.store.write() as session:
+        for network in ("ethereum", "polygon", "base", "gnosis"):
+            ledgers.put(session, world.acme, world.networks, network, network)
+            if network != "gnosis":
+                made[network] = wallets.create(session, world.acme, ledger=network, ledger_id=USDC)
+        wallets.set_tracking(session, world.acme, made["polygon"], True, NOON)
+        wallets.set_tracking(session, world.acme, made["base"], True, NOON)
+        wallets.set_tracking(session, world.acme, made["base"], False, NOON + timedelta(hours=1))
+    with world.store.read() as session:
+        assert networks_with_subjects(session) == {"ethereum", "polygon", "base"}
+        assert networks_with_open_windows(session) == {"polygon"}
+    with world.store.write() as session:
+        session.get_one(Subject, made["polygon"].subject_key).removed_at = NOON
+    with world.store.read() as session:
+        assert networks_with_subjects(session) == {"ethereum", "base"}
+        assert networks_with_open_windows(session) == set()

@@ -1,0 +1,279 @@
+"""The store itself: migration, transactions, crashes, processes that meet."""
+
+import fcntl
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine, create_engine, inspect, make_url, select, text
+
+from control import revision, service_secrets, tenants
+from control.errors import StoreUnavailable
+from control.models import Base, ServiceSecret, Tenant
+from control.settings import Settings, load_settings
+from control.store import ControlStore, open_store
+from tests.unit.control.conftest import World
+from tests.unit.control.postgres import new_database
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def plain_engine(url: str) -> Engine:
+    return create_engine(make_url(url).set(drivername="sqlite" if url.startswith("sqlite") else "postgresql+psycopg"))
+
+
+def run_python(code: str, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def tell(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def test_migrate_makes_the_current_schema_and_runs_again(
+    empty_store: ControlStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert not empty_store.is_current()
+    monkeypatch.chdir(tmp_path)
+    empty_store.migrate()
+    assert empty_store.is_current()
+    with empty_store.read() as session:
+        key = service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY)
+    empty_store.migrate()
+    with empty_store.read() as session:
+        assert service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY) == key
+        assert revision.read_revision(session) == 0
+    assert len(key) == 32
+
+
+def test_asking_whether_it_is_current_creates_nothing(tmp_path: Path) -> None:
+    store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
+    assert not store.is_current()
+    with pytest.raises(StoreUnavailable), store.read() as session:
+        session.execute(select(Tenant))
+    store.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_migrations_give_the_models(store: ControlStore, settings: Settings) -> None:
+    engine = plain_engine(settings.control_url)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    engine.dispose()
+
+
+def test_migrations_give_the_models_in_what_alembic_does_not_compare(
+    store: ControlStore, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if settings.control_url.startswith("sqlite"):
+        assert describe(settings.control_url) == describe_models(f"sqlite:///{tmp_path / 'models.db'}")
+    else:
+        with new_database(request.getfixturevalue("postgres_server"), "models") as url:
+            assert describe(settings.control_url) == describe_models(url)
+
+
+def describe_models(url: str) -> dict[str, Any]:
+    engine = plain_engine(url)
+    Base.metadata.create_all(engine)
+    engine.dispose()
+    return describe(url)
+
+
+def describe(url: str) -> dict[str, Any]:
+    """Every table's check constraints, indexes with their conditions, and foreign keys, by name."""
+    engine = plain_engine(url)
+    inspector = inspect(engine)
+    described = {
+        table: {
+            "checks": sorted(str(row) for row in inspector.get_check_constraints(table)),
+            "indexes": sorted(
+                str(row | {"dialect_options": {name: str(value) for name, value in row["dialect_options"].items()}})
+                for row in inspector.get_indexes(table)
+            ),
+            "foreign_keys": sorted(str(row) for row in inspector.get_foreign_keys(table)),
+            "unique": sorted(str(row) for row in inspector.get_unique_constraints(table)),
+        }
+        for table in inspector.get_table_names()
+        if table != "alembic_version"
+    }
+    engine.dispose()
+    return described
+
+
+def test_keys_of_subjects_and_windows_are_never_used_twice(tmp_path: Path) -> None:
+    store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
+    store.migrate()
+    with store.read() as session:
+        numbered = session.execute(text("select name from sqlite_master where sql like '%AUTOINCREMENT%'"))
+        assert {row.name for row in numbered} == {"subjects", "tracking_windows"}
+    store.close()
+
+
+def test_processes_may_migrate_at_once(settings: Settings) -> None:
+    code = (
+        "import sys; from control.settings import load_settings; from control.store import open_store\n"
+        "store = open_store(load_settings({'LEDGERMART_CONTROL_URL': sys.argv[1]})); print('ready', flush=True)\n"
+        "sys.stdin.readline(); store.migrate(); assert store.is_current()"
+    )
+    processes = [run_python(code, settings.control_url) for _ in range(4)]
+    assert [said(process) for process in processes] == ["ready\n"] * 4
+    for process in processes:
+        tell(process, "go")
+    assert [process.communicate(timeout=60) for process in processes] == [("", "")] * 4
+    store = open_store(settings)
+    with store.read() as session:
+        assert session.scalars(select(ServiceSecret.name)).all() == [service_secrets.CURSOR_SIGNING_KEY]
+    store.close()
+
+
+def test_a_migration_of_a_file_waits_for_the_one_under_way(tmp_path: Path) -> None:
+    # Four processes that switch a new file to WAL at once, without the lock: one of them fails in 44 of 150 tries.
+    store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
+    thread = threading.Thread(target=store.migrate)
+    with (tmp_path / "control.db.migrate.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        assert not (tmp_path / "control.db").exists()
+    thread.join()
+    assert store.is_current()
+    store.close()
+
+
+def test_a_store_of_a_newer_version_is_refused(store: ControlStore) -> None:
+    with store.write() as session:
+        session.execute(text("update alembic_version set version_num = '9999'"))
+    assert not store.is_current()
+    with pytest.raises(StoreUnavailable, match="another version"):
+        store.migrate()
+
+
+def test_an_sqlite_store_uses_wal_and_is_for_its_owner_only(tmp_path: Path) -> None:
+    settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path / "with space % and ?")})
+    store = open_store(settings)
+    store.migrate()
+    path = settings.data_dir / "control.db"
+    with store.write() as session:
+        assert session.execute(text("pragma journal_mode")).scalar_one() == "wal"
+        assert session.execute(text("pragma foreign_keys")).scalar_one() == 1
+    assert path.stat().st_mode & 0o777 == 0o600
+    store.close()
+
+
+def test_a_block_that_raises_leaves_nothing(store: ControlStore) -> None:
+    def fail_midway() -> None:
+        with store.write() as session:
+            tenants.create(session, "acme")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_midway()
+    with store.read() as session:
+        assert session.scalars(select(Tenant)).all() == []
+        assert revision.read_revision(session) == 0
+
+
+def test_a_process_killed_in_mid_transaction_leaves_nothing(store: ControlStore, settings: Settings) -> None:
+    code = (
+        "import sys, time; from control import tenants\n"
+        "from control.settings import load_settings; from control.store import open_store\n"
+        "with open_store(load_settings({'LEDGERMART_CONTROL_URL': sys.argv[1]})).write() as session:\n"
+        "    tenants.create(session, 'acme'); print('written', flush=True); time.sleep(60)"
+    )
+    process = run_python(code, settings.control_url)
+    assert said(process) == "written\n"
+    process.kill()
+    process.communicate()
+    with store.read() as session:
+        assert session.scalars(select(Tenant)).all() == []
+    with store.write() as session:
+        tenants.create(session, "acme")
+    with store.read() as session:
+        assert [tenant.name for tenant in session.scalars(select(Tenant))] == ["acme"]
+
+
+def test_a_read_cannot_write(world: World) -> None:
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"read-?only"), world.store.read() as session:
+            session.execute(text("update control_state set revision = 9"))
+    with world.store.write() as session:
+        tenants.create(session, "third")
+    with world.store.read() as session:
+        assert revision.read_revision(session) == 3
+
+
+def test_a_read_sees_one_state_while_others_write(world: World) -> None:
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+        with world.store.write() as writer:
+            tenants.create(writer, "third")
+        assert revision.read_revision(session) == before
+        assert "third" not in session.scalars(select(Tenant.name)).all()
+    with world.store.read() as session:
+        assert revision.read_revision(session) == before + 1
+
+
+def test_writers_at_once_lose_no_count(world: World) -> None:
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+
+    def work(number: int) -> None:
+        for step in range(5):
+            with world.store.write() as session:
+                tenants.create(session, f"tenant {number} {step}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with world.store.read() as session:
+        assert revision.read_revision(session) == before + 20
+
+
+def test_a_store_that_cannot_be_reached_says_so_within_bounds() -> None:
+    store = open_store(load_settings({"LEDGERMART_CONTROL_URL": "postgresql://nobody:secret@127.0.0.1:1/none"}))
+    started = time.monotonic()
+    for call in (store.is_current, store.migrate):
+        with pytest.raises(StoreUnavailable) as caught:
+            call()
+        assert "secret" not in caught.value.detail
+    with pytest.raises(StoreUnavailable), store.read() as session:
+        session.execute(select(Tenant))
+    assert time.monotonic() - started < 10
+    store.close()
+
+
+def test_a_writer_that_waits_too_long_gets_store_unavailable(
+    store: ControlStore, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control.store._BUSY_SECONDS", 1)
+    second = open_store(settings)
+    with store.write() as session:
+        tenants.create(session, "acme")
+        started = time.monotonic()
+        with pytest.raises(StoreUnavailable), second.write() as other:
+            tenants.create(other, "other")
+        assert 0.5 < time.monotonic() - started < 8
+    second.close()

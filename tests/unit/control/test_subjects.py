@@ -1,0 +1,475 @@
+"""Rules of tokens and wallets: creation, lists, tracking windows."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+
+from control import ledgers, revision, subjects, tokens, wallets
+from control.access import Principal, Role
+from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.models import Subject, TrackingWindow
+from control.networks.definitions import load_networks
+from control.pages import After
+from control.settings import load_settings
+from control.store import open_store
+from control.subjects import Kind, SubjectFilters, SubjectRow
+from tests.unit.control.conftest import World, new_admin
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+
+
+def address(number: int) -> str:
+    return f"0x{number:040x}"
+
+
+@pytest.fixture
+def main(world: World) -> str:
+    """Both tenants have a ledger «main»; gives the id of acme's."""
+    with world.store.write() as session:
+        ledgers.put(session, world.other, world.networks, "ethereum", "main")
+        return ledgers.put(session, world.acme, world.networks, "ethereum", "main")[0].id
+
+
+def add_token(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow:
+    with world.store.write() as session:
+        return tokens.create(session, world.acme, **{"ledger": "main", "symbol": "T", "ledger_id": ledger_id} | values)
+
+
+def add_wallet(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow:
+    with world.store.write() as session:
+        return wallets.create(session, world.acme, **{"ledger": "main", "ledger_id": ledger_id} | values)
+
+
+def track(world: World, token: SubjectRow, enabled: bool, now: datetime, **values: Any) -> SubjectRow:
+    with world.store.write() as session:
+        return tokens.set_tracking(session, world.acme, token, enabled, now, **values)
+
+
+def spans(world: World, subject: SubjectRow) -> list[tuple[datetime, datetime | None]]:
+    with world.store.read() as session:
+        return [(window.opened_at, window.closed_at) for window in subjects.windows(session, subject.subject_key)]
+
+
+def count(world: World) -> int:
+    with world.store.read() as session:
+        return session.execute(select(func.count()).select_from(Subject)).scalar_one()
+
+
+def test_a_token_is_stored_disabled_with_its_address_in_stored_form(world: World, main: str) -> None:
+    token = add_token(world, symbol="USDC", external_id="ext-1", name="USD Coin", now=NOON)
+    assert token == SubjectRow(
+        subject_key=token.subject_key,
+        id=token.id,
+        kind=Kind.TOKEN,
+        tenant_id=world.acme.tenant_id,
+        ledger_id=main,
+        ledger_name="main",
+        network="ethereum",
+        family="evm",
+        address=USDC.lower(),
+        symbol="USDC",
+        name="USD Coin",
+        external_id="ext-1",
+        is_tracked=False,
+        created_at=NOON,
+        updated_at=NOON,
+    )
+    assert (token.presented_address, token.tracking_status, token.id[:4]) == (USDC, "disabled", "tok_")
+    assert spans(world, token) == []
+    with world.store.read() as session:
+        assert tokens.get(session, world.acme.tenant_id, token.id) == token
+
+
+def test_a_wallet_has_no_symbol_and_the_same_address_may_be_a_token(world: World, main: str) -> None:
+    token = add_token(world)
+    wallet = add_wallet(world, ledger=main)
+    assert (wallet.symbol, wallet.kind, wallet.id[:4], wallet.address) == (None, Kind.WALLET, "wal_", token.address)
+    assert wallet.subject_key != token.subject_key
+
+
+def test_another_tenants_and_another_kinds_ids_do_not_exist(world: World, main: str) -> None:
+    token = add_token(world)
+    with world.store.read() as session:
+        for tenant_id, token_id in (
+            (world.other.tenant_id, token.id),
+            (world.acme.tenant_id, "tok_" + "0" * 26),
+            (world.acme.tenant_id, "tok_\x00"),
+            (world.acme.tenant_id, token.id.upper()),
+        ):
+            with pytest.raises(NotFound):
+                tokens.get(session, tenant_id, token_id)
+        with pytest.raises(NotFound):
+            wallets.get(session, world.acme.tenant_id, token.id)
+        assert tokens.list_page(session, world.other.tenant_id, SubjectFilters()).rows == ()
+
+
+@pytest.mark.parametrize("add", [add_token, add_wallet])
+def test_a_duplicate_names_the_existing_one_in_any_form_of_the_address(
+    world: World, main: str, add: Callable[..., SubjectRow]
+) -> None:
+    first = add(world)
+    for form in (USDC, USDC.lower(), "0x" + USDC[2:].upper()):
+        with pytest.raises(Conflict) as caught:
+            add(world, form, ledger=main)
+        assert (caught.value.existing_id, caught.value.code) == (first.id, f"duplicate-{first.kind}")
+    assert count(world) == 1
+
+
+def test_an_identity_is_per_ledger_and_per_tenant(world: World, main: str) -> None:
+    add_token(world)
+    with world.store.write() as session:
+        ledgers.put(session, world.acme, world.networks, "ethereum", "second")
+        tokens.create(session, world.acme, ledger="second", symbol="T", ledger_id=USDC)
+        tokens.create(session, world.other, ledger="main", symbol="T", ledger_id=USDC)
+    assert count(world) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "code"),
+    [
+        ({"ledger": "none"}, "ledger", "unknown-ledger"),
+        ({"ledger": ""}, "ledger", "unknown-ledger"),
+        ({"ledger": "\x00"}, "ledger", "unknown-ledger"),
+        ({"ledger_id": "0x12"}, "ledgerId", "invalid-address"),
+        ({"ledger_id": USDC.replace("A", "a")}, "ledgerId", "invalid-address"),
+        ({"ledger_id": "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"}, "ledgerId", "invalid-address"),
+        ({"symbol": ""}, "symbol", "empty"),
+        ({"symbol": "x" * 65}, "symbol", "too-long"),
+        ({"symbol": "A\x00"}, "symbol", "control-character"),
+        ({"symbol": " A"}, "symbol", "surrounding-space"),
+        ({"name": ""}, "name", "empty"),
+        ({"name": "x" * 201}, "name", "too-long"),
+        ({"external_id": "a\nb"}, "externalId", "control-character"),
+    ],
+)
+def test_a_malformed_token_names_the_field_and_stores_nothing(
+    world: World, main: str, values: dict[str, str], field: str, code: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        add_token(world, **values)
+    assert (caught.value.field, caught.value.code) == (field, code)
+    assert count(world) == 0
+
+
+def test_another_tenants_ledger_is_unknown(world: World, main: str) -> None:
+    with pytest.raises(Invalid) as caught, world.store.write() as session:
+        tokens.create(session, world.other, ledger=main, symbol="T", ledger_id=USDC)
+    assert caught.value.field == "ledger"
+
+
+def test_roles(world: World, main: str) -> None:
+    token = add_token(world)
+    wallet = add_wallet(world)
+    viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
+    operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
+    with world.store.write() as session:
+        with pytest.raises(Denied):
+            tokens.create(session, viewer, ledger="main", symbol="T", ledger_id=address(1))
+        with pytest.raises(Denied):
+            wallets.create(session, viewer, ledger="main", ledger_id=address(1))
+        with pytest.raises(Denied):
+            tokens.set_tracking(session, operator, token, True)
+        with pytest.raises(Denied):
+            wallets.set_tracking(session, operator, wallet, True)
+        tokens.create(session, operator, ledger="main", symbol="T", ledger_id=address(1))
+    with pytest.raises(NotFound), world.store.write() as session:
+        tokens.set_tracking(session, world.other, token, True)
+    assert spans(world, token) == spans(world, wallet) == []
+
+
+def test_a_removed_token_is_gone_and_comes_back_as_a_new_one(world: World, main: str) -> None:
+    first = track(world, add_token(world), True, NOON)
+    with world.store.write() as session:
+        session.get_one(Subject, first.subject_key).removed_at = NOON
+    with world.store.read() as session:
+        with pytest.raises(NotFound):
+            tokens.get(session, world.acme.tenant_id, first.id)
+        assert tokens.list_page(session, world.acme.tenant_id, SubjectFilters()).rows == ()
+    with pytest.raises(NotFound):
+        track(world, first, False, NOON)
+    second = add_token(world)
+    assert second.id != first.id
+    assert second.subject_key > first.subject_key
+    assert (second.is_tracked, spans(world, second)) == (False, [])
+
+
+def test_windows_are_whole_seconds_and_asking_again_changes_nothing(world: World, main: str) -> None:
+    token = add_token(world, now=NOON)
+    opened = track(world, token, True, NOON + timedelta(seconds=1.9))
+    assert (opened.is_tracked, opened.tracking_status) == (True, "enabled")
+    assert opened.updated_at == NOON + timedelta(seconds=1.9)
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+    assert track(world, token, True, NOON + timedelta(seconds=5)) == opened
+    with world.store.read() as session:
+        assert revision.read_revision(session) == before
+    closed = track(world, token, False, NOON + timedelta(seconds=9.999))
+    assert closed.tracking_status == "disabled"
+    assert track(world, token, False, NOON + timedelta(seconds=20)) == closed
+    track(world, token, True, NOON + timedelta(seconds=30))
+    assert spans(world, token) == [
+        (NOON + timedelta(seconds=1), NOON + timedelta(seconds=9)),
+        (NOON + timedelta(seconds=30), None),
+    ]
+    with world.store.read() as session:
+        assert session.scalars(select(TrackingWindow.opened_by).distinct()).all() == [world.acme.key_id]
+
+
+def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> None:
+    token = add_token(world)
+    track(world, token, True, NOON + timedelta(seconds=0.9))
+    track(world, token, False, NOON + timedelta(seconds=0.95))  # within the second: empty
+    track(world, token, True, NOON + timedelta(seconds=10))
+    track(world, token, False, NOON + timedelta(seconds=5))  # the clock went back
+    track(world, token, True, NOON + timedelta(seconds=7))
+    track(world, token, False, NOON + timedelta(seconds=12))
+    assert spans(world, token) == [
+        (NOON, NOON),
+        (NOON + timedelta(seconds=10), NOON + timedelta(seconds=10)),
+        (NOON + timedelta(seconds=10), NOON + timedelta(seconds=12)),
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(), st.integers(min_value=-5_000, max_value=20_000).map(lambda ms: timedelta(milliseconds=ms))
+        )
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, timedelta]]
+) -> None:
+    configuration = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path_factory.mktemp("windows"))})
+    store = open_store(configuration)
+    store.migrate()
+    acme = new_admin(store, "acme")
+    networks = load_networks(configuration.networks_file, {})
+    with store.write() as session:
+        ledgers.put(session, acme, networks, "ethereum", "main")
+        wallet = wallets.create(session, acme, ledger="main", ledger_id=USDC)
+        for enabled, offset in steps:
+            assert wallets.set_tracking(session, acme, wallet, enabled, NOON + offset).is_tracked is enabled
+        found = subjects.windows(session, wallet.subject_key)
+    store.close()
+    edges = [edge for window in found for edge in (window.opened_at, window.closed_at) if edge is not None]
+    assert edges == sorted(edges)
+    assert all(edge.microsecond == 0 for edge in edges)
+    assert all(window.closed_at is not None for window in found[:-1])
+
+
+def test_a_contract_that_is_not_fungible_cannot_be_enabled_but_disabled(world: World, main: str) -> None:
+    token = add_token(world)
+    with pytest.raises(Invalid) as caught:
+        track(world, token, True, NOON, is_fungible=False)
+    assert (caught.value.field, spans(world, token)) == ("trackingStatus", [])
+    assert track(world, token, True, NOON, is_fungible=True).is_tracked
+    assert track(world, token, True, NOON, is_fungible=False).is_tracked
+    assert not track(world, token, False, NOON, is_fungible=False).is_tracked
+
+
+def rows(world: World, sort: str = "createdAt", limit: int = 50, **filters: Any) -> list[str]:
+    """Names (or symbols) of all rows, read page by page."""
+    found: list[str] = []
+    after: After | None = None
+    with world.store.read() as session:
+        while True:
+            page = tokens.list_page(session, world.acme.tenant_id, SubjectFilters(**filters), sort, limit, after)
+            assert len(page.rows) <= limit
+            found += [row.name or f"({row.symbol})" for row in page.rows]
+            after = page.after
+            if after is None:
+                return found
+
+
+@pytest.fixture
+def five(world: World, main: str) -> None:
+    """Five tokens, by address 1 to 5; two share a name and a time, one has no name."""
+    with world.store.write() as session:
+        ledgers.put(session, world.acme, world.networks, "polygon", "side")
+    for number, (symbol, name, ledger, second) in enumerate(
+        [
+            ("B", "beta", "main", 0),
+            ("A", "Ärger 100%", "main", 1),
+            ("C", "beta", "side", 1),
+            ("D", None, "side", 1),
+            ("a", "Alpha_x", "main", 2),
+        ],
+        start=1,
+    ):
+        token = add_token(
+            world,
+            address(number),
+            symbol=symbol,
+            name=name,
+            ledger=ledger,
+            external_id=f"ext-{number % 2}",
+            now=NOON + timedelta(seconds=second),
+        )
+        if number in (2, 4):
+            track(world, token, True, NOON)
+        if number == 5:
+            track(world, token, True, NOON)
+            track(world, token, False, NOON)
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("createdAt", ["beta", "Ärger 100%", "beta", "(D)", "Alpha_x"]),
+        ("name", ["(D)", "Alpha_x", "beta", "beta", "Ärger 100%"]),
+        ("symbol", ["Ärger 100%", "beta", "beta", "(D)", "Alpha_x"]),
+    ],
+)
+def test_every_sort_gives_every_row_once_on_pages_of_any_size(
+    world: World, five: None, sort: str, expected: list[str]
+) -> None:
+    for limit in (1, 2, 3, 5, 50):
+        assert rows(world, sort, limit) == expected
+        assert rows(world, "-" + sort, limit) == expected[::-1]
+
+
+FILTERED: list[tuple[dict[str, str], list[str]]] = [
+    ({"ledger": "side"}, ["beta", "(D)"]),
+    ({"ledger": "none"}, []),
+    ({"ledger_id": address(2)}, ["Ärger 100%"]),
+    ({"ledger_id": address(10).upper().replace("X", "x")}, []),
+    ({"symbol": "A"}, ["Ärger 100%"]),
+    ({"external_id": "ext-0"}, ["Ärger 100%", "(D)"]),
+    ({"tracking_status": "enabled"}, ["Ärger 100%", "(D)"]),
+    ({"tracking_status": "disabled"}, ["beta", "beta", "Alpha_x"]),
+    ({"q": "BET"}, ["beta", "beta"]),
+    ({"q": "äRG"}, ["Ärger 100%"]),
+    ({"q": "0%"}, ["Ärger 100%"]),
+    ({"q": "a_x"}, ["Alpha_x"]),
+    ({"q": "a%x"}, []),
+    ({"q": "EXT-0"}, ["Ärger 100%", "(D)"]),
+    ({"q": "000000005"}, ["Alpha_x"]),
+    ({"q": " "}, ["Ärger 100%"]),
+    ({"q": "beta", "ledger": "side"}, ["beta"]),
+    ({"q": "'; drop table subjects; --"}, []),
+]
+
+
+def test_filters(world: World, five: None) -> None:
+    assert len(rows(world)) == 5
+    for filters, expected in FILTERED:
+        assert (filters, rows(world, limit=2, **filters)) == (filters, expected)
+
+
+def test_the_ledger_filter_takes_an_id(world: World, five: None, main: str) -> None:
+    assert rows(world, ledger=main) == ["beta", "Ärger 100%", "Alpha_x"]
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"tracking_status": "Enabled"}, "name", "trackingStatus"),
+    ({"ledger_id": "0x1"}, "name", "ledgerId"),
+    ({"q": ""}, "name", "q"),
+    ({"q": "a\x00"}, "name", "q"),
+    ({"symbol": "\ud800"}, "name", "symbol"),
+    ({"external_id": "\x00"}, "name", "externalId"),
+    ({"ledger": "\x00"}, "name", "ledger"),
+    ({}, "price", "sort"),
+    ({}, "--name", "sort"),
+    ({}, "", "sort"),
+]
+
+
+def test_malformed_lists_are_refused(world: World, main: str) -> None:
+    for filters, sort, field in REFUSED:
+        with pytest.raises(Invalid) as caught:
+            rows(world, sort, **filters)
+        assert (filters, sort, caught.value.field) == (filters, sort, field)
+
+
+def test_wallets_have_no_symbol_to_sort_or_filter_by(world: World, main: str) -> None:
+    add_wallet(world, name="w")
+    with world.store.read() as session:
+        assert len(wallets.list_page(session, world.acme.tenant_id, SubjectFilters(q="W"), "-name").rows) == 1
+        for filters, sort in ((SubjectFilters(symbol="T"), "name"), (SubjectFilters(), "symbol")):
+            with pytest.raises(Invalid):
+                wallets.list_page(session, world.acme.tenant_id, filters, sort)
+
+
+def test_a_position_of_another_sort_is_refused(world: World, main: str) -> None:
+    with pytest.raises(Invalid) as caught, world.store.read() as session:
+        tokens.list_page(session, world.acme.tenant_id, SubjectFilters(), "createdAt", 5, After("beta", "tok_x"))
+    assert caught.value.field == "cursor"
+
+
+def test_a_second_writer_of_the_same_token_waits_and_gets_the_conflict(world: World, main: str) -> None:
+    outcomes: list[object] = []
+
+    def second() -> None:
+        try:
+            outcomes.append(add_token(world))
+        except ControlError as error:
+            outcomes.append(error)
+
+    thread = threading.Thread(target=second)
+    with world.store.write() as session:
+        first = tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+    thread.join()
+    (outcome,) = outcomes
+    assert isinstance(outcome, Conflict)
+    assert outcome.existing_id == first.id
+    assert count(world) == 1
+
+
+def test_a_second_writer_succeeds_when_the_first_gives_up(world: World, main: str) -> None:
+    made: list[SubjectRow] = []
+    thread = threading.Thread(target=lambda: made.append(add_token(world)))
+    with world.store.write() as session:
+        tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        session.rollback()
+    thread.join()
+    assert len(made) == count(world) == 1
+
+
+def at_once(number: int, work: Callable[[], object]) -> list[object]:
+    """What each of several threads that start together returned or raised."""
+    outcomes: list[object] = []
+    barrier = threading.Barrier(number)
+
+    def run() -> None:
+        barrier.wait()
+        try:
+            outcomes.append(work())
+        except ControlError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def test_many_writers_of_the_same_token_give_one_row(world: World, main: str) -> None:
+    outcomes = at_once(6, lambda: add_token(world))
+    made = [outcome for outcome in outcomes if isinstance(outcome, SubjectRow)]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+    assert (len(made), len(refused), count(world)) == (1, 5, 1)
+    assert {conflict.existing_id for conflict in refused} == {made[0].id}
+
+
+def test_many_who_enable_at_once_open_one_window(world: World, main: str) -> None:
+    token = add_token(world)
+    outcomes = at_once(6, lambda: track(world, token, True, NOON))
+    assert all(isinstance(outcome, SubjectRow) and outcome.is_tracked for outcome in outcomes)
+    assert spans(world, token) == [(NOON, None)]
