@@ -1,0 +1,1 @@
+"""The pipeline: extraction, loading, transformation and publishing. The only writer of the warehouse."""

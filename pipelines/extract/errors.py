@@ -1,0 +1,161 @@
+"""What can go wrong between us and a source.
+
+    ExtractError
+    ├── NodeUnreachable      no connection, a time-out, an answer cut off, HTTP 5xx
+    ├── RateLimited          asked too often, still so after waiting
+    ├── RangeRefused         the provider wants a narrower block range
+    ├── MalformedAnswer      an answer that is not what was asked for, or not of its form
+    ├── CallRefused          any other JSON-RPC error
+    ├── StateUnavailable     the state or history at that block is pruned or unknown to the node
+    ├── WrongChain           the node serves another chain than the configured one
+    └── ChainReorganised     the chain moved while it was being read
+
+Every error names its network, call and block range, and never holds a URL: URLs carry keys.
+"""
+
+import re
+
+_REVERTED = re.compile(
+    r"revert|invalid ?(fe)?opcode|out ?of ?gas|vm execution error|vm exception|evm error|invalid jump"
+    r"|stack ?(under|over)flow|stack limit|bad instruction|write protection",
+    re.IGNORECASE,
+)
+
+
+class ExtractError(Exception):
+    """A call to a source that gave no usable answer.
+
+    Attributes:
+        network: name of the network, as in networks.toml.
+        call: JSON-RPC method that failed.
+        from_block, to_block: blocks that were asked for, both included; None where the call names none.
+        detail: what happened, in words; the provider's message where there is one.
+    """
+
+    def __init__(
+        self, network: str, call: str, from_block: int | None = None, to_block: int | None = None, detail: str = ""
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.network = network
+        self.call = call
+        self.from_block = from_block
+        self.to_block = to_block
+        self.detail = detail
+
+    def __str__(self) -> str:
+        if self.from_block is None:
+            blocks = ""
+        elif self.to_block is None or self.from_block == self.to_block:
+            blocks = f" of block {self.from_block}"
+        else:
+            blocks = f" of blocks {self.from_block} to {self.to_block}"
+        return f"{self.network}: {self.call}{blocks}: {self.detail}"
+
+
+class NodeUnreachable(ExtractError):
+    """No connection, a time-out, an answer cut off, or HTTP 5xx; `timed_out` tells the second from the others."""
+
+    def __init__(
+        self,
+        network: str,
+        call: str,
+        from_block: int | None = None,
+        to_block: int | None = None,
+        detail: str = "",
+        *,
+        timed_out: bool = False,
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.timed_out = timed_out
+
+
+class RateLimited(ExtractError):
+    """The provider wants fewer calls; `retry_after` is the number of seconds that it named, if it did."""
+
+    def __init__(
+        self,
+        network: str,
+        call: str,
+        from_block: int | None = None,
+        to_block: int | None = None,
+        detail: str = "",
+        *,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.retry_after = retry_after
+
+
+class RangeRefused(ExtractError):
+    """The provider wants a narrower range; `suggested` is the one it proposed, if it did, and is not to be trusted."""
+
+    def __init__(
+        self,
+        network: str,
+        call: str,
+        from_block: int | None = None,
+        to_block: int | None = None,
+        detail: str = "",
+        *,
+        suggested: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.suggested = suggested
+
+
+class MalformedAnswer(ExtractError):
+    """An answer that is not what was asked for, or not of the form that it must have."""
+
+
+class CallRefused(ExtractError):
+    """A JSON-RPC error that waiting does not mend; `code` and `message` are the provider's."""
+
+    def __init__(
+        self,
+        network: str,
+        call: str,
+        from_block: int | None = None,
+        to_block: int | None = None,
+        detail: str = "",
+        *,
+        code: int | None = None,
+        message: str = "",
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.code = code
+        self.message = message
+
+    @property
+    def is_revert(self) -> bool:
+        """Whether the contract, and not the node, refused: that is knowledge about the contract."""
+        return is_revert(self.code, self.message)
+
+
+class StateUnavailable(ExtractError):
+    """The state or history at that block is pruned, or the node does not know the block."""
+
+
+class WrongChain(ExtractError):
+    """The node serves another chain than the configured one."""
+
+
+class ChainReorganised(ExtractError):
+    """The chain moved while it was being read; `block_number` is where it was noticed."""
+
+    def __init__(
+        self,
+        network: str,
+        call: str,
+        from_block: int | None = None,
+        to_block: int | None = None,
+        detail: str = "",
+        *,
+        block_number: int,
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.block_number = block_number
+
+
+def is_revert(code: int | None, message: str) -> bool:
+    """Whether a JSON-RPC error says that the called contract failed, in the words of any client."""
+    return code == 3 or _REVERTED.search(message) is not None

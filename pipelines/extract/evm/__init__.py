@@ -1,0 +1,1 @@
+"""Networks that speak Ethereum's JSON-RPC."""

@@ -1,0 +1,80 @@
+"""Balances and supplies as the chain itself states them, at the end of one block."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipelines.extract.evm.hexadecimal import word_to_int
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.state import NATIVE, BlockPoint, Read, read_state
+
+_BALANCE_OF = "0x70a08231"
+_TOTAL_SUPPLY = "0x18160ddd"
+_POINT = {"block_number": pl.Int64, "block_hash": pl.String}
+
+
+def read_balances(
+    client: RpcClient, pairs: Sequence[tuple[str, str]], block_hash: str, block_number: int, multicall: str | None
+) -> pl.DataFrame:
+    """Read `balanceOf` of each (token, holder), and the network's own balance where the token is `native`.
+
+    Args:
+        pairs: lower-case addresses.
+        block_hash, block_number: of the same block.
+        multicall: address of a Multicall3, or None.
+
+    Returns:
+        token_address, holder_address, block_number, block_hash, quantity_raw; one row per pair, in their order.
+        quantity_raw is decimal text in base units, null where the token reverts or answers no single word.
+
+    Raises:
+        StateUnavailable: the node has no state of that block.
+        ChainReorganised: the block is not in the chain any more.
+    """
+    reads = [
+        Read(token, holder) if token == NATIVE else Read(token, _BALANCE_OF + 24 * "0" + holder[2:])
+        for token, holder in pairs
+    ]
+    outputs = read_state(client, reads, BlockPoint(block_number, block_hash), multicall)
+    return pl.DataFrame(
+        {
+            "token_address": [token for token, _ in pairs],
+            "holder_address": [holder for _, holder in pairs],
+            "block_number": [block_number] * len(pairs),
+            "block_hash": [block_hash] * len(pairs),
+            "quantity_raw": [_amount(output) for output in outputs],
+        },
+        schema=pl.Schema(
+            {"token_address": pl.String, "holder_address": pl.String, **_POINT, "quantity_raw": pl.String}
+        ),
+    )
+
+
+def read_supplies(
+    client: RpcClient, tokens: Sequence[str], block_hash: str, block_number: int, multicall: str | None
+) -> pl.DataFrame:
+    """Read `totalSupply` of each token.
+
+    Returns:
+        token_address, block_number, block_hash, total_supply_raw; one row per token, in their order.
+        total_supply_raw is decimal text in base units, null where the token reverts or answers no single word.
+
+    Raises:
+        StateUnavailable, ChainReorganised: as `read_balances`.
+    """
+    reads = [Read(token, _TOTAL_SUPPLY) for token in tokens]
+    outputs = read_state(client, reads, BlockPoint(block_number, block_hash), multicall)
+    return pl.DataFrame(
+        {
+            "token_address": list(tokens),
+            "block_number": [block_number] * len(tokens),
+            "block_hash": [block_hash] * len(tokens),
+            "total_supply_raw": [_amount(output) for output in outputs],
+        },
+        schema=pl.Schema({"token_address": pl.String, **_POINT, "total_supply_raw": pl.String}),
+    )
+
+
+def _amount(output: str | None) -> str | None:
+    number = word_to_int(output)
+    return None if number is None else str(number)

@@ -1,0 +1,320 @@
+"""Headers, the finality boundary, blocks by time, and the transactions of wallets. Token transfers are in logs.py."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable
+from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
+from pipelines.extract.evm.prefetch import map_in_order
+from pipelines.extract.evm.rpc import Call, RpcClient
+
+_HEADERS_PER_REQUEST = 100
+# A full block of a busy network has some hundred kilobytes.
+_FULL_BLOCKS_PER_REQUEST = 10
+_RECEIPTS_PER_REQUEST = 100
+# The year 9999 ends here: what datetime can hold.
+_LATEST_TIMESTAMP = 253_402_300_799
+
+_HEADER_SCHEMA = pl.Schema(
+    {
+        "block_number": pl.Int64(),
+        "block_hash": pl.String(),
+        "parent_hash": pl.String(),
+        "block_time": pl.Datetime("us"),
+    }
+)
+TRANSACTION_SCHEMA = pl.Schema(
+    {
+        "block_number": pl.Int64,
+        "block_hash": pl.String,
+        "transaction_index": pl.Int32,
+        "transaction_hash": pl.String,
+        "from_address": pl.String,
+        "to_address": pl.String,
+        "created_address": pl.String,
+        "value_raw": pl.String,
+        "fee_raw": pl.String,
+        "gas_used": pl.Int64,
+        "is_success": pl.Boolean,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """A block's place in the chain; `time` is aware, UTC."""
+
+    number: int
+    hash: str
+    parent_hash: str
+    time: datetime
+
+
+class _HeaderAnswer(msgspec.Struct, rename="camel"):
+    number: Quantity
+    hash: Hash
+    parent_hash: Hash
+    timestamp: Quantity
+
+
+class _TransactionAnswer(msgspec.Struct, gc=False, rename="camel"):
+    hash: Hash
+    transaction_index: Quantity
+    from_: Address = msgspec.field(name="from")
+    value: Quantity
+    to: Address | None = None
+    gas_price: Quantity | None = None
+
+
+class _BlockAnswer(_HeaderAnswer, rename="camel"):
+    transactions: list[_TransactionAnswer]
+
+
+class _ReceiptAnswer(msgspec.Struct, rename="camel"):
+    transaction_hash: Hash
+    block_hash: Hash
+    gas_used: Quantity
+    status: Quantity | None = None
+    contract_address: Address | None = None
+    effective_gas_price: Quantity | None = None
+    l1_fee: Quantity | None = None
+    blob_gas_used: Quantity | None = None
+    blob_gas_price: Quantity | None = None
+    operator_fee_scalar: Quantity | None = None
+    operator_fee_constant: Quantity | None = None
+
+
+def read_head(client: RpcClient) -> Header:
+    """The newest block that the node knows."""
+    answer = client.call("eth_getBlockByNumber", ["latest", False], _HeaderAnswer | None)
+    if answer is None:
+        raise MalformedAnswer(client.network, "eth_getBlockByNumber", detail="the node has no newest block")
+    return _header(client.network, answer)
+
+
+def read_final_number(client: RpcClient, head: Header, finality_depth: int) -> int:
+    """Number of the newest final block: the node's own, else the head less the depth; -1 when none is final.
+
+    Args:
+        head: newest block in use; nothing after it is final.
+        finality_depth: blocks, for nodes that know no `finalized` tag.
+    """
+    try:
+        answer = client.call("eth_getBlockByNumber", ["finalized", False], _HeaderAnswer | None)
+    except (CallRefused, StateUnavailable):
+        answer = None
+    if answer is None:
+        return max(head.number - finality_depth, -1)
+    return min(_header(client.network, answer).number, head.number)
+
+
+def read_headers(client: RpcClient, numbers: Sequence[int]) -> pl.DataFrame:
+    """Read headers by number.
+
+    Returns:
+        block_number (Int64), block_hash, parent_hash, block_time (naive UTC, microseconds); one row per distinct
+        number, ascending.
+
+    Raises:
+        MalformedAnswer: a block is missing or another one was answered; names it.
+        ChainReorganised: of two neighbours, the second does not name the first as its parent.
+    """
+    ordered = sorted(set(numbers))
+    pieces = [ordered[at : at + _HEADERS_PER_REQUEST] for at in range(0, len(ordered), _HEADERS_PER_REQUEST)]
+
+    def read(piece: list[int]) -> list[Header]:
+        calls: list[Call] = [("eth_getBlockByNumber", [hex(number), False]) for number in piece]
+        answers = client.batch(calls, _HeaderAnswer | None)
+        return [_asked_header(client.network, answer, number) for answer, number in zip(answers, piece, strict=True)]
+
+    headers = [header for read_piece in map_in_order(read, pieces, client.max_in_flight) for header in read_piece]
+    _check_links(client.network, headers)
+    return pl.DataFrame(
+        [(header.number, header.hash, header.parent_hash, header.time.replace(tzinfo=None)) for header in headers],
+        schema=_HEADER_SCHEMA,
+        orient="row",
+    )
+
+
+def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Header, low: int = 0) -> int | None:
+    """Number of the first block whose time is at or after the instant; None when the head is before it.
+
+    Goes back from the head in doubling steps, then halves: few calls where the instant is recent.
+
+    Args:
+        instant: aware.
+        low: no earlier block is considered.
+    """
+    if head.time < instant:
+        return None
+    found, step = head.number, 1
+    while found > low:
+        probe = max(low, found - step)
+        if _read_header(client, probe).time < instant:
+            break
+        found, step = probe, step * 2
+    else:
+        return max(found, low)
+    before = probe
+    while found - before > 1:
+        middle = (before + found) // 2
+        if _read_header(client, middle).time < instant:
+            before = middle
+        else:
+            found = middle
+    return found
+
+
+def read_wallet_transactions(
+    client: RpcClient, from_block: int, to_block: int, wallets: Collection[str]
+) -> Iterator[pl.DataFrame]:
+    """Read the transactions that the wallets sent or received.
+
+    Args:
+        from_block, to_block: both included.
+        wallets: lower-case addresses.
+
+    Yields:
+        Columns of raw.transactions without network and batch_id, in block order, never empty; amounts as decimal
+        text in base units. `fee_raw` is null where the receipt does not tell the whole fee, `is_success` where it
+        has no status (before Byzantium). Memory is bounded by the blocks in flight.
+
+    Raises:
+        ChainReorganised: receipt and block, or neighbouring blocks, disagree.
+        MalformedAnswer: a block or receipt is missing or not the one asked for.
+    """
+    if not wallets:
+        return
+    tracked = frozenset(wallets)
+    starts = range(from_block, to_block + 1, _FULL_BLOCKS_PER_REQUEST)
+
+    def read(start: int) -> tuple[list[Header], list[tuple[Any, ...]]]:
+        numbers = range(start, min(start + _FULL_BLOCKS_PER_REQUEST, to_block + 1))
+        return _read_transactions(client, numbers, tracked)
+
+    last_header: list[Header] = []
+    for headers, rows in map_in_order(read, starts, client.max_in_flight):
+        _check_links(client.network, last_header + headers)
+        last_header = headers[-1:]
+        if rows:
+            yield pl.DataFrame(rows, schema=TRANSACTION_SCHEMA, orient="row")
+
+
+def _read_transactions(
+    client: RpcClient, numbers: Sequence[int], wallets: frozenset[str]
+) -> tuple[list[Header], list[tuple[Any, ...]]]:
+    calls: list[Call] = [("eth_getBlockByNumber", [hex(number), True]) for number in numbers]
+    answers = client.batch(calls, _BlockAnswer | None)
+    headers: list[Header] = []
+    matching: list[tuple[Header, _TransactionAnswer]] = []
+    for number, answer in zip(numbers, answers, strict=True):
+        header = _asked_header(client.network, answer, number)
+        headers.append(header)
+        matching += [
+            (header, transaction)
+            for transaction in answer.transactions
+            if transaction.from_.lower() in wallets
+            or (transaction.to is not None and transaction.to.lower() in wallets)
+        ]
+    rows: list[tuple[Any, ...]] = []
+    for at in range(0, len(matching), _RECEIPTS_PER_REQUEST):
+        piece = matching[at : at + _RECEIPTS_PER_REQUEST]
+        calls = [("eth_getTransactionReceipt", [transaction.hash]) for _, transaction in piece]
+        receipts = client.batch(calls, _ReceiptAnswer | None)
+        for (header, transaction), receipt in zip(piece, receipts, strict=True):
+            rows.append(_row(client, header, transaction, receipt))
+    return headers, rows
+
+
+def _row(
+    client: RpcClient, header: Header, transaction: _TransactionAnswer, receipt: _ReceiptAnswer | None
+) -> tuple[Any, ...]:
+    names = (client.network, "eth_getTransactionReceipt", header.number, header.number)
+    transaction_hash = transaction.hash.lower()
+    if receipt is None:
+        # Either the transaction left the chain, or this node is behind the one that gave the block.
+        if _read_header(client, header.number).hash != header.hash:
+            detail = f"block {header.number} changed while its receipts were read"
+            raise ChainReorganised(*names, detail, block_number=header.number)
+        raise MalformedAnswer(*names, f"no receipt of transaction {transaction_hash}")
+    if receipt.transaction_hash.lower() != transaction_hash:
+        raise MalformedAnswer(*names, f"the receipt of another transaction than {transaction_hash}")
+    if receipt.block_hash.lower() != header.hash:
+        detail = f"transaction {transaction_hash} moved to another block while block {header.number} was read"
+        raise ChainReorganised(*names, detail, block_number=header.number)
+    index, gas_used = int(transaction.transaction_index, 16), int(receipt.gas_used, 16)
+    if index >= 2**31 or gas_used >= 2**63:
+        raise MalformedAnswer(*names, f"numbers of transaction {transaction_hash} are out of bounds")
+    fee = _fee(transaction, receipt)
+    created = receipt.contract_address if transaction.to is None else None
+    return (
+        header.number,
+        header.hash,
+        index,
+        transaction_hash,
+        transaction.from_.lower(),
+        None if transaction.to is None else transaction.to.lower(),
+        None if created is None else created.lower(),
+        str(int(transaction.value, 16)),
+        None if fee is None else str(fee),
+        gas_used,
+        None if receipt.status is None else int(receipt.status, 16) == 1,
+    )
+
+
+def _fee(transaction: _TransactionAnswer, receipt: _ReceiptAnswer) -> int | None:
+    """What the sender paid beyond the value, in base units; None where the receipt does not tell all of it."""
+    price = receipt.effective_gas_price or transaction.gas_price
+    if price is None:
+        return None
+    # The formula of a rollup's operator fee changed between its upgrades.
+    if _number(receipt.operator_fee_scalar) or _number(receipt.operator_fee_constant):
+        return None
+    blob_gas = _number(receipt.blob_gas_used)
+    if blob_gas and receipt.blob_gas_price is None:
+        return None
+    blob_fee = blob_gas * _number(receipt.blob_gas_price)
+    return int(receipt.gas_used, 16) * int(price, 16) + blob_fee + _number(receipt.l1_fee)
+
+
+def _number(quantity: str | None) -> int:
+    return 0 if quantity is None else int(quantity, 16)
+
+
+def _read_header(client: RpcClient, number: int) -> Header:
+    answer = client.call("eth_getBlockByNumber", [hex(number), False], _HeaderAnswer | None)
+    return _asked_header(client.network, answer, number)
+
+
+def _asked_header(network: str, answer: _HeaderAnswer | None, number: int) -> Header:
+    names = (network, "eth_getBlockByNumber", number, number)
+    if answer is None:
+        raise MalformedAnswer(*names, f"block {number} is missing")
+    header = _header(network, answer)
+    if header.number != number:
+        raise MalformedAnswer(*names, f"block {header.number} in the place of block {number}")
+    return header
+
+
+def _header(network: str, answer: _HeaderAnswer) -> Header:
+    number, timestamp = int(answer.number, 16), int(answer.timestamp, 16)
+    if number >= 2**60 or timestamp > _LATEST_TIMESTAMP:
+        detail = f"block number {answer.number} or time {answer.timestamp} is out of bounds"
+        raise MalformedAnswer(network, "eth_getBlockByNumber", detail=detail)
+    time = datetime.fromtimestamp(timestamp, UTC)
+    return Header(number, answer.hash.lower(), answer.parent_hash.lower(), time)
+
+
+def _check_links(network: str, headers: Iterable[Header]) -> None:
+    earlier: Header | None = None
+    for header in headers:
+        if earlier is not None and header.number == earlier.number + 1 and header.parent_hash != earlier.hash:
+            detail = f"block {header.number} does not follow the block {earlier.number} read with it"
+            names = (network, "eth_getBlockByNumber", earlier.number, header.number)
+            raise ChainReorganised(*names, detail, block_number=earlier.number)
+        earlier = header

@@ -1,0 +1,115 @@
+"""What a provider's error means. Pure: words and numbers in, a kind out; nothing is sent or retried here.
+
+The messages are those of the providers' documentation and issue trackers; tests/unit/extract holds them as a table.
+"""
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipelines.extract.errors import is_revert
+
+
+class FaultKind(enum.Enum):
+    """What to do about an error: wait, ask for less, give up, or look elsewhere."""
+
+    RATE_LIMITED = "rate limited"
+    RANGE_REFUSED = "range refused"
+    TRANSIENT = "transient"
+    STATE_UNAVAILABLE = "state unavailable"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An error of a provider, understood."""
+
+    kind: FaultKind
+    code: int | None
+    message: str
+    suggested: tuple[int, int] | None = None
+
+
+_RATE = re.compile(
+    r"rate.?limit|too many requests|request limit|requests? per |per second|compute units|throughput|quota"
+    r"|daily request|request rate|call rate|over capacity|exceeded.{0,40}capacity|slow down|concurrent requests",
+    re.IGNORECASE,
+)
+_BEYOND_HEAD = re.compile(
+    r"beyond (the )?(current |latest )?(head|block|tip)|after (the )?last (accepted|known) block"
+    r"|(greater|higher|newer) than (the )?(current |latest )?(head|latest|block)"
+    r"|exceeds (the )?(current )?(head|latest)",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(
+    r"range|too many (blocks|logs|results|events)"
+    r"|(more than|exceed\w*|max\w*|over|limit\w*).{0,60}\b(results|logs|blocks)"
+    r"|\b(results|logs|blocks|query)\b.{0,40}exceed"
+    r"|response (is |size )?(too|exceed)|too (large|big|wide)|timed?[ -]?out|took too long",
+    re.IGNORECASE,
+)
+_STATE = re.compile(
+    r"missing trie node|state.{0,40}(unavailable|not available|missing)|no state available|pruned|pruning|archive"
+    r"|historical state|header not found|header for hash|unknown block|block.{0,90}not found|not currently canonical"
+    r"|history.{0,30}(not available|unavailable)|state histories",
+    re.IGNORECASE,
+)
+_HEX_RANGE = re.compile(r"\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]", re.IGNORECASE)
+_DECIMAL_RANGE = re.compile(r"range\s+(\d+)\s*-\s*(\d+)", re.IGNORECASE)
+_PRUNED_HISTORY = 4444
+_RESOURCE_NOT_FOUND = -32001
+_LIMIT_EXCEEDED = -32005
+_QUICKNODE_REQUESTS = -32007
+_QUICKNODE_RANGE = -32614
+
+
+def classify(method: str, status: int, code: int | None, message: str, data: object = None) -> Fault:
+    """Say what a provider's error means.
+
+    Args:
+        method: JSON-RPC method that was called; only `eth_getLogs` can have too wide a range.
+        status: HTTP status.
+        code, message, data: of the JSON-RPC error; code None where the body held none.
+
+    Returns:
+        The fault; `suggested` is the block range that the provider proposed, first and last included.
+    """
+
+    def fault(kind: FaultKind, suggested: tuple[int, int] | None = None) -> Fault:
+        return Fault(kind, code, message, suggested)
+
+    # A contract chooses its own revert reason: it may say anything that a provider says.
+    if code is not None and method == "eth_call" and is_revert(code, message):
+        return fault(FaultKind.REFUSED)
+    if status == 429 or code == 429 or code == _QUICKNODE_REQUESTS or _RATE.search(message):
+        return fault(FaultKind.RATE_LIMITED)
+    if method == "eth_getLogs":
+        if _BEYOND_HEAD.search(message):
+            # Behind one address there are several nodes, and this one has not seen the head that another one named.
+            return fault(FaultKind.TRANSIENT)
+        suggested = _suggestion(message, data)
+        if suggested or status == 413 or code == _QUICKNODE_RANGE or _RANGE.search(message):
+            return fault(FaultKind.RANGE_REFUSED, suggested)
+    if code == _LIMIT_EXCEEDED:
+        return fault(FaultKind.RATE_LIMITED)
+    if code in (_PRUNED_HISTORY, _RESOURCE_NOT_FOUND) or _STATE.search(message):
+        return fault(FaultKind.STATE_UNAVAILABLE)
+    if status >= 500 or status == 408:
+        return fault(FaultKind.TRANSIENT)
+    return fault(FaultKind.REFUSED)
+
+
+def _suggestion(message: str, data: object) -> tuple[int, int] | None:
+    if isinstance(data, Mapping):
+        first, last = data.get("from"), data.get("to")
+        if isinstance(first, str) and isinstance(last, str):
+            try:
+                return int(first, 16), int(last, 16)
+            except ValueError:
+                return None
+    if found := _HEX_RANGE.search(message):
+        return int(found[1], 16), int(found[2], 16)
+    if found := _DECIMAL_RANGE.search(message):
+        return int(found[1]), int(found[2])
+    return None

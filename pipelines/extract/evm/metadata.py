@@ -1,0 +1,165 @@
+"""What a contract says of itself: whether it is a fungible token, and its symbol, name, decimals and supply.
+
+Nothing is assumed: what a contract does not say is null, and `detail` says why.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, word_to_int
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.state import CODE, BlockPoint, Read, read_state
+
+_LONGEST_SYMBOL = 64
+_LONGEST_NAME = 256
+_LARGEST_DECIMALS = 255
+
+
+def _supports_interface(identifier: str) -> str:
+    return f"0x01ffc9a7{identifier:0<64}"
+
+
+_CALLDATA = {
+    "erc165": _supports_interface("01ffc9a7"),
+    # By its standard, an ERC-165 contract denies this one; a contract that affirms everything does not.
+    "nothing": _supports_interface("ffffffff"),
+    "erc721": _supports_interface("80ac58cd"),
+    "erc1155": _supports_interface("d9b67a26"),
+    "symbol": "0x95d89b41",
+    "name": "0x06fdde03",
+    "decimals": "0x313ce567",
+    "totalSupply": "0x18160ddd",
+    "balanceOf": "0x70a08231" + f"{1:064x}",
+}
+
+
+@dataclass(frozen=True)
+class ContractMetadata:
+    """A contract as it describes itself.
+
+    Attributes:
+        contract_status: Unknown, Fungible, NotFungible or NoContract.
+        standard: ERC-20, ERC-721, ERC-1155, or None.
+        total_supply: in base units.
+        detail: what is missing and why, in one sentence; None where nothing is.
+    """
+
+    address: str
+    contract_status: str
+    standard: str | None
+    symbol: str | None
+    name: str | None
+    decimals: int | None
+    total_supply: int | None
+    detail: str | None
+
+
+def read_contracts(
+    client: RpcClient, addresses: Sequence[str], block: str | int, multicall: str | None = None
+) -> list[ContractMetadata]:
+    """Ask contracts what they are.
+
+    A contract that reverts, answers nonsense or does not exist is described as such; only calls that fail on their
+    way raise.
+
+    Args:
+        addresses: lower-case.
+        block: hash or number of the block at which they are asked.
+        multicall: address of a Multicall3, or None.
+
+    Returns:
+        One description per address, in their order.
+
+    Raises:
+        StateUnavailable: the node has no state of that block.
+        ExtractError: what the client raises otherwise.
+    """
+    point = BlockPoint(block, None) if isinstance(block, int) else BlockPoint(None, block)
+    codes = read_state(client, [Read(CODE, address) for address in addresses], point, None)
+    contracts = [address for address, code in zip(addresses, codes, strict=True) if code not in (None, "0x")]
+    reads = [Read(address, calldata) for address in contracts for calldata in _CALLDATA.values()]
+    outputs = read_state(client, reads, point, multicall)
+    count = len(_CALLDATA)
+    described = {
+        address: _describe(address, dict(zip(_CALLDATA, outputs[at * count : (at + 1) * count], strict=True)))
+        for at, address in enumerate(contracts)
+    }
+    return [described.get(address) or _no_contract(address) for address in addresses]
+
+
+def _no_contract(address: str) -> ContractMetadata:
+    detail = "There is no contract at this address."
+    return ContractMetadata(address, "NoContract", None, None, None, None, None, detail)
+
+
+def _describe(address: str, outputs: dict[str, str | None]) -> ContractMetadata:
+    problems: list[str] = []
+    is_erc165 = word_to_int(outputs["erc165"]) == 1 and word_to_int(outputs["nothing"]) == 0
+    standard: str | None = None
+    if is_erc165 and word_to_int(outputs["erc721"]) == 1:
+        standard = "ERC-721"
+    elif is_erc165 and word_to_int(outputs["erc1155"]) == 1:
+        standard = "ERC-1155"
+    total_supply = _word(outputs, "totalSupply", problems)
+    has_balances = _word(outputs, "balanceOf", problems) is not None
+    symbol = _text(outputs, "symbol", _LONGEST_SYMBOL, problems)
+    name = _text(outputs, "name", _LONGEST_NAME, problems)
+    if standard is not None:
+        nature = f"This is a contract of non-fungible tokens ({standard})."
+        return ContractMetadata(address, "NotFungible", standard, symbol, name, None, None, nature)
+    decimals = _word(outputs, "decimals", problems)
+    if decimals is not None and decimals > _LARGEST_DECIMALS:
+        problems.append(f"decimals() answers more than {_LARGEST_DECIMALS}")
+        decimals = None
+    status = "Unknown"
+    if total_supply is not None and has_balances:
+        status, standard = "Fungible", "ERC-20"
+    detail = None if not problems else ", ".join(problems) + "."
+    return ContractMetadata(address, status, standard, symbol, name, decimals, total_supply, detail)
+
+
+def _word(outputs: dict[str, str | None], function: str, problems: list[str]) -> int | None:
+    output = outputs[function]
+    number = word_to_int(output)
+    if number is None:
+        problems.append(f"{function}() {_shortcoming(output)}")
+    return number
+
+
+def _shortcoming(output: str | None) -> str:
+    if output is None:
+        return "reverts"
+    return "answers nothing" if output == "0x" else "answers no single word"
+
+
+def _text(outputs: dict[str, str | None], function: str, longest: int, problems: list[str]) -> str | None:
+    """A string, or the bytes32 of early tokens, without NUL characters, cut at `longest` characters."""
+    output = outputs[function]
+    encoded = None if output is None else _string_bytes(bytes.fromhex(output[2:]))
+    if encoded is None:
+        problems.append(f"{function}() {'answers no text' if output not in (None, '0x') else _shortcoming(output)}")
+        return None
+    try:
+        text = encoded.decode("utf-8").replace("\0", "")
+    except UnicodeDecodeError:
+        problems.append(f"{function}() answers bytes that are not UTF-8")
+        return None
+    if not text:
+        problems.append(f"{function}() answers an empty text")
+        return None
+    if len(text) > longest:
+        problems.append(f"{function}() is longer than {longest} characters and is cut")
+    return text[:longest]
+
+
+def _string_bytes(output: bytes) -> bytes | None:
+    """The bytes of an ABI string, or of one bytes32; None for anything else."""
+    word = WORD_CHARACTERS // 2
+    if len(output) == word:
+        return output
+    offset = int.from_bytes(output[:word])
+    if len(output) < 2 * word or offset + word > len(output):
+        return None
+    length = int.from_bytes(output[offset : offset + word])
+    start = offset + word
+    return output[start : start + length] if start + length <= len(output) else None

@@ -1,0 +1,54 @@
+"""When the next request may go to a provider, and how long to wait after a failure. Sends nothing itself."""
+
+import random
+import threading
+from collections.abc import Callable
+
+_BASE_SECONDS = 0.25
+_LONGEST_BACKOFF_SECONDS = 8.0
+LONGEST_RETRY_AFTER_SECONDS = 60.0
+_FIRST_INTERVAL_SECONDS = 0.05
+_LONGEST_INTERVAL_SECONDS = 1.0
+
+
+def backoff_seconds(attempt: int) -> float:
+    """Seconds to wait after the attempt with that number (from 1): exponential, with full jitter."""
+    return random.uniform(0, min(_LONGEST_BACKOFF_SECONDS, _BASE_SECONDS * 2**attempt))
+
+
+class Pacer:
+    """Spaces the requests of all threads to one provider; unlimited until the provider first complains."""
+
+    def __init__(self, sleep: Callable[[float], None], clock: Callable[[], float]) -> None:
+        self._sleep = sleep
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next_start = 0.0
+        self._interval = 0.0
+
+    def wait_turn(self, deadline: float) -> bool:
+        """Wait until this thread may send; False, at once, where that would be after the deadline."""
+        with self._lock:
+            now = self._clock()
+            start = max(now, self._next_start)
+            if start > deadline:
+                return False
+            self._next_start = start + self._interval
+        if start > now:
+            self._sleep(start - now)
+        return True
+
+    def slow_down(self, seconds: float) -> None:
+        """Let nobody send for that many seconds, and space requests wider from then on."""
+        with self._lock:
+            now = self._clock()
+            # Requests that were under way together complain together: that is one complaint.
+            if self._next_start <= now + self._interval:
+                self._interval = min(max(2 * self._interval, _FIRST_INTERVAL_SECONDS), _LONGEST_INTERVAL_SECONDS)
+            self._next_start = max(self._next_start, now + seconds)
+
+    def succeeded(self) -> None:
+        """Space requests a little closer again."""
+        if self._interval:
+            with self._lock:
+                self._interval = self._interval * 0.95 if self._interval > _FIRST_INTERVAL_SECONDS / 10 else 0.0

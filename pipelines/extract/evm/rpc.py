@@ -1,0 +1,466 @@
+"""JSON-RPC calls over HTTP: retries, fail-over, pacing, batches. What the methods mean does not go here."""
+
+import functools
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar, overload
+
+import msgspec
+
+from pipelines.extract.errors import (
+    CallRefused,
+    ExtractError,
+    MalformedAnswer,
+    NodeUnreachable,
+    RangeRefused,
+    RateLimited,
+    StateUnavailable,
+    WrongChain,
+)
+from pipelines.extract.evm.endpoint import AnswerTooLarge, Endpoint, Reply, TransportFault
+from pipelines.extract.evm.faults import Fault, FaultKind, classify
+from pipelines.extract.evm.hexadecimal import Quantity
+from pipelines.extract.evm.pacing import backoff_seconds
+
+T = TypeVar("T")
+Call: TypeAlias = tuple[str, Sequence[Any]]
+Attempt: TypeAlias = Callable[[Endpoint, float], T]
+
+# Hosted providers take 100 to 1,000 calls in one body; where one takes fewer, it says so and is believed.
+_BATCH_CALLS = 100
+_LONGEST_MESSAGE = 300
+_ENDPOINT_STATUSES = range(300, 500)
+
+
+class _Answer(msgspec.Struct):
+    """One JSON-RPC answer; `result` and `error` as received."""
+
+    id: Any = None
+    result: msgspec.Raw = msgspec.Raw()
+    error: Any = None
+
+
+class _EndpointRefused(CallRefused):
+    """This URL serves nobody or not us, whatever the call: the next URL may."""
+
+
+class _BatchRefused(Exception):
+    """The provider did not answer this batch call by call; `is_size` where only this one was too large."""
+
+    def __init__(self, *, is_size: bool) -> None:
+        super().__init__()
+        self.is_size = is_size
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What an error has to name."""
+
+    network: str
+    method: str
+    from_block: int | None
+    to_block: int | None
+
+    def names(self) -> tuple[str, str, int | None, int | None]:
+        return self.network, self.method, self.from_block, self.to_block
+
+
+_SINGLE = msgspec.json.Decoder(_Answer)
+_SINGLE_OR_BATCH = msgspec.json.Decoder(list[_Answer] | _Answer)
+
+
+class RpcClient:
+    """A network's node, behind one or several URLs; thread-safe.
+
+    Connection failures, time-outs, HTTP 429 and 5xx, answers cut off and rate limits are retried with exponential
+    back-off and full jitter; other JSON-RPC errors never. When a URL's attempts are used up the next one is asked,
+    and stays in use. All threads of a client share its places and its pace.
+
+    Args:
+        network: name for errors.
+        urls: tried in this order; keys in them are never shown.
+        timeout: seconds to connect, and to wait for the next bytes.
+        max_attempts: per URL.
+        max_in_flight: requests under way at once.
+        max_response_bytes: of one answer, decompressed.
+        max_seconds: one call may take, retries and all; shared among the URLs.
+        sleep, clock: replaced in tests.
+    """
+
+    def __init__(
+        self,
+        network: str,
+        urls: Sequence[str],
+        *,
+        timeout: tuple[float, float] = (5.0, 30.0),
+        max_attempts: int = 6,
+        max_in_flight: int = 4,
+        max_response_bytes: int = 256 * 1024 * 1024,
+        max_seconds: float = 120.0,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not urls:
+            raise ValueError(f"{network}: no RPC URL")
+        self.network = network
+        self.max_in_flight = max_in_flight
+        self._endpoints = [Endpoint(url, timeout, max_in_flight, sleep, clock) for url in urls]
+        self._active = 0
+        self._max_attempts = max_attempts
+        self._max_response_bytes = max_response_bytes
+        self._max_seconds = max_seconds
+        self._sleep = sleep
+        self._clock = clock
+        self._places = threading.BoundedSemaphore(max_in_flight)
+        self._ids = itertools.count(1)
+        self._batch_calls = _BATCH_CALLS
+        self._chain_id: int | None = None
+
+    @property
+    def provider(self) -> str:
+        """Host of the URL in use, without user, path and query."""
+        return self._endpoints[self._active].host
+
+    def expect_chain(self, chain_id: int) -> None:
+        """From now on ask every URL for its chain before its first use.
+
+        Calls raise WrongChain where it is another one.
+        """
+        self._chain_id = chain_id
+        for endpoint in self._endpoints:
+            endpoint.is_chain_checked = False
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        for endpoint in self._endpoints:
+            endpoint.close()
+
+    @overload
+    def call(
+        self,
+        method: str,
+        params: Sequence[Any],
+        type_: type[T],
+        *,
+        max_response_bytes: int | None = None,
+        retry_timeouts: bool = True,
+    ) -> T: ...
+
+    @overload
+    def call(
+        self,
+        method: str,
+        params: Sequence[Any],
+        type_: Any,
+        *,
+        max_response_bytes: int | None = None,
+        retry_timeouts: bool = True,
+    ) -> Any: ...
+
+    def call(
+        self,
+        method: str,
+        params: Sequence[Any],
+        type_: Any,
+        *,
+        max_response_bytes: int | None = None,
+        retry_timeouts: bool = True,
+    ) -> Any:
+        """Call one method.
+
+        Args:
+            type_: what msgspec decodes the result to.
+            max_response_bytes: tighter than the client's.
+            retry_timeouts: False where the caller will rather ask for less.
+
+        Raises:
+            ExtractError: any of its kinds but ChainReorganised.
+        """
+        asked = self._asked([(method, params)])
+        limit = self._max_response_bytes if max_response_bytes is None else max_response_bytes
+
+        def attempt(endpoint: Endpoint, deadline: float) -> Any:
+            return self._ask_once(endpoint, deadline, (method, params), asked, type_, limit)
+
+        return self._exchange(asked, attempt, retry_timeouts)
+
+    @overload
+    def batch(self, calls: Sequence[Call], type_: type[T], allow_errors: Literal[False] = False) -> list[T]: ...
+
+    @overload
+    def batch(
+        self, calls: Sequence[Call], type_: type[T], allow_errors: Literal[True]
+    ) -> list[T | CallRefused | StateUnavailable]: ...
+
+    @overload
+    def batch(self, calls: Sequence[Call], type_: Any, allow_errors: bool = False) -> list[Any]: ...
+
+    def batch(self, calls: Sequence[Call], type_: Any, allow_errors: bool = False) -> list[Any]:
+        """Call many methods in few requests, and one by one where the provider takes no batches.
+
+        Args:
+            type_: what msgspec decodes each result to.
+            allow_errors: return CallRefused and StateUnavailable in the place of the result instead of raising them.
+
+        Returns:
+            The results in the order of the calls.
+
+        Raises:
+            ExtractError: as `call`; also MalformedAnswer where an answer is missing, twice there or not ours.
+        """
+        results: list[Any] = []
+        size = self._batch_calls
+        while len(results) < len(calls):
+            size = min(size, self._batch_calls)
+            piece = calls[len(results) : len(results) + size]
+            if len(piece) == 1:
+                results.append(self._call_in_batch(piece[0], type_, allow_errors))
+                continue
+            try:
+                results += self._call_together(piece, type_, allow_errors)
+            except _BatchRefused as refusal:
+                size = len(piece) // 2
+                if not refusal.is_size:
+                    self._batch_calls = size
+        return results
+
+    def _call_in_batch(self, call: Call, type_: Any, allow_errors: bool) -> Any:
+        try:
+            return self.call(*call, type_)
+        except (CallRefused, StateUnavailable) as error:
+            if allow_errors:
+                return error
+            raise
+
+    def _call_together(self, calls: Sequence[Call], type_: Any, allow_errors: bool) -> list[Any]:
+        asked = self._asked(calls)
+        results: dict[int, Any] = {}
+        pending = {next(self._ids): position for position in range(len(calls))}
+
+        def attempt(endpoint: Endpoint, deadline: float) -> None:
+            body = msgspec.json.encode([_request(number, calls[position]) for number, position in pending.items()])
+            try:
+                reply = self._post(endpoint, body, deadline, self._max_response_bytes, asked)
+            except AnswerTooLarge:
+                raise _BatchRefused(is_size=True) from None
+            answers = self._read_batch(endpoint, reply, asked)
+            if sorted(map(repr, (answer.id for answer in answers))) != sorted(map(repr, pending)):
+                detail = f"{endpoint.host}: the ids of a batch of {len(pending)} came back missing, twice or foreign"
+                raise MalformedAnswer(*asked.names(), detail)
+            delayed: RateLimited | NodeUnreachable | None = None
+            for answer in answers:
+                call = calls[pending[answer.id]]
+                try:
+                    result = self._read_answer(endpoint, answer, reply, self._asked([call]), type_)
+                except (RateLimited, NodeUnreachable) as error:
+                    delayed = error
+                    continue
+                except _EndpointRefused:
+                    raise
+                except (CallRefused, StateUnavailable) as error:
+                    result = error
+                results[pending.pop(answer.id)] = result
+            if delayed is not None:
+                raise delayed
+
+        self._exchange(asked, attempt)
+        ordered = [results[position] for position in range(len(calls))]
+        if not allow_errors:
+            for result in ordered:
+                if isinstance(result, ExtractError):
+                    raise result
+        return ordered
+
+    def _exchange(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool = True) -> T:
+        deadline = self._clock() + self._max_seconds
+        count = len(self._endpoints)
+        first = self._active
+        failures: list[str] = []
+        for turn in range(count):
+            index = (first + turn) % count
+            now = self._clock()
+            share = now + (deadline - now) / (count - turn)
+            try:
+                result = self._persist(self._endpoints[index], asked, attempt, share, retry_timeouts)
+            except (NodeUnreachable, RateLimited, _EndpointRefused) as error:
+                failures.append(error.detail)
+                is_slow = isinstance(error, NodeUnreachable) and error.timed_out and not retry_timeouts
+                if is_slow or turn + 1 == count:
+                    error.detail = "; ".join(failures)
+                    raise
+            else:
+                self._active = index
+                return result
+        raise AssertionError("a client has at least one endpoint")
+
+    def _persist(
+        self, endpoint: Endpoint, asked: _Asked, attempt: Attempt[T], deadline: float, retry_timeouts: bool
+    ) -> T:
+        for number in itertools.count(1):
+            if not endpoint.pacer.wait_turn(deadline):
+                raise RateLimited(*asked.names(), f"{endpoint.host}: asked for a longer pause than a call may take")
+            is_last = number == self._max_attempts
+            try:
+                self._check_chain(endpoint, deadline, asked)
+                result = attempt(endpoint, deadline)
+            except RateLimited as error:
+                if is_last or self._clock() >= deadline:
+                    raise
+                seconds = backoff_seconds(number) if error.retry_after is None else error.retry_after
+                endpoint.pacer.slow_down(seconds)
+            except NodeUnreachable as error:
+                remaining = deadline - self._clock()
+                if is_last or remaining <= 0 or (error.timed_out and not retry_timeouts):
+                    raise
+                self._sleep(min(backoff_seconds(number), remaining))
+            else:
+                endpoint.pacer.succeeded()
+                return result
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _check_chain(self, endpoint: Endpoint, deadline: float, asked: _Asked) -> None:
+        if self._chain_id is None or endpoint.is_chain_checked:
+            return
+        call: Call = ("eth_chainId", [])
+        answered = self._ask_once(endpoint, deadline, call, self._asked([call]), Quantity, self._max_response_bytes)
+        chain_id = int(answered, 16)
+        if chain_id != self._chain_id:
+            detail = f"{endpoint.host} serves chain {chain_id}, not {self._chain_id} as configured"
+            raise WrongChain(self.network, "eth_chainId", detail=detail)
+        endpoint.is_chain_checked = True
+
+    def _ask_once(
+        self, endpoint: Endpoint, deadline: float, call: Call, asked: _Asked, type_: Any, max_bytes: int
+    ) -> Any:
+        number = next(self._ids)
+        body = msgspec.json.encode(_request(number, call))
+        try:
+            reply = self._post(endpoint, body, deadline, max_bytes, asked)
+        except AnswerTooLarge:
+            detail = f"{endpoint.host}: the answer is larger than {max_bytes} bytes"
+            kind = RangeRefused if asked.method == "eth_getLogs" else MalformedAnswer
+            raise kind(*asked.names(), detail) from None
+        try:
+            answer = _SINGLE.decode(reply.body)
+        except msgspec.DecodeError as error:
+            raise self._unreadable(endpoint, reply, asked, error) from None
+        if answer.error is None and answer.result and answer.id != number:
+            raise MalformedAnswer(*asked.names(), f"{endpoint.host}: the answer to another call ({answer.id!r})")
+        return self._read_answer(endpoint, answer, reply, asked, type_)
+
+    def _post(self, endpoint: Endpoint, body: bytes, deadline: float, max_bytes: int, asked: _Asked) -> Reply:
+        with self._places:
+            try:
+                return endpoint.post(body, deadline, max_bytes)
+            except TransportFault as fault:
+                raise NodeUnreachable(*asked.names(), fault.reason, timed_out=fault.timed_out) from None
+
+    def _read_batch(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> list[_Answer]:
+        try:
+            answers: list[_Answer] | _Answer = _SINGLE_OR_BATCH.decode(reply.body)
+        except msgspec.DecodeError as error:
+            unreadable = self._unreadable(endpoint, reply, asked, error)
+            if isinstance(unreadable, CallRefused) and not isinstance(unreadable, _EndpointRefused):
+                raise _BatchRefused(is_size=reply.status == 413) from None
+            raise unreadable from None
+        if isinstance(answers, _Answer):
+            answers = [answers]
+        elif not any(answer.id is None for answer in answers):
+            return answers
+        # An error without an id is about the batch as a whole.
+        for answer in answers:
+            if answer.error is not None:
+                refusal = self._error(endpoint, answer.error, reply, asked)
+                if isinstance(refusal, RateLimited | NodeUnreachable | _EndpointRefused):
+                    raise refusal
+        raise _BatchRefused(is_size=reply.status == 413)
+
+    def _read_answer(self, endpoint: Endpoint, answer: _Answer, reply: Reply, asked: _Asked, type_: Any) -> Any:
+        if answer.error is not None:
+            raise self._error(endpoint, answer.error, reply, asked)
+        if not answer.result:
+            if reply.status != 200:
+                raise self._http_error(endpoint, reply, asked)
+            raise MalformedAnswer(*asked.names(), f"{endpoint.host}: neither result nor error in the answer")
+        try:
+            return _decoder(type_).decode(answer.result)
+        except msgspec.DecodeError as error:
+            raise MalformedAnswer(*asked.names(), f"{endpoint.host}: {error}") from None
+
+    def _unreadable(self, endpoint: Endpoint, reply: Reply, asked: _Asked, error: msgspec.DecodeError) -> ExtractError:
+        if reply.status != 200:
+            return self._http_error(endpoint, reply, asked)
+        if isinstance(error, msgspec.ValidationError):
+            return MalformedAnswer(*asked.names(), f"{endpoint.host}: {error}")
+        return NodeUnreachable(*asked.names(), f"{endpoint.host}: the answer was cut off or is not JSON")
+
+    def _http_error(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> ExtractError:
+        text = bytes(reply.body[:_LONGEST_MESSAGE]).decode("utf-8", "replace").strip()
+        message = f"HTTP {reply.status}" + (f" {text}" if text and not text.startswith("<") else "")
+        return self._of_fault(endpoint, classify(asked.method, reply.status, None, message), reply, asked)
+
+    def _error(self, endpoint: Endpoint, error: Any, reply: Reply, asked: _Asked) -> ExtractError:
+        code, message, data = None, str(error), None
+        if isinstance(error, dict):
+            data = error.get("data")
+            message = str(error.get("message") or data or "no message")
+            try:
+                code = int(error.get("code", 0))
+            except (TypeError, ValueError):
+                code = 0
+        fault = classify(asked.method, reply.status, code, message, data)
+        return self._of_fault(endpoint, fault, reply, asked)
+
+    def _of_fault(self, endpoint: Endpoint, fault: Fault, reply: Reply, asked: _Asked) -> ExtractError:
+        names = asked.names()
+        message = endpoint.redact(fault.message)[:_LONGEST_MESSAGE]
+        detail = f"{endpoint.host}: {message}" + ("" if fault.code is None else f" (code {fault.code})")
+        match fault.kind:
+            case FaultKind.RATE_LIMITED:
+                return RateLimited(*names, detail, retry_after=reply.retry_after)
+            case FaultKind.RANGE_REFUSED:
+                return RangeRefused(*names, detail, suggested=fault.suggested)
+            case FaultKind.TRANSIENT if reply.retry_after is not None:
+                return RateLimited(*names, detail, retry_after=reply.retry_after)
+            case FaultKind.TRANSIENT:
+                return NodeUnreachable(*names, detail)
+            case FaultKind.STATE_UNAVAILABLE:
+                return StateUnavailable(*names, detail)
+            case FaultKind.REFUSED:
+                is_endpoint = reply.status in (401, 403, 404) or (
+                    fault.code is None and reply.status in _ENDPOINT_STATUSES and reply.status not in (400, 405, 413)
+                )
+                kind = _EndpointRefused if is_endpoint else CallRefused
+                return kind(*names, detail, code=fault.code, message=message)
+
+    def _asked(self, calls: Sequence[Call]) -> _Asked:
+        ranges = [blocks for call in calls if (blocks := _blocks_of(call)) is not None]
+        first = min((first for first, _ in ranges), default=None)
+        last = max((last for _, last in ranges), default=None)
+        return _Asked(self.network, calls[0][0], first, last)
+
+
+def _request(number: int, call: Call) -> dict[str, Any]:
+    method, params = call
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def _blocks_of(call: Call) -> tuple[int, int] | None:
+    """The block range that a call asks for, where its parameters name one by number."""
+    method, params = call
+    match method, *params:
+        case "eth_getLogs", {"fromBlock": str(first), "toBlock": str(last)}:
+            return int(first, 16), int(last, 16)
+        case (("eth_getBlockByNumber" | "trace_block"), str(number), *_) if number.startswith("0x"):
+            return int(number, 16), int(number, 16)
+        case (("eth_call" | "eth_getBalance" | "eth_getCode"), _, str(number)) if number.startswith("0x"):
+            return int(number, 16), int(number, 16)
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type_)

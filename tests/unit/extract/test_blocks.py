@@ -1,0 +1,294 @@
+"""Headers, finality, blocks by time and wallets' transactions, from a scripted chain."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.extract.errors import ChainReorganised, MalformedAnswer
+from pipelines.extract.evm.blocks import (
+    TRANSACTION_SCHEMA,
+    find_first_block_at_or_after,
+    read_final_number,
+    read_head,
+    read_headers,
+    read_wallet_transactions,
+)
+from pipelines.extract.evm.rpc import RpcClient
+from tests.chain.scripted_node import NodeError, ScriptedNode, block_hash
+from tests.unit.extract.conftest import MakeClient
+
+GENESIS = datetime.fromtimestamp(1_600_000_000, UTC)
+WALLET, OTHER = "0x" + "11" * 20, "0x" + "22" * 20
+
+
+def test_the_head_is_read(make_client: MakeClient) -> None:
+    with ScriptedNode(head=9) as node:
+        head = read_head(make_client(node))
+        assert (head.number, head.hash, head.parent_hash) == (9, block_hash(9), block_hash(8))
+        assert head.time == GENESIS + timedelta(seconds=108)
+        assert head.time.tzinfo is UTC
+        node.handlers["eth_getBlockByNumber"] = lambda _: None
+        with pytest.raises(MalformedAnswer):
+            read_head(make_client(node))
+
+
+@pytest.mark.parametrize("field", ["hash", "parentHash", "number", "timestamp"])
+@pytest.mark.parametrize("value", ["0x", "0xzz", "0x" + "f" * 65, "12", 12, None, "0x1\n"])
+def test_a_malformed_header_is_refused(make_client: MakeClient, field: str, value: Any) -> None:
+    with ScriptedNode() as node:
+        truly = node.handlers["eth_getBlockByNumber"]
+        node.handlers["eth_getBlockByNumber"] = lambda params: truly(params) | {field: value}
+        with pytest.raises(MalformedAnswer):
+            read_head(make_client(node))
+
+
+def test_times_and_numbers_beyond_reason_are_refused(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        truly = node.handlers["eth_getBlockByNumber"]
+        for change in ({"timestamp": "0xffffffffffffffff"}, {"number": "0xffffffffffffffff"}):
+            node.handlers["eth_getBlockByNumber"] = lambda params, change=change: truly(params) | change
+            with pytest.raises(MalformedAnswer, match="out of bounds"):
+                read_head(make_client(node))
+
+
+def test_final_is_what_the_node_says_and_else_the_depth(make_client: MakeClient) -> None:
+    with ScriptedNode(head=100) as node:
+        client = make_client(node)
+        head = read_head(client)
+        assert read_final_number(client, head, 10) == 36
+        truly = node.handlers["eth_getBlockByNumber"]
+
+        def unknown(params: list[Any]) -> Any:
+            raise NodeError(-39001, "Unknown block")
+
+        for handler in (unknown, lambda params: None):
+            node.handlers["eth_getBlockByNumber"] = handler
+            assert read_final_number(client, head, 10) == 90
+            assert read_final_number(client, head, 100) == 0
+            assert read_final_number(client, head, 101) == -1
+            assert read_final_number(client, head, 5_000) == -1
+        node.handlers["eth_getBlockByNumber"] = lambda params: truly(["0x64", False]) | {"number": "0x70"}
+        assert read_final_number(client, head, 10) == 100
+
+
+def test_headers_come_once_each_in_order(make_client: MakeClient) -> None:
+    with ScriptedNode(head=400) as node:
+        client = make_client(node)
+        headers = read_headers(client, [7, 3, *range(100, 351), 7])
+        assert headers["block_number"].to_list() == [3, 7, *range(100, 351)]
+        assert headers.schema == {
+            "block_number": pl.Int64,
+            "block_hash": pl.String,
+            "parent_hash": pl.String,
+            "block_time": pl.Datetime("us"),
+        }
+        assert headers.row(0) == (3, block_hash(3), block_hash(2), datetime(2020, 9, 13, 12, 27, 16))  # noqa: DTZ001
+        assert node.requests == 3
+        assert read_headers(client, []).schema == headers.schema
+
+
+def test_a_missing_block_is_named(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        node.missing_blocks.add(42)
+        with pytest.raises(MalformedAnswer, match="block 42 is missing") as caught:
+            read_headers(make_client(node), range(100))
+        assert caught.value.from_block == 42
+
+
+def test_another_block_than_asked_for_is_malformed(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        truly = node.handlers["eth_getBlockByNumber"]
+        node.handlers["eth_getBlockByNumber"] = lambda params: truly(["0x5", False])
+        with pytest.raises(MalformedAnswer, match="block 5 in the place of block 4"):
+            read_headers(make_client(node), [4])
+
+
+def test_neighbours_that_do_not_fit_are_a_reorganisation(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        truly = node.handlers["eth_getBlockByNumber"]
+
+        def forked(params: list[Any]) -> Any:
+            block = truly(params)
+            return block | {"parentHash": block_hash(9, fork=1)} if params[0] == "0xa" else block
+
+        node.handlers["eth_getBlockByNumber"] = forked
+        with pytest.raises(ChainReorganised) as caught:
+            read_headers(make_client(node), [8, 9, 10, 11])
+        assert caught.value.block_number == 9
+        assert read_headers(make_client(node), [8, 10]).height == 2
+
+
+@settings(deadline=None, max_examples=40)
+@given(head=st.integers(0, 300), low=st.integers(0, 320), seconds=st.integers(-50, 3_700))
+def test_the_first_block_at_an_instant(head: int, low: int, seconds: int) -> None:
+    low = min(low, head)
+    instant = GENESIS + timedelta(seconds=seconds)
+    with ScriptedNode(head=head) as node:
+        client = RpcClient("testnet", [node.url])
+        found = find_first_block_at_or_after(client, instant, read_head(client), low)
+        client.close()
+    at_or_after = [number for number in range(low, head + 1) if 12 * number >= seconds]
+    assert found == (at_or_after[0] if at_or_after else None)
+
+
+def test_a_recent_instant_takes_few_calls(make_client: MakeClient) -> None:
+    with ScriptedNode(head=20_000_000) as node:
+        client = make_client(node)
+        head = read_head(client)
+        assert find_first_block_at_or_after(client, head.time - timedelta(seconds=60), head) == 19_999_995
+        assert node.requests < 8
+        node.requests = 0
+        assert find_first_block_at_or_after(client, GENESIS + timedelta(seconds=11), head) == 1
+        assert node.requests < 50
+
+
+def transaction(block: int, index: int, sender: str, to: str | None, value: int = 5, **changes: Any) -> dict[str, Any]:
+    return {
+        "hash": f"0x{block:032x}{index:032x}",
+        "transactionIndex": hex(index),
+        "from": sender,
+        "to": to,
+        "value": hex(value),
+        "gasPrice": hex(3),
+        "input": "0x",
+        **changes,
+    }
+
+
+def receipt(block: int, index: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "transactionHash": f"0x{block:032x}{index:032x}",
+        "blockHash": block_hash(block),
+        "blockNumber": hex(block),
+        "gasUsed": hex(21_000),
+        "effectiveGasPrice": hex(7),
+        "status": "0x1",
+        "contractAddress": None,
+        **changes,
+    }
+
+
+def read(client: RpcClient, last: int = 60) -> list[dict[str, Any]]:
+    frames = list(read_wallet_transactions(client, 0, last, {WALLET}))
+    assert all(not frame.is_empty() and frame.schema == TRANSACTION_SCHEMA for frame in frames)
+    return [row for frame in frames for row in frame.iter_rows(named=True)]
+
+
+def chain(*entries: tuple[dict[str, Any], dict[str, Any] | None]) -> ScriptedNode:
+    transactions: dict[int, list[Any]] = {}
+    for sent, _ in entries:
+        transactions.setdefault(int(sent["hash"][2:34], 16), []).append(sent)
+    receipts = {sent["hash"]: received for sent, received in entries if received is not None}
+    return ScriptedNode(transactions=transactions, receipts=receipts)
+
+
+def test_transactions_of_the_wallets_alone_in_block_order(make_client: MakeClient) -> None:
+    with chain(
+        (transaction(3, 0, OTHER, OTHER), receipt(3, 0)),
+        (transaction(3, 1, WALLET, OTHER, 2**256 - 1), receipt(3, 1, status="0x0")),
+        (transaction(25, 0, OTHER, "0x" + "11" * 20, 0), receipt(25, 0)),
+        (transaction(25, 1, WALLET, WALLET), receipt(25, 1, contractAddress="0x" + "dd" * 20)),
+        (transaction(59, 0, WALLET, None), receipt(59, 0, contractAddress="0x" + "CC" * 20)),
+    ) as node:
+        client = make_client(node)
+        rows = read(client)
+        assert [(row["block_number"], row["transaction_index"]) for row in rows] == [(3, 1), (25, 0), (25, 1), (59, 0)]
+        assert rows[0] == {
+            "block_number": 3,
+            "block_hash": block_hash(3),
+            "transaction_index": 1,
+            "transaction_hash": f"0x{3:032x}{1:032x}",
+            "from_address": WALLET,
+            "to_address": OTHER,
+            "created_address": None,
+            "value_raw": str(2**256 - 1),
+            "fee_raw": "147000",
+            "gas_used": 21_000,
+            "is_success": False,
+        }
+        assert (rows[3]["to_address"], rows[3]["created_address"]) == (None, "0x" + "cc" * 20)
+        assert rows[1]["is_success"] is True
+        assert rows[2]["created_address"] is None
+        asked = [params[0] for method, params in node.calls if method == "eth_getTransactionReceipt"]
+        assert len(asked) == 4
+        assert list(read_wallet_transactions(client, 0, 60, [])) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "fee"),
+    [
+        ({}, {}, "147000"),
+        ({}, {"effectiveGasPrice": None}, "63000"),
+        ({"gasPrice": None}, {"effectiveGasPrice": None}, None),
+        ({}, {"effectiveGasPrice": "0x0"}, "0"),
+        ({}, {"l1Fee": "0x64"}, "147100"),
+        ({}, {"blobGasUsed": "0x20000", "blobGasPrice": "0x2"}, str(147_000 + 2 * 131_072)),
+        ({}, {"blobGasUsed": "0x20000"}, None),
+        ({}, {"blobGasUsed": "0x0"}, "147000"),
+        ({}, {"operatorFeeScalar": "0x1", "operatorFeeConstant": "0x0"}, None),
+        ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x0"}, "147000"),
+        ({}, {"effectiveGasPrice": hex(2**200)}, str(21_000 * 2**200)),
+    ],
+)
+def test_fees_are_whole_or_unknown(
+    make_client: MakeClient, sent: dict[str, Any], received: dict[str, Any], fee: str | None
+) -> None:
+    with chain((transaction(3, 0, WALLET, OTHER, **sent), receipt(3, 0, **received))) as node:
+        (row,) = read(make_client(node))
+        assert row["fee_raw"] == fee
+
+
+def test_a_receipt_before_byzantium_tells_no_success(make_client: MakeClient) -> None:
+    old = receipt(3, 0, root="0x" + "00" * 32)
+    del old["status"]
+    with chain((transaction(3, 0, WALLET, OTHER), old)) as node:
+        (row,) = read(make_client(node))
+        assert row["is_success"] is None
+
+
+def test_a_receipt_of_another_block_is_a_reorganisation(make_client: MakeClient) -> None:
+    moved = receipt(3, 0, blockHash=block_hash(4))
+    with chain((transaction(3, 0, WALLET, OTHER), moved)) as node, pytest.raises(ChainReorganised) as caught:
+        read(make_client(node))
+    assert caught.value.block_number == 3
+
+
+def test_a_missing_receipt_is_named(make_client: MakeClient) -> None:
+    with chain((transaction(3, 0, WALLET, OTHER), None)) as node:
+        with pytest.raises(MalformedAnswer, match=r"no receipt of transaction 0x0+3"):
+            read(make_client(node))
+        truly = node.handlers["eth_getBlockByNumber"]
+
+        def forked(params: list[Any]) -> Any:
+            block = truly(params)
+            return block if params[1] else block | {"hash": block_hash(3, fork=1)}
+
+        node.handlers["eth_getBlockByNumber"] = forked
+        with pytest.raises(ChainReorganised):
+            read(make_client(node))
+
+
+def test_the_receipt_of_another_transaction_is_malformed(make_client: MakeClient) -> None:
+    with (
+        chain((transaction(3, 0, WALLET, OTHER), receipt(3, 1))) as node,
+        pytest.raises(MalformedAnswer, match="another transaction"),
+    ):
+        read(make_client(node))
+
+
+def test_links_are_checked_across_requests(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        truly = node.handlers["eth_getBlockByNumber"]
+
+        def forked(params: list[Any]) -> Any:
+            block = truly(params)
+            return block | {"parentHash": block_hash(9, fork=1)} if params[0] == "0xa" else block
+
+        node.handlers["eth_getBlockByNumber"] = forked
+        with pytest.raises(ChainReorganised) as caught:
+            read(make_client(node))
+        assert caught.value.block_number == 9

@@ -1,0 +1,407 @@
+"""Balances, supplies, metadata and probing against a scripted node: what providers refuse, and what contracts lack."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from eth_abi import decode as abi_decode
+from eth_abi import encode as abi_encode
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable, WrongChain
+from pipelines.extract.evm.balances import read_balances, read_supplies
+from pipelines.extract.evm.metadata import read_contracts
+from pipelines.extract.evm.probe import NodeFacts, probe
+from pipelines.extract.evm.state import Read, decode_aggregate3, encode_aggregate3
+from tests.chain.scripted_node import NodeError, ScriptedNode, block_hash, word
+from tests.unit.extract.conftest import MakeClient
+
+MULTICALL = "0xca11bde05977b3631167028862be2a173976ca11"
+TOKEN, BROKEN, ABSENT = "0x" + "aa" * 20, "0x" + "bb" * 20, "0x" + "cc" * 20
+HOLDER = "0x" + "01" * 20
+NUMBER = 50
+HASH = block_hash(NUMBER)
+ADDRESS = st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
+CALLDATA = st.binary(max_size=100).map(lambda raw: "0x" + raw.hex())
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(ADDRESS, CALLDATA), max_size=20))
+def test_aggregate3_is_encoded_as_the_abi_says(calls: list[tuple[str, str]]) -> None:
+    encoded = encode_aggregate3([Read(*call) for call in calls], MULTICALL)
+    expected = abi_encode(
+        ["(address,bool,bytes)[]"], [[(target, True, bytes.fromhex(data[2:])) for target, data in calls]]
+    )
+    assert encoded == "0x82ad56cb" + expected.hex()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), max_size=20))
+def test_aggregate3_is_decoded_as_the_abi_says(results: list[tuple[bool, bytes]]) -> None:
+    returned = "0x" + abi_encode(["(bool,bytes)[]"], [results]).hex()
+    expected = ["0x" + data.hex() if is_success else None for is_success, data in results]
+    assert decode_aggregate3(returned, len(results)) == expected
+    assert decode_aggregate3(returned, len(results) + 1) is None
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=400), st.integers(1, 3))
+def test_anything_else_is_no_aggregate(returned: bytes, count: int) -> None:
+    decoded = decode_aggregate3("0x" + returned.hex(), count)
+    assert decoded is None or len(decoded) == count
+
+
+class State:
+    """eth_call and eth_getBalance of a scripted chain: by (contract, calldata), None reverts."""
+
+    def __init__(self, answers: dict[tuple[str, str], str | None], *, has_multicall: bool = True) -> None:
+        self.answers = answers
+        self.has_multicall = has_multicall
+        self.blocks: list[Any] = []
+        self.refuses_hashes = False
+        self.burns_gas = False
+
+    def install(self, node: ScriptedNode) -> None:
+        node.handlers["eth_call"] = self.call
+        node.handlers["eth_getBalance"] = self.balance
+        node.handlers["eth_getCode"] = lambda params: "0x" if params[0] == ABSENT else "0x60"
+
+    def _note(self, block: Any) -> None:
+        if self.refuses_hashes and isinstance(block, dict):
+            raise NodeError(-32602, "invalid argument 1: json: cannot unmarshal object into Go value of type string")
+        self.blocks.append(block)
+
+    def call(self, params: Sequence[Any]) -> str:
+        call, block = params
+        self._note(block)
+        if call["to"] == MULTICALL:
+            return self._aggregate(call["data"])
+        answer = self.answers.get((call["to"], call["data"]), "0x")
+        if answer is None:
+            raise NodeError(3, "execution reverted: rate limit")
+        return answer
+
+    def balance(self, params: Sequence[Any]) -> str:
+        address, block = params
+        self._note(block)
+        return hex(int(address, 16) % 1_000)
+
+    def _aggregate(self, data: str) -> str:
+        if not self.has_multicall:
+            return "0x"
+        ((*calls,),) = abi_decode(["(address,bool,bytes)[]"], bytes.fromhex(data[10:]))
+        if self.burns_gas and len(calls) > 2:
+            raise NodeError(-32000, "out of gas")
+        results = []
+        for target, _, calldata in calls:
+            if target == MULTICALL:
+                results.append((True, (int.from_bytes(calldata[-20:]) % 1_000).to_bytes(32)))
+                continue
+            answer = self.answers.get((target, "0x" + calldata.hex()), "0x")
+            is_spoilt = self.burns_gas and len(results) > 0
+            results.append((False, b"") if answer is None or is_spoilt else (True, bytes.fromhex(answer[2:])))
+        return "0x" + abi_encode(["(bool,bytes)[]"], [results]).hex()
+
+
+def balance_of(holder: str) -> str:
+    return "0x70a08231" + "0" * 24 + holder[2:]
+
+
+HOLDERS = [f"0x{number:040x}" for number in range(1, 1_203)]
+PAIRS = [(TOKEN, holder) for holder in HOLDERS] + [("native", holder) for holder in HOLDERS[:3]]
+PAIRS += [(BROKEN, HOLDER), (ABSENT, HOLDER), (TOKEN, HOLDER)]
+
+
+def balances_state(**options: Any) -> State:
+    answers: dict[tuple[str, str], str | None] = {
+        (TOKEN, balance_of(holder)): "0x" + word(2**256 - int(holder, 16)) for holder in HOLDERS
+    }
+    answers[BROKEN, balance_of(HOLDER)] = None
+    answers[TOKEN, balance_of(HOLDER)] = "0x" + word(1) + word(2)
+    return State(answers, **options)
+
+
+EXPECTED = [str(2**256 - int(holder, 16)) for holder in HOLDERS] + ["1", "2", "3", None, None, None]
+
+
+@pytest.mark.parametrize("multicall", [MULTICALL, None])
+@pytest.mark.parametrize("has_multicall", [True, False])
+@pytest.mark.parametrize("refuses_hashes", [True, False])
+@pytest.mark.parametrize("burns_gas", [True, False])
+def test_balances_are_the_same_by_every_way(
+    make_client: MakeClient, multicall: str | None, has_multicall: bool, refuses_hashes: bool, burns_gas: bool
+) -> None:
+    state = balances_state(has_multicall=has_multicall)
+    state.refuses_hashes, state.burns_gas = refuses_hashes, burns_gas
+    with ScriptedNode() as node:
+        state.install(node)
+        frame = read_balances(make_client(node), PAIRS, HASH, NUMBER, multicall)
+        assert frame["quantity_raw"].to_list() == EXPECTED
+        assert frame.select("token_address", "holder_address").rows() == PAIRS
+        assert frame.select("block_number", "block_hash").unique().rows() == [(NUMBER, HASH)]
+        assert all(block == (hex(NUMBER) if refuses_hashes else {"blockHash": HASH}) for block in state.blocks)
+        if multicall and has_multicall and not burns_gas and not refuses_hashes:
+            assert node.requests == 4
+
+
+def test_supplies(make_client: MakeClient) -> None:
+    state = State({(TOKEN, "0x18160ddd"): "0x" + "f" * 64, (BROKEN, "0x18160ddd"): None})
+    with ScriptedNode() as node:
+        state.install(node)
+        frame = read_supplies(make_client(node), [TOKEN, BROKEN, ABSENT], HASH, NUMBER, MULTICALL)
+        assert frame["total_supply_raw"].to_list() == [str(2**256 - 1), None, None]
+        assert read_supplies(make_client(node), [], HASH, NUMBER, MULTICALL).height == 0
+
+
+@pytest.mark.parametrize("multicall", [MULTICALL, None])
+def test_pruned_state_is_told_from_a_block_that_left_the_chain(make_client: MakeClient, multicall: str | None) -> None:
+    def pruned(_: list[Any]) -> str:
+        raise NodeError(-32000, "missing trie node 12ab (path )")
+
+    with ScriptedNode() as node:
+        node.handlers["eth_call"] = pruned
+        with pytest.raises(StateUnavailable, match="missing trie node"):
+            read_balances(make_client(node), PAIRS[:3], HASH, NUMBER, multicall)
+        with pytest.raises(ChainReorganised) as caught:
+            read_balances(make_client(node), PAIRS[:3], block_hash(NUMBER, fork=1), NUMBER, multicall)
+        assert caught.value.block_number == NUMBER
+
+
+def test_reading_by_number_notices_a_reorganisation_in_between(make_client: MakeClient) -> None:
+    state = balances_state()
+    state.refuses_hashes = True
+    with ScriptedNode() as node:
+        state.install(node)
+        truly = node.handlers["eth_getBlockByNumber"]
+        forks = iter([0, 1])
+        node.handlers["eth_getBlockByNumber"] = lambda params: truly(params) | {"hash": block_hash(NUMBER, next(forks))}
+        with pytest.raises(ChainReorganised):
+            read_balances(make_client(node), PAIRS[:3], HASH, NUMBER, MULTICALL)
+
+
+def test_a_node_that_refuses_is_not_a_contract_that_reverts(make_client: MakeClient) -> None:
+    with ScriptedNode() as node, pytest.raises(CallRefused, match="does not exist"):
+        read_balances(make_client(node), PAIRS[:3], HASH, NUMBER, None)
+
+
+@pytest.mark.parametrize("answer", ["0x0g", "12", "0x123", ""])
+def test_what_is_not_hex_is_malformed(make_client: MakeClient, answer: str) -> None:
+    with ScriptedNode() as node:
+        node.handlers["eth_call"] = lambda _: answer
+        with pytest.raises(MalformedAnswer):
+            read_balances(make_client(node), PAIRS[:2], HASH, NUMBER, None)
+
+
+# Metadata
+
+
+def string(text: bytes) -> str:
+    return "0x" + abi_encode(["bytes"], [text]).hex()
+
+
+def supports(identifier: str) -> str:
+    return f"0x01ffc9a7{identifier:0<64}"
+
+
+SYMBOL, NAME, DECIMALS, SUPPLY = "0x95d89b41", "0x06fdde03", "0x313ce567", "0x18160ddd"
+BALANCE = "0x70a08231" + word(1)
+ERC20 = {
+    SYMBOL: string(b"TST"),
+    NAME: string(b"Test"),
+    DECIMALS: "0x" + word(18),
+    SUPPLY: "0x" + word(10**24),
+    BALANCE: "0x" + word(0),
+}
+REVERTS = dict.fromkeys(ERC20)
+
+
+def erc165(*identifiers: str, affirms_all: bool = False) -> dict[str, str | None]:
+    known = {supports(name): "0x" + word(int(affirms_all)) for name in ("01ffc9a7", "ffffffff", "80ac58cd", "d9b67a26")}
+    return known | {supports(name): "0x" + word(1) for name in ("01ffc9a7", *identifiers)}
+
+
+METADATA: dict[str, tuple[dict[str, str | None], tuple[Any, ...]]] = {
+    "plain": ({}, ("Fungible", "ERC-20", "TST", "Test", 18, 10**24, None)),
+    "bytes32": (
+        {SYMBOL: "0x" + b"MKR".hex().ljust(64, "0"), NAME: "0x" + b"Maker".hex().ljust(64, "0")},
+        ("Fungible", "ERC-20", "MKR", "Maker", 18, 10**24, None),
+    ),
+    "bytes32 full": (
+        {SYMBOL: "0x" + (b"x" * 32).hex()},
+        ("Fungible", "ERC-20", "x" * 32, "Test", 18, 10**24, None),
+    ),
+    "no decimals": (
+        {DECIMALS: None},
+        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() reverts."),
+    ),
+    "silent decimals": (
+        {DECIMALS: "0x"},
+        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() answers nothing."),
+    ),
+    "wide decimals": (
+        {DECIMALS: "0x" + word(256)},
+        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() answers more than 255."),
+    ),
+    "largest decimals": ({DECIMALS: "0x" + word(255)}, ("Fungible", "ERC-20", "TST", "Test", 255, 10**24, None)),
+    "not UTF-8": (
+        {SYMBOL: string(b"\xff\xfe"), NAME: None},
+        (
+            "Fungible",
+            "ERC-20",
+            None,
+            None,
+            18,
+            10**24,
+            "symbol() answers bytes that are not UTF-8, name() reverts.",
+        ),
+    ),
+    "NUL": (
+        {SYMBOL: string(b"\0T\0S\0"), NAME: string(b"\0\0")},
+        ("Fungible", "ERC-20", "TS", None, 18, 10**24, "name() answers an empty text."),
+    ),
+    "long": (
+        {SYMBOL: string("€".encode() * 65)},
+        ("Fungible", "ERC-20", "€" * 64, "Test", 18, 10**24, "symbol() is longer than 64 characters and is cut."),
+    ),
+    "lying lengths": (
+        {SYMBOL: "0x" + word(0x20) + word(2**255), NAME: "0x" + word(2**200) + word(3)},
+        ("Fungible", "ERC-20", None, None, 18, 10**24, "symbol() answers no text, name() answers no text."),
+    ),
+    "largest supply": ({SUPPLY: "0x" + "f" * 64}, ("Fungible", "ERC-20", "TST", "Test", 18, 2**256 - 1, None)),
+    "ERC-721": (
+        erc165("80ac58cd"),
+        ("NotFungible", "ERC-721", "TST", "Test", None, None, "This is a contract of non-fungible tokens (ERC-721)."),
+    ),
+    "ERC-1155": (
+        REVERTS | erc165("d9b67a26"),
+        ("NotFungible", "ERC-1155", None, None, None, None, "This is a contract of non-fungible tokens (ERC-1155)."),
+    ),
+    "affirms everything": (
+        erc165("80ac58cd", affirms_all=True),
+        ("Fungible", "ERC-20", "TST", "Test", 18, 10**24, None),
+    ),
+    "no token": (
+        REVERTS,
+        (
+            "Unknown",
+            None,
+            None,
+            None,
+            None,
+            None,
+            "totalSupply() reverts, balanceOf() reverts, symbol() reverts, name() reverts, decimals() reverts.",
+        ),
+    ),
+    "no supply": (
+        {SUPPLY: "0x" + word(1) * 2},
+        ("Unknown", None, "TST", "Test", 18, None, "totalSupply() answers no single word."),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", METADATA)
+@pytest.mark.parametrize("multicall", [MULTICALL, None])
+@pytest.mark.parametrize("block", [HASH, NUMBER], ids=["hash", "number"])
+def test_contracts_are_described(make_client: MakeClient, case: str, multicall: str | None, block: str | int) -> None:
+    changes, expected = METADATA[case]
+    state = State({(TOKEN, calldata): answer for calldata, answer in (ERC20 | changes).items()})
+    with ScriptedNode() as node:
+        state.install(node)
+        absent, token = read_contracts(make_client(node), [ABSENT, TOKEN], block, multicall)
+    assert (absent.address, absent.contract_status) == (ABSENT, "NoContract")
+    assert absent.detail == "There is no contract at this address."
+    assert (
+        token.contract_status,
+        token.standard,
+        token.symbol,
+        token.name,
+        token.decimals,
+        token.total_supply,
+        token.detail,
+    ) == expected
+
+
+def test_a_call_lost_on_its_way_is_no_knowledge(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        State({}).install(node)
+        del node.handlers["eth_call"]
+        with pytest.raises(CallRefused):
+            read_contracts(make_client(node), [TOKEN], HASH)
+
+
+def test_contracts_by_hash_on_a_node_that_takes_numbers_only(make_client: MakeClient) -> None:
+    state = State({(TOKEN, calldata): answer for calldata, answer in ERC20.items()})
+    state.refuses_hashes = True
+    with ScriptedNode() as node:
+        state.install(node)
+        node.handlers["eth_getCode"] = lambda params: state._note(params[1]) or "0x60"  # type: ignore[func-returns-value]
+        truly = node.handlers["eth_getBlockByNumber"]
+        node.handlers["eth_getBlockByHash"] = lambda params: truly([hex(NUMBER), False])
+        (token,) = read_contracts(make_client(node), [TOKEN], HASH)
+        assert token.symbol == "TST"
+
+
+# Probe
+
+
+def refuse(code: int, message: str) -> Callable[[list[Any]], Any]:
+    def handler(_: list[Any]) -> Any:
+        raise NodeError(code, message)
+
+    return handler
+
+
+def full_node(**handlers: Callable[[list[Any]], Any]) -> ScriptedNode:
+    node = ScriptedNode(chain_id=10)
+    State({}).install(node)
+    node.handlers |= {"trace_block": lambda _: [], "debug_traceBlockByNumber": lambda _: []} | handlers
+    return node
+
+
+def test_a_node_with_everything(make_client: MakeClient) -> None:
+    with full_node() as node:
+        assert probe(make_client(node), 10, MULTICALL) == NodeFacts(10, True, True, MULTICALL)
+        assert node.requests == 3
+
+
+@pytest.mark.parametrize(
+    ("handlers", "facts"),
+    [
+        ({"eth_getBalance": refuse(-32000, "missing trie node")}, NodeFacts(10, False, True, MULTICALL)),
+        ({"trace_block": refuse(-32601, "method not found")}, NodeFacts(10, True, True, MULTICALL)),
+        (
+            {
+                "trace_block": refuse(-32601, "method not found"),
+                "debug_traceBlockByNumber": refuse(-32601, "method not found"),
+            },
+            NodeFacts(10, True, False, MULTICALL),
+        ),
+        (
+            {
+                "trace_block": refuse(-32601, "method not found"),
+                "debug_traceBlockByNumber": refuse(-32000, "required historical state unavailable (reexec=128)"),
+            },
+            NodeFacts(10, True, True, MULTICALL),
+        ),
+        (
+            {
+                "trace_block": refuse(-32000, "Archive, Debug and Trace requests are not on your current plan"),
+                "debug_traceBlockByNumber": refuse(-32000, "trace requests need an archive plan"),
+            },
+            NodeFacts(10, True, False, MULTICALL),
+        ),
+        ({"eth_getCode": lambda _: "0x"}, NodeFacts(10, True, True, None)),
+    ],
+)
+def test_what_a_node_lacks(
+    make_client: MakeClient, handlers: dict[str, Callable[[list[Any]], Any]], facts: NodeFacts
+) -> None:
+    with full_node(**handlers) as node:
+        assert probe(make_client(node), 10, MULTICALL) == facts
+        assert probe(make_client(node), 10, None).multicall is None
+
+
+def test_another_chain_is_refused(make_client: MakeClient) -> None:
+    with full_node() as node, pytest.raises(WrongChain, match="serves chain 10, not 1"):
+        probe(make_client(node), 1, MULTICALL)
