@@ -1,0 +1,1 @@
+"""Local chains for tests and the demo: a real EVM node, contracts on it, and faults before it."""

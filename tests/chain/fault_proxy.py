@@ -1,0 +1,273 @@
+"""An HTTP proxy before a node that fails in the ways providers do, over real sockets.
+
+Which faults, how often and for which methods is switched while it runs. It records what was asked.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import urllib3
+
+from tests.chain.http_server import LoopbackServer, Reply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What every fault has.
+
+    Args:
+        times: how many requests (for faults of single calls: calls) it spoils; None: until cleared.
+        methods: JSON-RPC methods it spoils; empty: all.
+    """
+
+    times: int | None = None
+    methods: Collection[str] = ()
+
+
+class RequestFault(Fault):
+    """A fault of a whole HTTP request, a batch or not; the others are of single calls."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpFault(RequestFault):
+    """An HTTP status instead of an answer, for example 429 with `retry_after` seconds, 413, 503."""
+
+    status: int
+    retry_after: str | None = None
+    body: bytes = b"{}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutFault(RequestFault):
+    """The true answer, its connection closed after a part (0 to 1) of the body."""
+
+    part: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowFault(RequestFault):
+    """The true answer, late."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GarbageFault(RequestFault):
+    """Status 200 and something that is not the JSON of an answer, as a gateway's error page."""
+
+    body: bytes = b"<html>Bad gateway</html>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RpcFault(Fault):
+    """A JSON-RPC error inside a 200."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeFault(Fault):
+    """eth_getLogs over more than `blocks` blocks is refused; the message may hold {blocks}."""
+
+    blocks: int
+    code: int = -32602
+    message: str = "query exceeds max block range {blocks}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultFault(Fault):
+    """eth_getLogs with more than `logs` results is refused, with the range that would do when `is_suggesting`."""
+
+    logs: int
+    is_suggesting: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleFault(Fault):
+    """A node behind the others: its head is `blocks` blocks before the true one."""
+
+    blocks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostLogsFault(Fault):
+    """eth_getLogs leaves the last log out of an answer that has any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultSwap(Fault):
+    """Another result in the place of the true one, for example a chain id."""
+
+    result: Any
+
+
+@dataclass
+class _Armed:
+    fault: Fault
+    left: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.fault.times
+
+
+_AnyFault = TypeVar("_AnyFault", bound=Fault)
+
+
+class FaultProxy(LoopbackServer):
+    """A proxy to `upstream` (URL of a node), honest until `inject` is called.
+
+    `stop` makes connections be refused, `start` lets them in again on the same port.
+    """
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__()
+        self._http = urllib3.PoolManager(maxsize=16, retries=False, timeout=300)
+        self._upstream = upstream
+        self._lock = threading.Lock()
+        self._armed: list[_Armed] = []
+        self.calls: list[tuple[str, list[Any]]] = []
+
+    def inject(self, *faults: Fault) -> None:
+        """Switch faults on, beside those that are on; where several fit, the one switched on first acts."""
+        with self._lock:
+            self._armed.extend(_Armed(fault) for fault in faults)
+
+    def clear(self) -> None:
+        """Switch every fault off."""
+        with self._lock:
+            self._armed.clear()
+
+    def pending(self) -> int:
+        """Return how many faults are still on: one with `times` goes off once it has acted so often."""
+        with self._lock:
+            return len(self._armed)
+
+    def count(self, method: str) -> int:
+        """Return how many calls of a method came, also those spoiled."""
+        with self._lock:
+            return sum(1 for name, _ in self.calls if name == method)
+
+    def stop(self) -> None:
+        """Refuse connections, and close those that are open."""
+        super().stop()
+        self._http.clear()
+
+    def answer(self, body: bytes) -> Reply:
+        """Pass one request on, or spoil it."""
+        request = json.loads(body)
+        calls = request if isinstance(request, list) else [request]
+        methods = [call["method"] for call in calls]
+        with self._lock:
+            self.calls.extend((call["method"], list(call.get("params", []))) for call in calls)
+        fault = self._take(RequestFault, methods)
+        if isinstance(fault, HttpFault):
+            headers = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
+            return Reply(fault.body, fault.status, headers)
+        if isinstance(fault, GarbageFault):
+            return Reply(fault.body)
+        reply = self._pass_on(request, calls)
+        if isinstance(fault, CutFault):
+            return replace(reply, cut_after=int(len(reply.body) * fault.part))
+        if isinstance(fault, SlowFault):
+            return replace(reply, delay_seconds=fault.seconds)
+        return reply
+
+    def _take(
+        self, kind: type[_AnyFault], methods: Collection[str], fits: Callable[[_AnyFault], bool] = lambda fault: True
+    ) -> _AnyFault | None:
+        """Use up the first fault of a kind that is on, concerns one of the methods, and fits."""
+        with self._lock:
+            for armed in self._armed:
+                fault = armed.fault
+                concerned = not fault.methods or any(method in fault.methods for method in methods)
+                if isinstance(fault, kind) and concerned and fits(fault):
+                    self._use(armed)
+                    return fault
+        return None
+
+    def _use(self, armed: _Armed) -> None:
+        if armed.left is not None:
+            armed.left -= 1
+            if armed.left == 0:
+                self._armed.remove(armed)
+
+    def _pass_on(self, request: Any, calls: list[dict[str, Any]]) -> Reply:
+        with self._lock:
+            is_honest = all(isinstance(armed.fault, RequestFault) for armed in self._armed)
+        if is_honest:
+            response = self._forward(request)
+            return Reply(response.data, response.status)
+        answers = [self._answer_call(call) for call in calls]
+        return Reply(json.dumps(answers if isinstance(request, list) else answers[0]).encode())
+
+    def _answer_call(self, call: dict[str, Any]) -> dict[str, Any]:
+        method = call["method"]
+        if swap := self._take(ResultSwap, [method]):
+            return {"jsonrpc": "2.0", "id": call["id"], "result": swap.result}
+        if refusal := self._take(RpcFault, [method]):
+            error = {"code": refusal.code, "message": refusal.message}
+            return _error(call, error if refusal.data is None else {**error, "data": refusal.data})
+        if method == "eth_getLogs":
+            return self._logs(call)
+        if method in ("eth_blockNumber", "eth_getBlockByNumber") and (stale := self._take(StaleFault, [method])):
+            return self._stale(call, stale.blocks)
+        return self._ask(call)
+
+    def _stale(self, call: dict[str, Any], behind: int) -> dict[str, Any]:
+        head = int(self._ask({**call, "method": "eth_blockNumber", "params": []})["result"], 16)
+        seen = max(head - behind, 0)
+        if call["method"] == "eth_blockNumber":
+            return {"jsonrpc": "2.0", "id": call["id"], "result": hex(seen)}
+        block, *rest = call["params"]
+        if block == "latest":
+            return self._ask({**call, "params": [hex(seen), *rest]})
+        if block.startswith("0x") and int(block, 16) > seen:
+            return {"jsonrpc": "2.0", "id": call["id"], "result": None}
+        return self._ask(call)
+
+    def _logs(self, call: dict[str, Any]) -> dict[str, Any]:
+        criteria = call["params"][0]
+        first, last = (criteria.get(key, "") for key in ("fromBlock", "toBlock"))
+        if first.startswith("0x") and last.startswith("0x"):
+            width = int(last, 16) - int(first, 16) + 1
+            if refusal := self._take(RangeFault, ["eth_getLogs"], lambda fault: width > fault.blocks):
+                message = refusal.message.format(blocks=refusal.blocks)
+                return _error(call, {"code": refusal.code, "message": message})
+        answer = self._ask(call)
+        logs = answer.get("result") or []
+        if limit := self._take(ResultFault, ["eth_getLogs"], lambda fault: len(logs) > fault.logs):
+            return _error(call, _too_many(limit, logs, first))
+        if logs and self._take(LostLogsFault, ["eth_getLogs"]):
+            answer["result"] = logs[:-1]
+        return answer
+
+    def _ask(self, call: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._forward(call).data)
+        return answer
+
+    def _forward(self, request: Any) -> urllib3.BaseHTTPResponse:
+        return self._http.request(
+            "POST", self._upstream, body=json.dumps(request).encode(), headers={"Content-Type": "application/json"}
+        )
+
+
+def _error(call: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": call["id"], "error": error}
+
+
+def _too_many(fault: ResultFault, logs: list[dict[str, Any]], first: str) -> dict[str, Any]:
+    """The refusal in Infura's words; the suggested range ends before the block of the first log too many."""
+    message = f"query returned more than {fault.logs} results"
+    if not fault.is_suggesting:
+        return {"code": -32005, "message": message}
+    last = hex(int(logs[fault.logs]["blockNumber"], 16) - 1)
+    return {
+        "code": -32005,
+        "message": f"{message}. Try with this block range [{first}, {last}].",
+        "data": {"from": first, "to": last, "limit": fault.logs},
+    }

@@ -1,0 +1,76 @@
+"""Child processes that never outlive the process that started them.
+
+Starting, stopping and cleaning up, for the node and for what the demo starts. Not what those processes are.
+"""
+
+import ctypes
+import socket
+import subprocess
+from collections.abc import Iterable, Sequence
+
+import psutil
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def tied_to_parent(command: Sequence[str], signal_name: str = "KILL") -> list[str]:
+    """Prefix a command so that the kernel signals it when its parent dies, however the parent dies.
+
+    The parent is the thread that starts the child: start it from one that lives on. By a program and not by a
+    `preexec_fn`, which is not safe once there are threads.
+    """
+    return ["setpriv", "--pdeathsig", signal_name, "--", *command]
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent dies, so that `stop_descendants` finds them."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def free_port(preferred: int | None = None) -> int:
+    """Return a loopback port that nobody listens on: the preferred one when it is free, else any."""
+    for port in (preferred, 0) if preferred else (0,):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError("no free port on 127.0.0.1")
+
+
+def stop_process(process: subprocess.Popen[bytes], grace_seconds: float) -> int:
+    """Ask a child to end, insist after the grace time, reap it, and return its exit code."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        return process.wait(grace_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def stop_descendants(keep: Iterable[int] = (), grace_seconds: float = 3) -> list[str]:
+    """End everything below this process but the processes in `keep`.
+
+    Returns:
+        The command line of each one ended, for a message.
+    """
+    kept = set(keep)
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in kept]
+    names = []
+    for child in left:
+        try:
+            names.append(" ".join(child.cmdline()) or child.name())
+            child.terminate()
+        except psutil.NoSuchProcess:
+            continue
+    _, alive = psutil.wait_procs(left, timeout=grace_seconds)
+    for child in alive:
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(alive, timeout=grace_seconds)
+    return names

@@ -1,0 +1,1 @@
+"""From a running node to the HTTP answer."""

@@ -1,0 +1,247 @@
+"""Compares what the API answers with what the node says, number by number.
+
+Integers and text alone; the node's `balanceOf`, `totalSupply`, balances and logs are the truth. Nothing here asks the
+API: the answers are handed in.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from web3 import Web3
+
+from tests.chain.node import AnvilNode
+from tests.chain.world import ZERO_ADDRESS, Token, World
+
+NATIVE = "native"
+NATIVE_DECIMALS = 18
+
+
+@dataclass
+class Verdict:
+    """How many of the things compared agree; each that does not is in `problems`."""
+
+    total: int = 0
+    agreed: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def count(self, *found: str | None) -> None:
+        """Count one thing compared, with what was found wrong with it (None: nothing)."""
+        wrong = [problem for problem in found if problem is not None]
+        self.total += 1
+        self.agreed += not wrong
+        self.problems.extend(wrong)
+
+    def differs(self, what: str, shown: object, true: object) -> str | None:
+        """Say that a value is not what it should be; None when it is."""
+        return None if shown == true else f"{what}: the API says {shown!r}, the node {true!r}"
+
+    @property
+    def is_agreed(self) -> bool:
+        """Whether nothing at all was found wrong."""
+        return not self.problems
+
+
+def decimal_text(raw: int, decimals: int) -> str:
+    """Write base units as whole tokens: exact, no exponent, no zeros beyond need.
+
+    >>> decimal_text(-1500, 3), decimal_text(7, 0), decimal_text(1, 4)
+    ('-1.5', '7', '0.0001')
+    """
+    digits = str(abs(raw)).rjust(decimals + 1, "0")
+    whole, part = (digits[:-decimals], digits[-decimals:].rstrip("0")) if decimals else (digits, "")
+    return ("-" if raw < 0 else "") + whole + (f".{part}" if part else "")
+
+
+def percentage_text(part: int, whole: int) -> str:
+    """Write part / whole in percent with 12 decimals, rounded half to even, no zeros beyond need."""
+    scaled, rest = divmod(part * 100 * 10**12, whole)
+    if 2 * rest > whole or (2 * rest == whole and scaled % 2 == 1):
+        scaled += 1
+    return decimal_text(scaled, 12)
+
+
+def first_block_at(node: AnvilNode, instant: str) -> int:
+    """Return the first block whose timestamp is at or after an RFC 3339 instant; head + 1 when there is none."""
+    seconds = datetime.fromisoformat(instant).timestamp()
+    low, high = 0, node.head() + 1
+    while low < high:
+        middle = (low + high) // 2
+        if node.block_time(middle) >= seconds:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def check_cap_table(world: World, token: Token, first_block: int, pages: Sequence[dict[str, Any]]) -> Verdict:
+    """Check every holder of a cap table, its total, its remainder, and that nobody is missing.
+
+    Args:
+        world: the chain.
+        token: of which decimals are known.
+        first_block: of the tracking window.
+        pages: every page of the answer, in order.
+    """
+    verdict = Verdict()
+    head = pages[0]
+    moments = {(page["asOf"]["blockNumber"], page["asOf"]["dataVersion"]) for page in pages}
+    if len(moments) != 1:
+        verdict.problems.append(f"pages are of different moments: {sorted(moments)}")
+    block = head["asOf"]["blockNumber"]
+    supply = world.total_supply(token, block)
+    rows = [row for page in pages for row in page["data"]]
+    balances = world.balances_of(token, [row["wallet"].lower() for row in rows], block)
+    decimals = token.decimals or 0
+    for position, (row, balance) in enumerate(zip(rows, balances, strict=True), start=1):
+        who = f"{token.symbol} {row['wallet']}"
+        verdict.count(
+            verdict.differs(f"{who} quantityRaw", row["quantityRaw"], str(balance)),
+            verdict.differs(f"{who} quantity", row["quantity"], decimal_text(balance, decimals)),
+            verdict.differs(f"{who} percentage", row["percentage"], percentage_text(balance, supply)),
+            verdict.differs(f"{who} rank", row["rank"], position),
+            verdict.differs(f"{who} address", row["wallet"], Web3.to_checksum_address(row["wallet"])),
+            f"{who}: holds nothing and is listed" if balance == 0 else None,
+        )
+    order = [(-int(row["quantityRaw"]), row["wallet"].lower()) for row in rows]
+    if order != sorted(set(order)):
+        verdict.problems.append(f"{token.symbol}: rows are not in falling order, or one is there twice")
+    listed = {row["wallet"].lower() for row in rows}
+    seen = _parties(world.transfer_logs(first_block, block, token.address)) - listed - {ZERO_ADDRESS}
+    for holder, balance in zip(sorted(seen), world.balances_of(token, sorted(seen), block), strict=True):
+        if balance:
+            verdict.count(f"{token.symbol} {holder}: holds {balance} and is not listed")
+    held = sum(int(row["quantityRaw"]) for row in rows)
+    for problem in (
+        verdict.differs(f"{token.symbol} totalSupply", head["totalSupply"], decimal_text(supply, decimals)),
+        verdict.differs(f"{token.symbol} holderCount", head["holderCount"], len(rows)),
+        verdict.differs(
+            f"{token.symbol} unattributed", head["unattributed"]["quantity"], decimal_text(supply - held, decimals)
+        ),
+    ):
+        if problem is not None:
+            verdict.problems.append(problem)
+    return verdict
+
+
+def check_balances(world: World, tokens: Sequence[Token], wallet: str, answer: dict[str, Any]) -> Verdict:
+    """Check a wallet's positions, native included: each that is not zero must be there, and no other.
+
+    Args:
+        world: the chain.
+        tokens: every token of the chain that the wallet can hold.
+        wallet: lower-case address.
+        answer: of GET /v1/wallets/{walletId}/balances.
+    """
+    verdict = Verdict()
+    block = answer["asOf"]["blockNumber"]
+    positions = {row["token"]["ledgerId"].lower(): row for row in answer["current"]}
+    truth = {NATIVE: (world.native_balance(wallet, block), NATIVE_DECIMALS)}
+    truth.update({token.address: (world.balance_of(token, wallet, block), token.decimals or 0) for token in tokens})
+    for asset in sorted({asset for asset, (balance, _) in truth.items() if balance} | set(positions)):
+        row = positions.get(asset)
+        balance, decimals = truth.get(asset, (0, 0))
+        if row is None:
+            verdict.count(f"{wallet}: holds {balance} of {asset}, which is not listed")
+        elif balance == 0:
+            verdict.count(f"{wallet}: holds nothing of {asset}, which is listed with {row['quantityRaw']}")
+        else:
+            verdict.count(
+                verdict.differs(f"{wallet} {asset} quantityRaw", row["quantityRaw"], str(balance)),
+                verdict.differs(f"{wallet} {asset} quantity", row["quantity"], decimal_text(balance, decimals)),
+            )
+    return verdict
+
+
+def check_token_activities(world: World, token: Token, first_block: int, pages: Sequence[dict[str, Any]]) -> Verdict:
+    """Check that a token's activities are exactly the node's Transfer logs from `first_block` to the answer's block."""
+    verdict = Verdict()
+    shown = Counter(
+        (
+            row["blockNumber"],
+            row["logIndex"],
+            row["transactionHash"],
+            row["type"],
+            (row["fromWallet"] or ZERO_ADDRESS).lower(),
+            (row["toWallet"] or ZERO_ADDRESS).lower(),
+            row["amountRaw"],
+            row["amount"],
+        )
+        for page in pages
+        for row in page["data"]
+    )
+    true: Counter[tuple[Any, ...]] = Counter()
+    for log in world.transfer_logs(first_block, pages[0]["asOf"]["blockNumber"], token.address):
+        sender, receiver, amount = _movement(log)
+        kind = "Mint" if sender == ZERO_ADDRESS else "Burn" if receiver == ZERO_ADDRESS else "Transfer"
+        identity = (int(log["blockNumber"], 16), int(log["logIndex"], 16), log["transactionHash"], kind)
+        true[*identity, sender, receiver, str(amount), decimal_text(amount, token.decimals or 0)] += 1
+    _compare(verdict, f"{token.symbol} activities", shown, true)
+    return verdict
+
+
+def check_wallet_activities(
+    world: World, tokens: Sequence[Token], wallet: str, first_block: int, pages: Sequence[dict[str, Any]]
+) -> Verdict:
+    """Check a wallet's activities: its token movements against the node's logs, its native ones against its balance.
+
+    The native activities together must be the change of the native balance, from the block before the window to the
+    answer's block.
+    """
+    verdict = Verdict()
+    block = pages[0]["asOf"]["blockNumber"]
+    rows = [row for page in pages for row in page["data"]]
+    shown = Counter(
+        (row["blockNumber"], row["transactionHash"], row["token"]["ledgerId"].lower(), row["type"], row["amountRaw"])
+        for row in rows
+        if row["token"]["ledgerId"] != NATIVE
+    )
+    true: Counter[tuple[Any, ...]] = Counter()
+    addresses = {token.address for token in tokens}
+    for log in world.transfer_logs(first_block, block):
+        sender, receiver, amount = _movement(log)
+        if wallet in (sender, receiver) and log["address"] in addresses:
+            kind = _wallet_kind(wallet, sender, receiver)
+            true[int(log["blockNumber"], 16), log["transactionHash"], log["address"], kind, str(amount)] += 1
+    _compare(verdict, f"{wallet} activities", shown, true)
+    moved = sum(_native_effect(row) for row in rows if row["token"]["ledgerId"] == NATIVE)
+    change = world.native_balance(wallet, block) - world.native_balance(wallet, first_block - 1)
+    verdict.count(verdict.differs(f"{wallet} native activities together", moved, change))
+    return verdict
+
+
+def _movement(log: dict[str, Any]) -> tuple[str, str, int]:
+    return "0x" + log["topics"][1][-40:], "0x" + log["topics"][2][-40:], int(log["data"], 16)
+
+
+def _parties(logs: Sequence[dict[str, Any]]) -> set[str]:
+    return {party for log in logs for party in _movement(log)[:2]}
+
+
+def _wallet_kind(wallet: str, sender: str, receiver: str) -> str:
+    if sender == receiver:
+        return "Self"
+    if sender == ZERO_ADDRESS:
+        return "Mint"
+    if receiver == ZERO_ADDRESS:
+        return "Burn"
+    return "TransferOut" if sender == wallet else "TransferIn"
+
+
+def _native_effect(row: dict[str, Any]) -> int:
+    """What an activity did to the native balance, wei: a failed transaction moved nothing but its fee."""
+    if row["status"] == "Failed" and row["type"] != "Fee":
+        return 0
+    return {"In": 1, "Out": -1, None: 0}[row["direction"]] * int(row["amountRaw"])
+
+
+def _compare(verdict: Verdict, what: str, shown: Counter[tuple[Any, ...]], true: Counter[tuple[Any, ...]]) -> None:
+    """Count the rows that both have; those that only one has are problems."""
+    missing, unexpected = true - shown, shown - true
+    verdict.total += true.total() + unexpected.total()
+    verdict.agreed += (true & shown).total()
+    for name, rows in (("missing", missing), ("not on the node", unexpected)):
+        if rows:
+            verdict.problems.append(f"{what}: {rows.total()} {name}, such as {next(iter(rows))}")

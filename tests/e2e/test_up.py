@@ -1,0 +1,74 @@
+"""`ledgermart up` as a person on call meets it: it comes up, heals itself, and stops without leaving anything behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import urllib3
+
+from tests.chain.process import free_port, stop_process
+
+_LEDGERMART = str(Path(sys.executable).with_name("ledgermart"))
+_PATIENCE_SECONDS = 60.0
+
+
+def _eventually(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {_PATIENCE_SECONDS:.0f} s: {what}"
+        time.sleep(0.2)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return urllib3.request("GET", url, retries=False, timeout=2).status == 200
+    except urllib3.exceptions.HTTPError:
+        return False
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith("_RPC_URL")}
+    ports = {f"LEDGERMART_{name}_PORT": str(free_port()) for name in ("API", "DAGSTER", "CODE_SERVER")}
+    return {**inherited, **ports, "LEDGERMART_DATA_DIR": str(tmp_path / "data")}
+
+
+@pytest.fixture
+def service(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    initialised = subprocess.run(
+        [_LEDGERMART, "init", "--tenant", "acme", "--json"], env=environment, capture_output=True, check=True
+    )
+    assert json.loads(initialised.stdout)["apiKey"].startswith("lm_")
+    process = subprocess.Popen(
+        [_LEDGERMART, "up"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    yield process
+    stop_process(process, grace_seconds=30)
+
+
+@pytest.mark.timeout(240)
+def test_up_heals_a_killed_child_and_stops_cleanly(
+    service: subprocess.Popen[bytes], environment: dict[str, str]
+) -> None:
+    ready = f"http://127.0.0.1:{environment['LEDGERMART_API_PORT']}/health/ready"
+    dagster = f"http://127.0.0.1:{environment['LEDGERMART_DAGSTER_PORT']}/server_info"
+    _eventually(lambda: _answers(ready), "the API is ready")
+    _eventually(lambda: _answers(dagster), "Dagster's pages are there")
+
+    (api,) = [child for child in psutil.Process(service.pid).children() if "api" in child.cmdline()]
+    api.kill()
+    api.wait(10)
+    _eventually(lambda: _answers(ready), "the API is ready again after it was killed")
+
+    children = psutil.Process(service.pid).children(recursive=True)
+    service.send_signal(signal.SIGTERM)
+    assert service.wait(60) == 0
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
