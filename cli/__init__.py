@@ -1,0 +1,1 @@
+"""The console command `ledgermart`. Thin: it starts what `control`, `pipelines` and `api` hold."""

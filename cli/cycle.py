@@ -1,0 +1,125 @@
+"""One cycle of the pipeline in the foreground, through Dagster."""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from control.networks.in_force import networks_in_force
+from control.settings import Settings
+from pipelines.definitions import build_definitions
+from pipelines.defs.cycle import JOB, selection_of
+from pipelines.defs.keys import NETWORK_ASSETS, OUTCOME, network_key
+from pipelines.load.lock import WriterBusyError
+from pipelines.progress import Progress, read_progress
+from pipelines.publish import Publication, current_publication
+
+EXIT_FAILED = 1
+EXIT_NETWORK_FAILED = 3
+EXIT_BUSY = 4
+
+
+class UnknownNetwork(Exception):
+    """The named network is not defined, or is disabled."""
+
+
+@dataclass(frozen=True)
+class CycleResult:
+    """How a cycle ended: its exit code, what it left behind, and whether it published."""
+
+    exit_code: int
+    error: str | None
+    progress: Progress | None
+    publication: Publication | None
+    is_new_version: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `ledgermart cycle --json` prints."""
+        networks = self.progress.networks if self.progress else {}
+        return {
+            "exitCode": self.exit_code,
+            "error": self.error,
+            "batch": self.progress.batch_id if self.progress else None,
+            "networks": {
+                name: {
+                    "status": network.status,
+                    "head": network.head,
+                    "final": network.final,
+                    "collectedTo": network.collected_to,
+                    "collected": [
+                        {"table": part.table, "from": part.from_block, "to": part.to_block, "rows": part.rows}
+                        for part in network.collected
+                    ],
+                    "error": network.error,
+                }
+                for name, network in networks.items()
+                if network.in_last_cycle
+            },
+            "published": {
+                "version": self.publication.version,
+                "publishedAt": self.publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "isNew": self.is_new_version,
+            }
+            if self.publication
+            else None,
+        }
+
+
+def _busy(result: dg.ExecuteInProcessResult) -> str | None:
+    """The words of the WriterBusyError that kept the run from starting, if that was it."""
+    for event in result.all_events:
+        error = getattr(event.event_specific_data, "error", None)
+        while error is not None:
+            if error.cls_name == WriterBusyError.__name__:
+                return str(error.message).strip()
+            error = error.cause
+    return None
+
+
+def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
+    """Run one cycle in this process and tell how it went.
+
+    Args:
+        networks: the networks to cover; None for all that are enabled, empty for none (the marts alone).
+
+    Raises:
+        UnknownNetwork: a network is not defined or is disabled; says which and why.
+    """
+    definitions = networks_in_force(settings)
+    for name in networks or ():
+        if name not in definitions:
+            raise UnknownNetwork(f"network {name!r} is not defined in {settings.networks_file}")
+        if not definitions[name].is_enabled:
+            raise UnknownNetwork(f"network {name!r} is disabled: {definitions[name].disabled_reason}")
+    chosen = [n.name for n in definitions.values() if n.is_enabled] if networks is None else networks
+    loaded = build_definitions(definitions)
+    job = loaded.resolve_job_def(JOB)
+    every_network = {network_key(name, asset) for name in definitions for asset in NETWORK_ASSETS}
+    shared = sorted(set(job.asset_layer.executable_asset_keys) - every_network)
+    before = current_publication(settings.serving_dir)
+    log_path = settings.data_dir / "logs" / "cycle.log"
+    log_path.parent.mkdir(exist_ok=True)
+    # dbt writes to standard output, which is kept for the result.
+    with log_path.open("a") as log, contextlib.redirect_stdout(log):
+        result = job.execute_in_process(
+            instance=dg.DagsterInstance.get(),
+            asset_selection=selection_of(chosen, shared),
+            raise_on_error=False,
+        )
+    after = current_publication(settings.serving_dir)
+    progress = read_progress(settings.data_dir)
+    if progress is not None and progress.run_id != result.run_id:
+        progress = None
+    is_new = after is not None and (before is None or after.version > before.version)
+    if result.success:
+        return CycleResult(0, None, progress, after, is_new)
+    if busy := _busy(result):
+        return CycleResult(EXIT_BUSY, busy, progress, after, is_new)
+    failed = [event.step_key for event in result.all_events if event.is_step_failure]
+    if progress is not None and failed == [OUTCOME.to_python_identifier()]:
+        errors = [f"{name}: {network.error}" for name, network in progress.networks.items() if network.error]
+        return CycleResult(EXIT_NETWORK_FAILED, "; ".join(errors), progress, after, is_new)
+    return CycleResult(
+        EXIT_FAILED, f"failed steps: {', '.join(str(step) for step in failed)}; see {log_path}", progress, after, is_new
+    )

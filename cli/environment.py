@@ -1,0 +1,36 @@
+"""The environment that Dagster, dbt and child processes need, derived from the settings."""
+
+import os
+from datetime import UTC, datetime
+
+from control.settings import CHECKOUT, Settings, load_settings
+
+
+def prepare() -> Settings:
+    """Read the settings, make the data folders, and set the variables that child processes and libraries read.
+
+    Raises:
+        SettingsError: a variable is malformed; names it and the fix.
+    """
+    settings = load_settings()
+    for folder in (settings.data_dir, settings.serving_dir, settings.dagster_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(
+        {
+            "DAGSTER_HOME": str(CHECKOUT),
+            "DAGSTER_DISABLE_TELEMETRY": "yes",
+            "LEDGERMART_DAGSTER_DIR": str(settings.dagster_dir),
+            "LEDGERMART_DATA_DIR": str(settings.data_dir),
+            "LEDGERMART_CODE_SERVER_PORT": str(settings.code_server_port),
+        }
+    )
+    return settings
+
+
+def age(instant: datetime) -> str:
+    """Say how long ago an instant was, in the largest unit that fits."""
+    seconds = max(int((datetime.now(UTC) - instant).total_seconds()), 0)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

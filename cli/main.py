@@ -1,0 +1,208 @@
+"""Commands and their options; what each does is in the module that it calls."""
+
+import json
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from cli import environment
+from control import access, tenants
+from control.errors import ControlError
+from control.networks.definitions import NetworksError
+from control.settings import Settings, SettingsError
+from control.store import open_store
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value))
+
+
+class _Group(click.Group):
+    """Turns the errors that a user can mend into one line and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SettingsError, NetworksError, ControlError) as error:
+            raise click.UsageError(str(error)) from error
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ledgermart")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Ledgermart: a self-hosted warehouse and API for crypto tokens and wallets."""
+    ctx.obj = environment.prepare()
+
+
+@main.command()
+@click.option("--tenant", "name", required=True, help="Name of the tenant.")
+@_json_option
+@click.pass_obj
+def init(settings: Settings, name: str, as_json: bool) -> None:
+    """Prepare the stores, create a tenant and print its first admin key, once."""
+    from cli.cycle import run_cycle
+    from pipelines.publish import current_publication
+
+    store = open_store(settings)
+    store.migrate()
+    if current_publication(settings.serving_dir) is None:
+        result = run_cycle(settings, [])
+        if result.exit_code != 0:
+            _err.print(f"[red]the empty version could not be published: {result.error}")
+            sys.exit(result.exit_code)
+    with store.write() as session:
+        tenant = tenants.find_by_name(session, name)
+        secret = None
+        if tenant is None:
+            tenant = tenants.create(session, name)
+            _, secret = access.create_key(session, tenant.id, access.Role.ADMIN)
+    if as_json:
+        _print_json({"tenant": name, "apiKey": secret})
+    elif secret is None:
+        _out.print(f"tenant {name} exists already; `ledgermart key create --tenant {name} --role ROLE` makes a key")
+    else:
+        _out.print(
+            f"tenant  {name}\nkey     {secret}\nThe key is shown this once. Send it as: Authorization: Bearer KEY"
+        )
+
+
+@main.group()
+def key() -> None:
+    """API keys of a tenant."""
+
+
+@key.command("create")
+@click.option("--tenant", "name", required=True)
+@click.option("--role", type=click.Choice([role.value for role in access.Role]), required=True)
+@_json_option
+@click.pass_obj
+def key_create(settings: Settings, name: str, role: str, as_json: bool) -> None:
+    """Make a key and print it, once."""
+    with open_store(settings).write() as session:
+        created, secret = access.create_key(session, tenants.get_by_name(session, name).id, role)
+    if as_json:
+        _print_json({"id": created.id, "tenant": name, "role": role, "apiKey": secret})
+    else:
+        _out.print(f"id   {created.id}\nkey  {secret}")
+
+
+@key.command("list")
+@click.option("--tenant", "name", required=True)
+@_json_option
+@click.pass_obj
+def key_list(settings: Settings, name: str, as_json: bool) -> None:
+    """List a tenant's keys, without their secrets."""
+    with open_store(settings).read() as session:
+        keys = access.list_keys(session, tenants.get_by_name(session, name).id)
+    rows = [
+        {
+            "id": row.id,
+            "role": row.role,
+            "createdAt": row.created_at.isoformat(),
+            "lastUsedAt": row.last_used_at.isoformat() if row.last_used_at else None,
+            "revokedAt": row.revoked_at.isoformat() if row.revoked_at else None,
+        }
+        for row in keys
+    ]
+    if as_json:
+        _print_json({"data": rows})
+        return
+    table = Table("id", "role", "created", "last used", "revoked", box=None)
+    for fields in rows:
+        table.add_row(*(value or "" for value in fields.values()))
+    _out.print(table)
+
+
+@key.command("revoke")
+@click.option("--tenant", "name", required=True)
+@click.argument("key_id")
+@click.pass_obj
+def key_revoke(settings: Settings, name: str, key_id: str) -> None:
+    """Revoke a key, at once and for good."""
+    with open_store(settings).write() as session:
+        access.revoke_key(session, tenants.get_by_name(session, name).id, key_id)
+    _out.print(f"{key_id} is revoked")
+
+
+@main.command()
+@click.option("--host", help="Address to listen on; loopback unless told.")
+@click.option("--port", type=click.IntRange(1, 65535))
+@click.pass_obj
+def api(settings: Settings, host: str | None, port: int | None) -> None:
+    """Serve the API."""
+    from api.server import serve
+
+    serve(settings, host or settings.api_host, port or settings.api_port)
+
+
+@main.command()
+@click.option("--network", "networks", multiple=True, help="Only this network; may be given several times.")
+@_json_option
+@click.pass_obj
+def cycle(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+    """Run one pipeline cycle: extract, transform, publish.
+
+    Exit codes: 0 all well; 1 a step failed; 3 a network failed and the others went on; 4 another writer was at work.
+    """
+    from cli.cycle import UnknownNetwork, run_cycle
+
+    open_store(settings).migrate()
+    try:
+        result = run_cycle(settings, list(networks) or None)
+    except UnknownNetwork as error:
+        raise click.BadParameter(str(error), param_hint="--network") from error
+    if as_json:
+        _print_json(result.as_json())
+    else:
+        for name, network in result.as_json()["networks"].items():
+            parts = ", ".join(
+                f"{part['rows']} {part['table']} in blocks {part['from']} to {part['to']}"
+                for part in network["collected"]
+            )
+            _out.print(f"{name:12} {network['status']:10} head {network['head']}  {parts or 'nothing new'}")
+        if result.publication:
+            _out.print(f"version {result.publication.version}{'' if result.is_new_version else ' (unchanged)'}")
+        if result.error:
+            _err.print(f"[red]{result.error}")
+    sys.exit(result.exit_code)
+
+
+@main.command()
+@click.pass_obj
+def up(settings: Settings) -> None:
+    """Run API, Dagster and the continuous schedule until stopped."""
+    from cli.up import run
+
+    open_store(settings).migrate()
+    run(settings, _out)
+
+
+@main.command()
+@_json_option
+@click.pass_obj
+def status(settings: Settings, as_json: bool) -> None:
+    """Show what is tracked, collected up to where, and the published version."""
+    from cli.status import print_status, read_status
+
+    found = read_status(settings)
+    if as_json:
+        _print_json(found)
+    else:
+        print_status(found, _out)
+
+
+@main.command()
+@click.pass_obj
+def openapi(settings: Settings) -> None:
+    """Print the OpenAPI document."""
+    from api.app import openapi_document
+
+    _print_json(openapi_document(settings))

@@ -1,0 +1,141 @@
+"""API, Dagster's web server, daemon and code server together: started, watched, started again, stopped cleanly."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from control.settings import CHECKOUT, Settings
+
+_STOP_SECONDS = 20.0
+_POLL_SECONDS = 0.5
+# A child that ends is started again after 1, 2, 4, ... seconds, at most this many; a minute of life forgives the past.
+_MOST_RESTART_SECONDS = 30.0
+_FORGIVEN_AFTER_SECONDS = 60.0
+
+
+@dataclass
+class _Child:
+    """One of the processes that make up the service."""
+
+    name: str
+    command: list[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    restart_at: float = 0.0
+
+
+def _children(settings: Settings) -> list[_Child]:
+    def command(program: str, *arguments: str) -> list[str]:
+        # The kernel stops the child when `ledgermart up` is killed, so that nothing is left behind.
+        return ["setpriv", "--pdeathsig", "TERM", "--", str(Path(sys.executable).with_name(program)), *arguments]
+
+    workspace = str(CHECKOUT / "workspace.yaml")
+    logs = settings.data_dir / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    code_port, web_port = str(settings.code_server_port), str(settings.dagster_port)
+    return [
+        _Child(
+            "code-server",
+            command(
+                "dagster",
+                *f"api grpc -m pipelines.definitions -h 127.0.0.1 -p {code_port} --log-level warning".split(),
+            ),
+            logs / "code-server.log",
+        ),
+        _Child(
+            "api",
+            command("ledgermart", "api", "--host", settings.api_host, "--port", str(settings.api_port)),
+            logs / "api.log",
+        ),
+        _Child(
+            "daemon",
+            command("dagster-daemon", "run", "-w", workspace, "--log-level", "warning"),
+            logs / "daemon.log",
+        ),
+        _Child(
+            "dagster",
+            command("dagster-webserver", "-w", workspace, "-h", "127.0.0.1", "-p", web_port, "--log-level", "warning"),
+            logs / "dagster.log",
+        ),
+    ]
+
+
+def _start(child: _Child) -> None:
+    with child.log.open("ab") as log:
+        child.process = subprocess.Popen(
+            child.command,
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    child.started_at = time.monotonic()
+
+
+def _watch(child: _Child, console: Console) -> None:
+    """Start a child that is not running, with growing pauses after failures."""
+    now = time.monotonic()
+    if child.process is not None:
+        code = child.process.poll()
+        if code is None:
+            return
+        if now - child.started_at > _FORGIVEN_AFTER_SECONDS:
+            child.failures = 0
+        pause = min(2.0**child.failures, _MOST_RESTART_SECONDS)
+        child.failures += 1
+        child.process, child.restart_at = None, now + pause
+        console.print(
+            f"[yellow]{child.name} ended with code {code}; starting it again in {pause:.0f} s (log: {child.log})"
+        )
+    if now >= child.restart_at:
+        _start(child)
+
+
+def _stop(children: list[_Child], console: Console) -> None:
+    """Ask every child to stop, wait, and end what is left of their process groups."""
+    running = [child.process for child in children if child.process is not None]
+    for process in running:
+        if process.poll() is None:
+            process.terminate()
+    deadline = time.monotonic() + _STOP_SECONDS
+    for process in running:
+        try:
+            process.wait(max(deadline - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            console.print(f"[yellow]process {process.pid} did not stop in {_STOP_SECONDS:.0f} s; ending it")
+        # Runs are children of the code server. They may be ended at any moment: the next cycle goes on from there.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        process.wait()
+
+
+def run(settings: Settings, console: Console) -> None:
+    """Run the service until SIGINT or SIGTERM."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    children = _children(settings)
+    console.print(f"API           http://{settings.api_host}:{settings.api_port}/docs")
+    console.print(f"Dagster       http://127.0.0.1:{settings.dagster_port}")
+    console.print(f"logs          {settings.data_dir / 'logs'}")
+    console.print("Ctrl-C stops everything.")
+    try:
+        while not stopping.is_set():
+            for child in children:
+                _watch(child, console)
+            stopping.wait(_POLL_SECONDS)
+    finally:
+        console.print("stopping")
+        _stop(children, console)

@@ -1,0 +1,216 @@
+{#
+    How incremental models keep up at the cost of what changed. raw.changes, and readings of new batches, say what must be
+    computed anew since the newest batch in the marts. A model deletes those rows from itself in pre-hooks and appends them as
+    they are now, in one transaction. A full refresh computes everything and gives the same rows (a test).
+#}
+
+{# Beyond any block number. #}
+{% macro last_block() -%}
+    9223372036854775807
+{%- endmacro %}
+
+
+{% macro zero_address() -%}
+    '0x0000000000000000000000000000000000000000'
+{%- endmacro %}
+
+
+{# An intermediate table as the run before left it, or none: what a model may know of a later model's last state. #}
+{% macro previous(name) -%}
+    {{ return(adapter.get_relation(database=target.database, schema='intermediate', identifier=name) if execute else none) }}
+{%- endmacro %}
+
+
+{#
+    Whether balances are carried on from the run before, rather than computed from the beginning. Touched balances, balance inputs and
+    balance points must agree on it; hence this and not is_incremental().
+#}
+{% macro carries_balances_on() -%}
+    {{ return(execute and not flags.FULL_REFRESH and previous('int_balance_points') is not none) }}
+{%- endmacro %}
+
+
+{#
+    A relation with network and block_number, less the rows that no change reaches: per network with a constant, so that the scan
+    skips what lies before. The caller still joins the exact ranges.
+#}
+{% macro recent_rows(relation, is_recent) -%}
+    {%- set ranges = ref('int_changed_ranges') -%}
+    {%- if execute and is_recent -%}
+        (
+            select * from {{ relation }}
+            where false
+            {%- for network, from_block in run_query('select network, min(from_block) from ' ~ ranges ~ ' group by network') %}
+            union all
+            select * from {{ relation }}
+            where network = '{{ network | replace("'", "''") }}' and block_number >= {{ from_block }}
+            {%- endfor %}
+        )
+    {%- else -%}
+        {{ relation }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes rows of subjects that are no longer configured. #}
+{% macro delete_removed_subjects() -%}
+    {%- set subjects = ref('stg_control__subjects') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where subject_key not in (select subject_key from {{ subjects }})
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes all rows of subjects whose current state must be computed anew. #}
+{% macro delete_changed_subjects() -%}
+    {%- set changed_subjects = ref('int_changed_subjects') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where subject_key in (select subject_key from {{ changed_subjects }})
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes all rows of subjects whose view or contracts changed. #}
+{% macro delete_reset_subjects() -%}
+    {%- set changed_ranges = ref('int_changed_ranges') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where subject_key in (select subject_key from {{ changed_ranges }} where reason in ('View', 'Metadata'))
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes activities in the changed ranges. #}
+{% macro delete_changed_ranges() -%}
+    {%- set changed_ranges = ref('int_changed_ranges') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }} as written
+        using {{ changed_ranges }} as changed
+        where
+            written.subject_key = changed.subject_key
+            and written.block_number between changed.from_block and changed.to_block
+            and changed.reason != 'Observation'
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes the touched pairs' rows, from the block on that must be computed anew or (`whole`) all of them. #}
+{% macro delete_touched_balances(whole=false) -%}
+    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }} as written
+        using {{ touched_balances }} as touched
+        where
+            written.subject_key = touched.subject_key
+            and written.window_key = touched.window_key
+            and written.token_address = touched.token_address
+            and written.holder_address = touched.holder_address
+            {%- if not whole %}
+            and written.block_number >= touched.from_block
+            {%- endif %}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes activities that follow from readings of the touched pairs; `pair` matches a written row with a touched pair. #}
+{% macro delete_touched_adjustments(pair) -%}
+    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- set view_ranges = ref('int_view_ranges') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }} as written
+        using
+            {{ touched_balances }} as touched
+            inner join {{ view_ranges }} as views on touched.window_key = views.window_key
+        where
+            written.subject_key = touched.subject_key
+            and {{ pair }}
+            and written.block_number >= touched.from_block
+            and written.block_number between views.from_block and coalesce(views.to_block, {{ last_block() }})
+            and written.activity_type in ('Adjustment', 'Internal')
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Whether a row of `points` belongs to what the two macros above delete. #}
+{% macro is_recent_point() -%}
+    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- set changed_ranges = ref('int_changed_ranges') -%}
+    {%- if execute and is_incremental() -%}
+        (
+            exists (
+                select 1 from {{ touched_balances }} as touched
+                where
+                    touched.subject_key = points.subject_key
+                    and touched.window_key = points.window_key
+                    and touched.token_address = points.token_address
+                    and touched.holder_address = points.holder_address
+                    and touched.from_block <= points.block_number
+            )
+            or exists (
+                select 1 from {{ changed_ranges }} as changed
+                where
+                    changed.subject_key = points.subject_key
+                    and changed.from_block <= points.block_number
+                    and changed.to_block >= points.block_number
+                    and changed.reason != 'Observation'
+            )
+        )
+    {%- else -%}
+        true
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# A wallet's rows name the tenant's own token of the contract; which one that is may change at any time. #}
+{% macro relink_tokens() -%}
+    {%- set listed_tokens = ref('int_wallet_tokens_listed') -%}
+    {%- if is_incremental() -%}
+        update {{ this }} as written
+        set token_id = linked.token_id
+        from (
+            select
+                named.subject_key,
+                named.token_address,
+                listed.token_id
+            from (select distinct subject_key, token_address, token_id from {{ this }}) as named
+            left join {{ listed_tokens }} as listed
+                on
+                    named.subject_key = listed.subject_key
+                    and named.token_address = listed.token_address
+            where named.token_id is distinct from listed.token_id
+        ) as linked
+        where
+            written.subject_key = linked.subject_key
+            and written.token_address = linked.token_address
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes blocks after a reorganisation's common ancestor that are not on the chain any more. #}
+{% macro delete_orphaned_blocks() -%}
+    {%- set changed_ranges = ref('int_changed_ranges') -%}
+    {%- set blocks = ref('stg_chain__blocks') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }} as written
+        using (
+            select
+                network,
+                min(from_block) as from_block
+            from {{ changed_ranges }}
+            where reason = 'Reorganisation'
+            group by network
+        ) as reorganised
+        where
+            written.network = reorganised.network
+            and written.block_number >= reorganised.from_block
+            and not exists (
+                select 1 from {{ blocks }} as blocks
+                where
+                    blocks.network = written.network
+                    and blocks.block_number = written.block_number
+                    and blocks.block_hash = written.block_hash
+            )
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,104 @@
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        on_schema_change='fail',
+        pre_hook=[
+            "{{ delete_removed_subjects() }}",
+            "{{ delete_reset_subjects() }}",
+            "{{ delete_touched_balances() }}",
+        ],
+    )
+}}
+
+-- Balances of every pair after each block with a movement or a reading. The offset of a reading is what the movements
+-- of the window do not explain; it holds until the next reading, and backwards where there is no reading before.
+with
+
+inputs as (
+
+    select * from {{ ref('int_balance_inputs') }}
+
+),
+
+cumulated as (
+
+    select
+        *,
+        sum(movement_raw) over pair as cumulative_raw
+    from inputs
+    window pair as (
+        partition by subject_key, window_key, token_address, holder_address
+        order by block_number
+        rows unbounded preceding
+    )
+
+),
+
+compared as (
+
+    select
+        *,
+        observed_raw - cumulative_raw as own_offset_raw
+    from cumulated
+
+),
+
+spread as (
+
+    select
+        *,
+        last_value(own_offset_raw ignore nulls) over before as previous_offset_raw,
+        coalesce(
+            last_value(own_offset_raw ignore nulls) over until_now,
+            first_value(own_offset_raw ignore nulls) over afterwards
+        ) as offset_raw,
+        coalesce(
+            last_value(offset_block ignore nulls) over until_now,
+            first_value(offset_block ignore nulls) over afterwards
+        ) as spread_offset_block
+    from compared
+    window
+        before as (
+            partition by subject_key, window_key, token_address, holder_address
+            order by block_number
+            rows between unbounded preceding and 1 preceding
+        ),
+        until_now as (
+            partition by subject_key, window_key, token_address, holder_address
+            order by block_number
+            rows between unbounded preceding and current row
+        ),
+        afterwards as (
+            partition by subject_key, window_key, token_address, holder_address
+            order by block_number
+            rows between 1 following and unbounded following
+        )
+
+),
+
+points as (
+
+    select
+        subject_key,
+        window_key,
+        token_address,
+        holder_address,
+        block_number,
+        is_moved,
+        movement_raw,
+        cumulative_raw,
+        observed_raw,
+        observation_purpose,
+        offset_raw,
+        spread_offset_block as offset_block,
+        cumulative_raw + offset_raw as balance_raw,
+        -- Null when the movements explain the reading, or when there is no reading before.
+        case when own_offset_raw != previous_offset_raw then own_offset_raw - previous_offset_raw end as adjustment_raw
+    from spread
+    where not is_carried
+
+)
+
+select * from points
+order by subject_key, window_key, block_number

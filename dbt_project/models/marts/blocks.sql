@@ -1,0 +1,48 @@
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=["{{ delete_orphaned_blocks() }}"],
+    )
+}}
+
+with
+
+blocks as (
+
+    select * from {{ ref('stg_chain__blocks') }}
+
+),
+
+transforms as (
+
+    select coalesce(max(batch_id), -1) as batch_id
+    from {{ ref('stg_pipeline__transforms') }}
+
+),
+
+added as (
+
+    select
+        blocks.network,
+        blocks.block_number,
+        blocks.block_hash,
+        blocks.block_time
+    from blocks
+    {% if is_incremental() %}
+    cross join transforms
+    anti join {{ this }} as known
+        on
+            blocks.network = known.network
+            and blocks.block_number = known.block_number
+    where blocks.batch_id > transforms.batch_id
+    {% endif %}
+
+)
+
+select
+    network,
+    block_number,
+    block_hash,
+    block_time
+from added

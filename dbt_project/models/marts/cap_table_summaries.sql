@@ -1,0 +1,161 @@
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=[
+            "{{ delete_removed_subjects() }}",
+            "{{ delete_changed_subjects() }}",
+        ],
+    )
+}}
+
+-- Concentration in integers. With x the quantities from the largest to the smallest, c their running sums, n their
+-- number, t their sum and s the supply:
+--     hhi  = 10^4 * sum(x^2) / s^2
+--     gini = (2 * sum(c) - (n + 1) * t) / (n * t), where n * t is t summed over the holders
+with
+
+subjects as (
+
+    select subjects.*
+    from {{ ref('stg_control__subjects') }} as subjects
+    {% if is_incremental() -%}
+    -- Deleted above, or new: whatever is not here.
+    anti join {{ this }} as written on subjects.subject_key = written.subject_key
+    {% endif -%}
+    where subjects.kind = 'token'
+
+),
+
+views as (
+
+    select * from {{ ref('int_view_ranges') }}
+    where is_as_of and not is_not_fungible
+
+),
+
+supplies as (
+
+    select * from {{ ref('int_supplies_at_as_of') }}
+
+),
+
+labels as (
+
+    select * from {{ ref('int_tokens_labelled') }}
+
+),
+
+holders as (
+
+    select
+        cap_tables.subject_key,
+        cap_tables.rank,
+        cap_tables.quantity_raw,
+        sum(cap_tables.quantity_raw) over (
+            partition by cap_tables.subject_key
+            order by cap_tables.rank
+            rows unbounded preceding
+        ) as running_raw,
+        {{ limbs_of('cap_tables.quantity_raw') }} as limbs,
+        supplies.total_supply_raw
+    from {{ ref('cap_tables') }} as cap_tables
+    inner join subjects on cap_tables.subject_key = subjects.subject_key
+    left join supplies on cap_tables.subject_key = supplies.subject_key
+
+),
+
+totals as (
+
+    select
+        subject_key,
+        count(*) as holder_count,
+        sum(quantity_raw) as held_raw,
+        sum(quantity_raw) filter (where rank <= 10) as top10_raw,
+        sum(running_raw) as running_sum_raw,
+        {{ sum_of_squares('limbs') }} as squares_raw,
+        min(rank) filter (where running_raw + running_raw > total_supply_raw) as nakamoto
+    from holders
+    group by subject_key
+
+),
+
+multiplied as (
+
+    select
+        totals.subject_key,
+        sum(totals.held_raw) as held_times_count_raw
+    from totals
+    inner join holders on totals.subject_key = holders.subject_key
+    group by totals.subject_key
+
+),
+
+squared_supplies as (
+
+    select
+        subject_key,
+        {{ sum_of_squares('limbs') }} as squared_raw
+    from (select subject_key, {{ limbs_of('total_supply_raw') }} as limbs from supplies)
+    group by subject_key
+
+),
+
+measured as (
+
+    select
+        subjects.tenant_id,
+        subjects.subject_key,
+        supplies.total_supply_raw,
+        labels.decimals,
+        case
+            when supplies.total_supply_raw is null then 'Unknown'
+            when supplies.total_supply_raw = 0::bignum then 'ZeroSupply'
+            else 'Observed'
+        end as supply_status,
+        case when views.subject_key is not null then coalesce(totals.holder_count, 0) end as holder_count,
+        supplies.total_supply_raw - coalesce(totals.held_raw, 0::bignum) as unattributed_raw,
+        coalesce(totals.top10_raw, 0::bignum) as top10_raw,
+        coalesce(totals.squares_raw, 0::bignum) as squares_raw,
+        squared_supplies.squared_raw,
+        totals.running_sum_raw + totals.running_sum_raw
+        - multiplied.held_times_count_raw - totals.held_raw as gini_numerator_raw,
+        multiplied.held_times_count_raw as gini_denominator_raw,
+        totals.nakamoto
+    from subjects
+    left join views on subjects.subject_key = views.subject_key
+    left join supplies on subjects.subject_key = supplies.subject_key
+    left join labels
+        on
+            subjects.network = labels.network
+            and subjects.address = labels.token_address
+    left join totals on subjects.subject_key = totals.subject_key
+    left join multiplied on subjects.subject_key = multiplied.subject_key
+    left join squared_supplies on subjects.subject_key = squared_supplies.subject_key
+
+),
+
+final as (
+
+    select
+        tenant_id,
+        subject_key,
+        total_supply_raw,
+        {{ to_amount('total_supply_raw', 'decimals') }} as total_supply,
+        supply_status,
+        holder_count,
+        unattributed_raw,
+        {{ to_amount('unattributed_raw', 'decimals') }} as unattributed,
+        {{ percentage('unattributed_raw', 'total_supply_raw') }} as unattributed_percentage,
+        {{ percentage('top10_raw', 'total_supply_raw') }} as top10_percentage,
+        {{ ratio('squares_raw', 'squared_raw', 4) }} as hhi,
+        case
+            when supply_status = 'Observed' then {{ ratio('gini_numerator_raw', 'gini_denominator_raw', 0) }}
+        end as gini,
+        case when supply_status = 'Observed' then nakamoto end as nakamoto
+    from measured
+
+)
+
+select * from final
+order by subject_key

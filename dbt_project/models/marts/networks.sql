@@ -1,0 +1,38 @@
+with
+
+networks as (
+
+    select * from {{ ref('stg_chain__networks') }}
+
+),
+
+network_states as (
+
+    select * from {{ ref('stg_chain__network_states') }}
+
+),
+
+described as (
+
+    select
+        networks.network,
+        networks.display_name,
+        networks.family,
+        networks.chain_id,
+        networks.is_testnet,
+        networks.native_symbol,
+        networks.native_decimals,
+        case when networks.is_enabled then coalesce(network_states.status, 'NotProbed') else 'Disabled' end as status,
+        case when networks.is_enabled then network_states.detail else networks.disabled_reason end as status_detail,
+        network_states.head_number,
+        network_states.head_time,
+        network_states.final_number,
+        network_states.has_archive,
+        network_states.has_traces
+    from networks
+    left join network_states on networks.network = network_states.network
+
+)
+
+select * from described
+order by network

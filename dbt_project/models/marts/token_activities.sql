@@ -1,0 +1,189 @@
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=[
+            "{{ delete_removed_subjects() }}",
+            "{{ delete_changed_ranges() }}",
+            "{{ delete_touched_adjustments('touched.holder_address = coalesce(written.to_address, written.from_address)') }}",
+        ],
+    )
+}}
+
+-- depends_on: {{ ref('int_view_ranges') }}
+with
+
+subjects as (
+
+    select * from {{ ref('stg_control__subjects') }}
+    where kind = 'token'
+
+),
+
+covered_ranges as (
+
+    select * from {{ ref('int_covered_ranges') }}
+    where kind = 'token'
+
+),
+
+labels as (
+
+    select * from {{ ref('int_tokens_labelled') }}
+
+),
+
+token_transfers as (
+
+    select * from {{ recent_rows(ref('stg_chain__token_transfers'), is_incremental()) }}
+
+),
+
+points as (
+
+    select * from {{ ref('int_balance_points') }}
+    where adjustment_raw is not null
+
+),
+
+blocks as (
+
+    select * from {{ ref('stg_chain__blocks') }}
+
+),
+
+network_states as (
+
+    select * from {{ ref('stg_chain__network_states') }}
+
+),
+
+transfers as (
+
+    select
+        covered_ranges.subject_key,
+        case
+            when
+                token_transfers.from_address = {{ zero_address() }}
+                and token_transfers.to_address != {{ zero_address() }} then 'Mint'
+            when
+                token_transfers.to_address = {{ zero_address() }}
+                and token_transfers.from_address != {{ zero_address() }} then 'Burn'
+            else 'Transfer'
+        end as activity_type,
+        token_transfers.network,
+        token_transfers.block_number,
+        token_transfers.transaction_index,
+        token_transfers.log_index,
+        token_transfers.transaction_hash,
+        token_transfers.token_address,
+        token_transfers.from_address,
+        token_transfers.to_address,
+        token_transfers.amount_raw,
+        '' as holder_address
+    from token_transfers
+    inner join covered_ranges
+        on
+            token_transfers.network = covered_ranges.network
+            and token_transfers.token_address = covered_ranges.address
+            and token_transfers.block_number between covered_ranges.from_block and covered_ranges.to_block
+    {%- if is_incremental() %}
+    semi join {{ ref('int_changed_ranges') }} as changed
+        on
+            covered_ranges.subject_key = changed.subject_key
+            and token_transfers.block_number between changed.from_block and changed.to_block
+            and changed.reason != 'Observation'
+    {%- endif %}
+
+),
+
+adjustments as (
+
+    select
+        points.subject_key,
+        'Adjustment' as activity_type,
+        subjects.network,
+        points.block_number,
+        -1 as transaction_index,
+        -1 as log_index,
+        null::varchar as transaction_hash,
+        points.token_address,
+        case when points.adjustment_raw < 0::bignum then points.holder_address end as from_address,
+        case when points.adjustment_raw > 0::bignum then points.holder_address end as to_address,
+        case
+            when points.adjustment_raw < 0::bignum then 0::bignum - points.adjustment_raw
+            else points.adjustment_raw
+        end as amount_raw,
+        points.holder_address
+    from points
+    inner join subjects on points.subject_key = subjects.subject_key
+    where {{ is_recent_point() }}
+
+),
+
+activities as (
+
+    select * from transfers
+    union all
+    select * from adjustments
+
+),
+
+described as (
+
+    select
+        subjects.tenant_id,
+        activities.subject_key,
+        subjects.subject_id as token_id,
+        'act_' || md5(concat_ws(
+            '|',
+            activities.network,
+            blocks.block_hash,
+            activities.activity_type,
+            activities.transaction_index,
+            activities.log_index,
+            subjects.subject_id,
+            activities.token_address,
+            activities.holder_address
+        )) as activity_id,
+        activities.activity_type,
+        case
+            when activities.block_number <= network_states.final_number then 'Finalized'
+            else 'Confirmed'
+        end as status,
+        activities.block_number,
+        blocks.block_hash,
+        blocks.block_time,
+        activities.transaction_index,
+        activities.log_index,
+        activities.transaction_hash,
+        activities.from_address,
+        activities.to_address,
+        activities.amount_raw,
+        {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount
+    from activities
+    inner join subjects on activities.subject_key = subjects.subject_key
+    left join blocks
+        on
+            activities.network = blocks.network
+            and activities.block_number = blocks.block_number
+    left join labels
+        on
+            activities.network = labels.network
+            and activities.token_address = labels.token_address
+    left join network_states on activities.network = network_states.network
+    where not coalesce(labels.is_not_fungible, false)
+
+),
+
+final as (
+
+    select
+        *,
+        amount::double as amount_approx
+    from described
+
+)
+
+select * from final
+order by subject_key, block_number, transaction_index, log_index

@@ -1,0 +1,110 @@
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=[
+            "{{ delete_removed_subjects() }}",
+            "{{ delete_changed_subjects() }}",
+            "{{ relink_tokens() }}",
+        ],
+    )
+}}
+
+with
+
+views as (
+
+    select views.*
+    from {{ ref('int_view_ranges') }} as views
+    {% if is_incremental() -%}
+    semi join {{ ref('int_changed_subjects') }} as changed on views.subject_key = changed.subject_key
+    {% endif -%}
+    where
+        views.kind = 'wallet'
+        and views.is_as_of
+
+),
+
+balances as (
+
+    select * from {{ ref('int_balances_latest') }}
+
+),
+
+listed_tokens as (
+
+    select * from {{ ref('int_wallet_tokens_listed') }}
+
+),
+
+labels as (
+
+    select * from {{ ref('int_tokens_labelled') }}
+
+),
+
+adjusted as (
+
+    select distinct
+        subject_key,
+        token_address
+    from balances
+    where is_adjusted
+
+),
+
+described as (
+
+    select
+        views.tenant_id,
+        balances.subject_key,
+        balances.token_address,
+        listed_tokens.token_id,
+        labels.symbol as token_symbol,
+        labels.decimals as token_decimals,
+        balances.balance_raw as quantity_raw,
+        {{ to_amount('balances.balance_raw', 'labels.decimals') }} as quantity,
+        case
+            when adjusted.token_address is not null then 'Adjusted'
+            when balances.checked_block >= coalesce(balances.moved_block, 0) then 'Reconciled'
+            else 'Unchecked'
+        end as reconciliation,
+        balances.checked_block as checked_block_number
+    from views
+    inner join balances on views.window_key = balances.window_key
+    left join listed_tokens
+        on
+            balances.subject_key = listed_tokens.subject_key
+            and balances.token_address = listed_tokens.token_address
+    left join labels
+        on
+            views.network = labels.network
+            and balances.token_address = labels.token_address
+    left join adjusted
+        on
+            balances.subject_key = adjusted.subject_key
+            and balances.token_address = adjusted.token_address
+    where balances.balance_raw != 0::bignum
+
+),
+
+final as (
+
+    select
+        tenant_id,
+        subject_key,
+        token_address,
+        token_id,
+        token_symbol,
+        token_decimals,
+        quantity_raw,
+        quantity,
+        quantity::double as quantity_approx,
+        reconciliation,
+        checked_block_number
+    from described
+
+)
+
+select * from final
+order by subject_key, token_address

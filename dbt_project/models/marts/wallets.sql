@@ -1,0 +1,97 @@
+with
+
+subjects as (
+
+    select * from {{ ref('stg_control__subjects') }}
+    where kind = 'wallet'
+
+),
+
+views as (
+
+    select * from {{ ref('int_view_ranges') }}
+
+),
+
+covered_ranges as (
+
+    select * from {{ ref('int_covered_ranges') }}
+
+),
+
+blocks as (
+
+    select * from {{ ref('stg_chain__blocks') }}
+
+),
+
+network_states as (
+
+    select * from {{ ref('stg_chain__network_states') }}
+
+),
+
+bounds as (
+
+    select
+        subject_key,
+        min(from_block) as view_from_block,
+        max(covered_to_block) filter (where is_as_of) as as_of_block_number
+    from views
+    group by subject_key
+
+),
+
+-- Complete when every block from the chain's first to as-of is in the view: covered ranges do not overlap, so their
+-- lengths add up.
+completed as (
+
+    select
+        bounds.subject_key,
+        sum(least(covered_ranges.to_block, bounds.as_of_block_number) - covered_ranges.from_block + 1)
+        = any_value(bounds.as_of_block_number) + 1 as holdings_complete
+    from bounds
+    inner join covered_ranges
+        on
+            bounds.subject_key = covered_ranges.subject_key
+            and bounds.as_of_block_number >= covered_ranges.from_block
+    group by bounds.subject_key
+
+),
+
+described as (
+
+    select
+        subjects.subject_key,
+        subjects.subject_id as wallet_id,
+        subjects.tenant_id,
+        subjects.ledger_id,
+        subjects.network,
+        subjects.address,
+        coalesce(completed.holdings_complete, false) as holdings_complete,
+        bounds.view_from_block,
+        first_blocks.block_time as view_from_time,
+        bounds.as_of_block_number,
+        as_of_blocks.block_hash as as_of_block_hash,
+        as_of_blocks.block_time as as_of_block_time,
+        case
+            when bounds.as_of_block_number <= network_states.final_number then 'Finalized'
+            when bounds.as_of_block_number is not null then 'Confirmed'
+        end as as_of_finality
+    from subjects
+    left join bounds on subjects.subject_key = bounds.subject_key
+    left join completed on subjects.subject_key = completed.subject_key
+    left join blocks as first_blocks
+        on
+            subjects.network = first_blocks.network
+            and bounds.view_from_block = first_blocks.block_number
+    left join blocks as as_of_blocks
+        on
+            subjects.network = as_of_blocks.network
+            and bounds.as_of_block_number = as_of_blocks.block_number
+    left join network_states on subjects.network = network_states.network
+
+)
+
+select * from described
+order by subject_key

@@ -1,0 +1,24 @@
+with
+
+source as (
+
+    select * from {{ source('chain', 'balance_observations') }}
+
+),
+
+renamed as (
+
+    select
+        network,
+        token_address,
+        holder_address,
+        block_number,
+        block_hash,
+        quantity_raw,
+        purpose,
+        batch_id
+    from source
+
+)
+
+select * from renamed

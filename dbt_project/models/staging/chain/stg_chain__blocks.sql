@@ -1,0 +1,22 @@
+with
+
+source as (
+
+    select * from {{ source('chain', 'blocks') }}
+
+),
+
+renamed as (
+
+    select
+        network,
+        block_number,
+        block_hash,
+        parent_hash,
+        block_time,
+        batch_id
+    from source
+
+)
+
+select * from renamed

@@ -1,0 +1,25 @@
+with
+
+source as (
+
+    select * from {{ source('chain', 'networks') }}
+
+),
+
+renamed as (
+
+    select
+        network,
+        display_name,
+        family,
+        chain_id,
+        is_testnet,
+        is_enabled,
+        disabled_reason,
+        native_symbol,
+        native_decimals
+    from source
+
+)
+
+select * from renamed

@@ -1,0 +1,21 @@
+with
+
+source as (
+
+    select * from {{ source('control', 'control_ledgers') }}
+
+),
+
+renamed as (
+
+    select
+        ledger_id,
+        tenant_id,
+        network,
+        ledger_name,
+        display_name
+    from source
+
+)
+
+select * from renamed

@@ -1,0 +1,48 @@
+"""The Dagster code location: loads the network definitions and assembles assets, job, sensor and schedule."""
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from control.networks.definitions import Network
+from control.networks.in_force import networks_in_force
+from control.settings import load_settings
+from pipelines.defs.control import control_snapshot
+from pipelines.defs.cycle import cycle_job, cycle_sensor
+from pipelines.defs.dbt import transform_assets
+from pipelines.defs.keys import OUTCOME, PUBLICATION, SNAPSHOT
+from pipelines.defs.maintenance import maintenance, maintenance_schedule
+from pipelines.defs.networks import network_assets
+from pipelines.defs.publish import outcome_asset, publication_asset
+from pipelines.defs.resources import Warehouse
+
+
+def shared_keys(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
+    """The assets that every cycle runs, whichever networks it covers."""
+    return [SNAPSHOT, *sorted(transform.keys), PUBLICATION, OUTCOME]
+
+
+def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
+    """Definitions over the given networks; the disabled ones have no assets."""
+    enabled = [network for network in networks.values() if network.is_enabled]
+    transform, dbt = transform_assets(networks)
+    job = cycle_job()
+    return dg.Definitions(
+        assets=[
+            control_snapshot,
+            *(network_assets(network) for network in enabled),
+            transform,
+            publication_asset(sorted(key for key in transform.keys if key.path[0] == "marts")),
+            outcome_asset([network.name for network in enabled]),
+        ],
+        jobs=[job, maintenance],
+        sensors=[cycle_sensor(job, networks, shared_keys(transform))],
+        schedules=[maintenance_schedule],
+        resources={"warehouse": Warehouse(), "dbt": dbt},
+    )
+
+
+@dg.definitions
+def definitions() -> dg.Definitions:
+    """What Dagster loads."""
+    return build_definitions(networks_in_force(load_settings()))

@@ -1,0 +1,147 @@
+"""The cycle: the job that runs everything once, and the sensor that starts it when there is something to do."""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import msgspec
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+from control.networks.definitions import Network
+from control.revision import read_revision
+from control.settings import Settings, load_settings
+from control.snapshot import networks_with_open_windows, networks_with_subjects
+from control.store import ControlStore, open_store
+from pipelines.defs.keys import NETWORK_ASSETS, network_key
+from pipelines.extract.errors import ExtractError
+from pipelines.extract.evm.blocks import read_head
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.lock import is_locked
+from pipelines.progress import NetworkProgress, Progress, read_progress
+
+JOB = "cycle"
+_TICK_SECONDS = 5
+# A run that began and neither holds the writer lock nor ended within this time was killed: imports take about 5 s.
+_START_SECONDS = 90
+# After failures in a row a network is tried after 1, 2, 4, ... cycles, at most this many apart.
+_MOST_CYCLES_BETWEEN_TRIES = 32
+_RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+
+
+class _Cursor(msgspec.Struct):
+    """What the sensor remembers: when it last started a run, and when it last asked each network for its head."""
+
+    launched_at: float = 0.0
+    polled_at: dict[str, float] = {}
+
+
+def cycle_job() -> UnresolvedAssetJobDefinition:
+    """All assets of a cycle, in one process: DuckDB lets one process write."""
+    return dg.define_asset_job(
+        JOB,
+        selection=dg.AssetSelection.all(),
+        executor_def=dg.in_process_executor,
+        config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}},
+    )
+
+
+def selection_of(networks: list[str], shared: list[dg.AssetKey]) -> list[dg.AssetKey]:
+    """The assets of a cycle over some networks: theirs, and those that every cycle runs."""
+    return [network_key(network, asset) for network in networks for asset in NETWORK_ASSETS] + shared
+
+
+def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
+    """Ask the node for its head; a node that does not answer counts as news the first time, for the cycle to record."""
+    client = RpcClient(network.name, network.rpc_urls, timeout=(2.0, 4.0), max_attempts=1)
+    try:
+        head = read_head(client)
+    except ExtractError:
+        return progress is None or progress.failures_in_a_row == 0
+    return progress is None or progress.head is None or head.number > progress.head
+
+
+def _due(network: Network, progress: Progress | None, settings: Settings) -> bool:
+    """Whether a network that failed may be tried again, and has something new."""
+    known = progress.networks.get(network.name) if progress else None
+    if known and known.failures_in_a_row and known.tried_at:
+        apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
+        since = datetime.now(UTC) - datetime.fromisoformat(known.tried_at)
+        return since >= timedelta(seconds=apart)
+    return _has_new_blocks(network, known)
+
+
+def due_networks(
+    store: ControlStore,
+    networks: Mapping[str, Network],
+    progress: Progress | None,
+    settings: Settings,
+    polled_at: dict[str, float],
+) -> tuple[list[str], bool]:
+    """Networks with something to collect, and whether the configuration changed since the last cycle."""
+    with store.read() as session:
+        changed = progress is None or read_revision(session) != progress.control_revision
+        configured = networks_with_subjects(session)
+        tracked = networks_with_open_windows(session)
+    # Also what is owed where nothing is tracked any more: the end of a window, and what a failed cycle left undone.
+    known = progress.networks.items() if progress else ()
+    owed = {name for name, network in known if network.has_ending_windows or network.failures_in_a_row} & configured
+    now = time.time()
+    polled = [
+        networks[name]
+        for name in sorted(tracked | owed)
+        if name in networks
+        and networks[name].is_enabled
+        and now - polled_at.get(name, 0.0) >= networks[name].poll_seconds
+    ]
+    polled_at.update({network.name: now for network in polled})
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        found = list(pool.map(lambda network: _due(network, progress, settings), polled))
+    due = {network.name for network, is_due in zip(polled, found, strict=True) if is_due}
+    if changed:
+        due |= {name for name in configured if name in networks and networks[name].is_enabled}
+    return sorted(due), changed
+
+
+def _run_in_progress(instance: dg.DagsterInstance, settings: Settings) -> bool:
+    """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing."""
+    if is_locked(settings.lock_path):
+        return True
+    for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
+        if datetime.now(UTC) - record.create_timestamp < timedelta(seconds=_START_SECONDS):
+            return True
+        instance.report_run_failed(record.dagster_run, "its process ended without a word")
+    return False
+
+
+def cycle_sensor(
+    job: UnresolvedAssetJobDefinition, networks: Mapping[str, Network], shared: list[dg.AssetKey]
+) -> dg.SensorDefinition:
+    """Starts a cycle over the networks that are due, one at a time and not more often than LEDGERMART_CYCLE_SECONDS."""
+    settings = load_settings()
+
+    @dg.sensor(
+        name="cycle_sensor",
+        job=job,
+        minimum_interval_seconds=min(_TICK_SECONDS, settings.cycle_seconds),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        cursor = msgspec.json.decode(context.cursor, type=_Cursor) if context.cursor else _Cursor()
+        if time.time() - cursor.launched_at < settings.cycle_seconds:
+            return dg.SkipReason("the last cycle began less than LEDGERMART_CYCLE_SECONDS ago")
+        if _run_in_progress(context.instance, settings):
+            return dg.SkipReason("a cycle is at work")
+        store = open_store(settings)
+        try:
+            due, changed = due_networks(store, networks, read_progress(settings.data_dir), settings, cursor.polled_at)
+        finally:
+            store.close()
+        requests = []
+        if due or changed:
+            cursor.launched_at = time.time()
+            requests.append(dg.RunRequest(asset_selection=selection_of(due, shared), tags={"networks": ",".join(due)}))
+        return dg.SensorResult(run_requests=requests, cursor=msgspec.json.encode(cursor).decode())
+
+    return sense

@@ -1,0 +1,93 @@
+"""The assets of one network, made by one factory for every network that is enabled."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from control.networks.definitions import Network
+from pipelines.collect.network import NetworkReport, collect_network
+from pipelines.defs.keys import NETWORK_ASSETS, SNAPSHOT, network_key
+from pipelines.defs.resources import Warehouse
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.checks import RAW_CHECKS, Finding, check_batch
+from pipelines.load.control import batch_of_run
+
+_DESCRIPTIONS = {
+    "blocks": "Headers: the unfinalised tail, and every block with rows; also the network's state and coverage.",
+    "token_transfers": "ERC-20 transfers of tracked tokens and of tracked wallets.",
+    "transactions": "Transactions that tracked wallets sent or received, with fee and success.",
+    "token_metadata": "What contracts say of themselves: kind, symbol, name, decimals.",
+    "balance_observations": "Balances and supplies read from the node at stated blocks.",
+}
+
+
+def network_assets(network: Network) -> dg.AssetsDefinition:
+    """The assets and checks of one network.
+
+    They are one step, because they share one head and fail as one: a failure leaves a failed check `collected` that
+    names call and range, and is no exception, so that the other networks, dbt and publishing go on.
+    """
+    blocks = network_key(network.name, "blocks")
+
+    @dg.multi_asset(
+        name=f"collect_{network.name}".replace("-", "_"),
+        specs=[
+            dg.AssetSpec(
+                network_key(network.name, asset),
+                deps=[SNAPSHOT],
+                group_name=network.name.replace("-", "_"),
+                description=_DESCRIPTIONS[asset],
+                kinds={"duckdb", network.family},
+            )
+            for asset in NETWORK_ASSETS
+        ],
+        check_specs=[
+            dg.AssetCheckSpec("collected", asset=blocks, description="Everything asked for was collected."),
+            *(
+                dg.AssetCheckSpec(
+                    check.name, asset=network_key(network.name, check.asset), description=check.description
+                )
+                for check in RAW_CHECKS
+            ),
+        ],
+    )
+    def collect(
+        context: dg.AssetExecutionContext, warehouse: Warehouse
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+        with warehouse.open() as connection:
+            batch_id = batch_of_run(connection, context.run_id)
+            client = RpcClient(network.name, network.rpc_urls)
+            report = collect_network(connection, client, network, batch_id)
+            findings = check_batch(connection, network.name, batch_id)
+        yield from _results(network.name, report, findings)
+
+    return collect
+
+
+def _results(
+    network: str, report: NetworkReport, findings: list[Finding]
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+    for asset in NETWORK_ASSETS:
+        metadata: dict[str, int] = {"rows": report.rows.get(asset, 0)}
+        if report.ranges:
+            metadata["first_block"] = min(covered.first for covered in report.ranges)
+            metadata["last_block"] = max(covered.last for covered in report.ranges)
+        yield dg.MaterializeResult(network_key(network, asset), metadata=metadata)
+    yield dg.AssetCheckResult(
+        check_name="collected",
+        asset_key=network_key(network, "blocks"),
+        passed=report.error is None,
+        description=report.error or f"collected up to block {report.head}",
+        metadata={
+            "reorganised_after": dg.MetadataValue.text(str(report.reorganised_after)),
+            "anchors_without_state": report.unavailable_anchors,
+        },
+    )
+    for finding in findings:
+        yield dg.AssetCheckResult(
+            check_name=finding.check.name,
+            asset_key=network_key(network, finding.check.asset),
+            passed=finding.count == 0,
+            description=finding.example,
+            metadata={"count": finding.count},
+        )

@@ -1,0 +1,49 @@
+"""The last steps of a cycle: publishing the marts, and its outcome."""
+
+import dagster as dg
+
+from pipelines.defs.keys import OUTCOME, PUBLICATION, SNAPSHOT, network_key
+from pipelines.defs.resources import Warehouse
+from pipelines.load.control import batch_of_run
+from pipelines.load.state import finish_batch, record_publication, transformed_batch
+from pipelines.progress import write_progress
+from pipelines.publish import publish, remove_old_versions
+
+
+def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    """The asset that publishes a version; it runs when dbt built something."""
+
+    @dg.asset(key=PUBLICATION, deps=marts, group_name="serving", kinds={"duckdb"})
+    def publication(warehouse: Warehouse) -> dg.MaterializeResult[None]:
+        """An immutable copy of the marts under a new name, and the pointer to it."""
+        settings = warehouse.settings
+        with warehouse.open() as connection:
+            batch_id = transformed_batch(connection)
+        published = publish(settings.marts_path, settings.serving_dir, batch_id)
+        removed = remove_old_versions(
+            settings.serving_dir, settings.version_grace_seconds, settings.version_disk_budget_mb * 1_000_000
+        )
+        with warehouse.open() as connection:
+            record_publication(connection, published.version, batch_id)
+        return dg.MaterializeResult(metadata={"version": published.version, "removed": len(removed)})
+
+    return publication
+
+
+def outcome_asset(networks: list[str]) -> dg.AssetsDefinition:
+    """The asset that tells how the networks of a cycle fared."""
+
+    @dg.asset(key=OUTCOME, deps=[SNAPSHOT, *(network_key(name, "blocks") for name in networks)], group_name="control")
+    def outcome(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
+        """Where every network stands; fails the run when a network of it failed, after all others went on."""
+        with warehouse.open() as connection:
+            batch_id = batch_of_run(connection, context.run_id)
+            finish_batch(connection, batch_id)
+            progress = write_progress(connection, warehouse.settings.data_dir, batch_id)
+        failures = [f"{name}: {network.error}" for name, network in progress.networks.items() if network.error]
+        if failures:
+            raise dg.Failure("; ".join(failures), allow_retries=False)
+        ran = [name for name, network in progress.networks.items() if network.in_last_cycle]
+        return dg.MaterializeResult(metadata={"networks": ", ".join(ran)})
+
+    return outcome

@@ -1,0 +1,93 @@
+"""The record of what has been collected. "Where are we" is computed from it; there is no other cursor."""
+
+from collections import defaultdict
+from typing import Literal, NamedTuple
+
+import duckdb
+import polars as pl
+
+from pipelines.load.ranges import BlockRange
+from pipelines.load.warehouse import utc_now
+
+SubjectKind = Literal["token", "wallet"]
+
+
+class Watched(NamedTuple):
+    """An address that some tenant tracks on a network, as a token or as a wallet."""
+
+    kind: SubjectKind
+    address: str
+
+
+def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
+    """Rows of kind, address and row count, for the statements that join them."""
+    return pl.DataFrame(
+        [(subject.kind, subject.address, count) for subject, count in subjects.items()],
+        schema={"subject_kind": pl.String, "address": pl.String, "row_count": pl.Int64},
+        orient="row",
+    )
+
+
+def read_coverage(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    """Collected ranges of every address of the network, in order."""
+    covered: dict[Watched, list[BlockRange]] = defaultdict(list)
+    for kind, address, first, last in connection.execute(
+        "select subject_kind, address, from_block, to_block from raw.coverage where network = ? order by from_block",
+        [network],
+    ).fetchall():
+        covered[Watched(kind, address)].append(BlockRange(first, last))
+    return covered
+
+
+def record_coverage(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    subjects: dict[Watched, int],
+    covered: BlockRange,
+    provider: str,
+    batch_id: int,
+) -> None:
+    """Record that the range was collected for every subject, with its row count, and mark the rows as changed.
+
+    Runs inside the caller's transaction, the one that wrote the rows. A range that continues the one before it, from
+    the same provider, extends that row, so that a live subject keeps one row and not one per cycle.
+    """
+    frame = watched_frame(subjects)
+    connection.register("collected", frame)
+    now = utc_now()
+    connection.execute(
+        """
+        update raw.coverage
+        set to_block = ?, row_count = coverage.row_count + collected.row_count, collected_at = ?, batch_id = ?
+        from collected
+        where
+            coverage.network = ? and coverage.provider = ? and coverage.to_block = ?
+            and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
+        """,
+        [covered.last, now, batch_id, network, provider, covered.first - 1],
+    )
+    connection.execute(
+        """
+        insert into raw.coverage
+        select ?, collected.subject_kind, collected.address, ?, ?, collected.row_count, ?, ?, ?
+        from collected
+        where not exists (
+            select 1 from raw.coverage
+            where
+                coverage.network = ? and coverage.batch_id = ? and coverage.to_block = ?
+                and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
+        )
+        """,
+        [network, covered.first, covered.last, provider, now, batch_id, network, batch_id, covered.last],
+    )
+    connection.execute(
+        """
+        insert into raw.changes
+        select ?, subjects.subject_key, ?, ?, 'Rows'
+        from raw.control_subjects as subjects
+        inner join collected on subjects.kind = collected.subject_kind and subjects.address = collected.address
+        where subjects.network = ? and collected.row_count > 0
+        """,
+        [batch_id, covered.first, covered.last, network],
+    )
+    connection.unregister("collected")

@@ -1,0 +1,29 @@
+-- Where every network stands; its error is that of this batch.
+select
+    networks.network,
+    case when networks.is_enabled then coalesce(states.status, 'Unknown') else 'Disabled' end as status,
+    case when networks.is_enabled then states.detail else networks.disabled_reason end as detail,
+    states.head_number as head,
+    states.final_number as final,
+    (select max(to_block) from raw.coverage where coverage.network = networks.network) as collected_to,
+    exists (
+        select 1
+        from raw.control_windows as windows
+        inner join raw.control_subjects as subjects on windows.subject_key = subjects.subject_key
+        left join raw.window_ranges as ranges on windows.window_key = ranges.window_key
+        where
+            subjects.network = networks.network
+            and windows.closed_at is not null
+            and ranges.to_block is null
+    ) as has_ending_windows,
+    coalesce(states.failures_in_a_row, 0) as failures_in_a_row,
+    strftime(states.probed_at, '%Y-%m-%dT%H:%M:%SZ') as tried_at,
+    coalesce(states.batch_id = $batch, false) as in_last_cycle,
+    (
+        select any_value(failures.detail)
+        from raw.collection_failures as failures
+        where failures.batch_id = $batch and failures.network = networks.network
+    ) as error
+from raw.networks as networks
+left join raw.network_states as states on networks.network = states.network
+order by networks.network;

@@ -1,0 +1,33 @@
+-- Coverage that reaches beyond the common ancestor counts the rows there no more; runs before they are removed.
+with parties as (
+    select 'token' as kind, token_address as address, block_number
+    from raw.token_transfers
+    where network = $network and block_number > $ancestor
+    union all
+    select 'wallet' as kind, unnest(list_distinct([from_address, to_address])) as address, block_number
+    from raw.token_transfers
+    where network = $network and block_number > $ancestor
+    union all
+    select 'wallet' as kind, unnest(list_distinct([from_address, to_address])) as address, block_number
+    from raw.transactions
+    where network = $network and block_number > $ancestor
+),
+
+orphaned as (
+    select coverage.subject_kind, coverage.address, coverage.from_block, count(*) as row_count
+    from raw.coverage
+    inner join parties
+        on coverage.subject_kind = parties.kind and coverage.address = parties.address
+        and parties.block_number between coverage.from_block and coverage.to_block
+    where coverage.network = $network and coverage.to_block > $ancestor
+    group by coverage.subject_kind, coverage.address, coverage.from_block
+)
+
+update raw.coverage
+set row_count = coverage.row_count - orphaned.row_count
+from orphaned
+where
+    coverage.network = $network
+    and coverage.subject_kind = orphaned.subject_kind
+    and coverage.address = orphaned.address
+    and coverage.from_block = orphaned.from_block;

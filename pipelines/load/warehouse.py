@@ -1,0 +1,68 @@
+"""Opening the warehouse, and the transactions in it. The one module that knows that the warehouse is a file."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+_SQL = Path(__file__).parent / "sql"
+_LOCK_POLL_SECONDS = 0.25
+
+
+@cache
+def sql(name: str) -> str:
+    """Return the text of the named file in `load/sql`."""
+    return (_SQL / f"{name}.sql").read_text()
+
+
+def utc_now() -> datetime:
+    """Now, as the warehouse stores instants: UTC without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def connect(path: Path, wait_seconds: float = 60.0) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB file for writing.
+
+    DuckDB lets one process at a time open a file it writes. Writers queue by `writer_lock`; what can still
+    hold the file is a child that outlived a killed writer, and that ends by itself.
+
+    Raises:
+        duckdb.IOException: the file stayed in use for `wait_seconds`, or cannot be opened at all.
+    """
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return duckdb.connect(str(path))
+        except duckdb.IOException as error:
+            if "lock" not in str(error).lower() or time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOCK_POLL_SECONDS)
+
+
+@contextmanager
+def open_warehouse(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the warehouse for writing, with its raw tables in place; closed on leaving."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = connect(path)
+    try:
+        connection.execute("set timezone = 'UTC'")
+        connection.execute(sql("raw"))
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """All statements inside, or none."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()

@@ -1,0 +1,105 @@
+"""What the last cycle left behind, for processes that must not open the warehouse: the sensor and the console.
+
+A cache and nothing more: it is written from the warehouse at the end of each cycle, and losing it costs one cycle.
+"""
+
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from pipelines.load.warehouse import sql
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """Rows that a cycle wrote to one raw table, over blocks `from_block` to `to_block`."""
+
+    table: str
+    from_block: int | None
+    to_block: int | None
+    rows: int
+
+
+class NetworkProgress(msgspec.Struct, frozen=True):
+    """Where one network stands.
+
+    Attributes:
+        has_ending_windows: a window was closed at a moment that the collected blocks have not reached yet.
+        tried_at: when a cycle last included the network; None before that.
+        collected: empty when the last cycle did not include it.
+    """
+
+    status: str
+    detail: str | None
+    head: int | None
+    final: int | None
+    collected_to: int | None
+    has_ending_windows: bool
+    failures_in_a_row: int
+    tried_at: str | None
+    in_last_cycle: bool
+    error: str | None
+    collected: tuple[Collected, ...]
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where the pipeline stands after its last cycle."""
+
+    batch_id: int
+    run_id: str
+    control_revision: int
+    finished_at: str
+    networks: dict[str, NetworkProgress]
+
+
+def _path(data_dir: Path) -> Path:
+    return data_dir / "progress.json"
+
+
+def read_progress(data_dir: Path) -> Progress | None:
+    """Read what the last cycle wrote; None before the first one, and where another version of the service wrote it."""
+    path = _path(data_dir)
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Progress)
+    except msgspec.DecodeError:
+        return None
+
+
+def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_id: int) -> Progress:
+    """Write where each network stands after the batch, and return it."""
+    row = connection.execute(
+        """
+        select
+            batches.run_id,
+            (select max(revision) from raw.control_revisions),
+            strftime(batches.finished_at, '%Y-%m-%dT%H:%M:%SZ')
+        from raw.batches
+        where batches.batch_id = ?
+        """,
+        [batch_id],
+    ).fetchone()
+    assert row is not None
+    run_id, revision, finished_at = row
+    collected: dict[str, list[Collected]] = {}
+    for network, *fields in connection.execute(
+        """
+        select network, table_name, min(from_block), max(to_block), sum(row_count)::bigint
+        from raw.collections
+        where batch_id = ?
+        group by network, table_name
+        order by network, table_name
+        """,
+        [batch_id],
+    ).fetchall():
+        collected.setdefault(network, []).append(Collected(*fields))
+    networks = {}
+    for state in connection.execute(sql("progress"), {"batch": batch_id}).pl().iter_rows(named=True):
+        name = state.pop("network")
+        networks[name] = NetworkProgress(**state, collected=tuple(collected.get(name, ())))
+    progress = Progress(batch_id, run_id, revision, finished_at, networks)
+    beside = _path(data_dir).with_suffix(".tmp")
+    beside.write_bytes(msgspec.json.encode(progress))
+    beside.replace(_path(data_dir))
+    return progress

@@ -1,0 +1,136 @@
+"""Publishing: an immutable copy of the marts for each version, then the pointer moves.
+
+`marts-<version>.duckdb` never changes once its name exists. `current.json` names the version in force, for the API;
+`current.duckdb` is the same file under a stable name, for tools that open the file anew for each query. Both move by
+rename, so that a reader sees the old version or the new one, never something in between.
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipelines.load.warehouse import connect, utc_now
+
+_NAME = re.compile(r"marts-(\d{12})\.duckdb")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The version in force."""
+
+    version: int
+    file: str
+    published_at: datetime
+
+
+def current_publication(serving_dir: Path) -> Publication | None:
+    """Read the pointer; None when nothing is published."""
+    pointer = serving_dir / "current.json"
+    if not pointer.exists():
+        return None
+    fields = json.loads(pointer.read_text())
+    return Publication(fields["version"], fields["file"], datetime.fromisoformat(fields["publishedAt"]))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace_text(path: Path, text: str) -> None:
+    beside = path.with_suffix(".tmp")
+    beside.write_text(text)
+    _sync(beside)
+    beside.replace(path)
+
+
+def published_versions(serving_dir: Path) -> dict[int, Path]:
+    """Files of the versions that are kept, by version."""
+    return {
+        int(match[1]): path
+        for path in sorted(serving_dir.glob("marts-*.duckdb"))
+        if (match := _NAME.fullmatch(path.name))
+    }
+
+
+def publish(marts_path: Path, serving_dir: Path, batch_id: int) -> Publication:
+    """Copy the marts to a new version and point readers at it.
+
+    A kill before the pointer moves leaves a file that nothing names; the next publication writes over it.
+    """
+    serving_dir.mkdir(parents=True, exist_ok=True)
+    current = current_publication(serving_dir)
+    version = current.version + 1 if current else 1
+    name = f"marts-{version:012d}.duckdb"
+    connection = connect(marts_path)
+    try:
+        connection.execute("create schema if not exists marts")
+        connection.execute(
+            "create or replace table marts.publication as select ?::bigint as version, ?::bigint as batch_id, "
+            "?::timestamp as built_at",
+            [version, batch_id, utc_now()],
+        )
+        connection.execute("comment on table marts.publication is 'The published version; one row.'")
+        connection.execute("force checkpoint")
+    finally:
+        connection.close()
+    beside = serving_dir / f".{name}.tmp"
+    # One that a killed publication left may be read-only already.
+    beside.unlink(missing_ok=True)
+    shutil.copyfile(marts_path, beside)
+    _sync(beside)
+    beside.chmod(0o444)
+    beside.replace(serving_dir / name)
+    publication = Publication(version, name, datetime.now(UTC).replace(microsecond=0))
+    _replace_text(
+        serving_dir / "current.json",
+        json.dumps(
+            {
+                "version": version,
+                "file": name,
+                "publishedAt": publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            }
+        ),
+    )
+    stable = serving_dir / ".current.tmp"
+    stable.unlink(missing_ok=True)
+    os.link(serving_dir / name, stable)
+    stable.replace(serving_dir / "current.duckdb")
+    _sync(serving_dir)
+    return publication
+
+
+def remove_old_versions(serving_dir: Path, grace_seconds: int, budget_bytes: int) -> list[int]:
+    """Remove versions that readers have had time to leave; return them.
+
+    A version stays for the grace period after it was superseded. Beyond the disk budget the oldest go earlier; the
+    version in force and the one before it always stay, for requests in flight.
+    """
+    current = current_publication(serving_dir)
+    if current is None:
+        return []
+    versions = published_versions(serving_dir)
+    superseded_at = {
+        version: versions[follower].stat().st_mtime
+        for version, follower in zip(sorted(versions), sorted(versions)[1:], strict=False)
+    }
+    removable = [version for version in sorted(versions) if version < current.version - 1]
+    size = sum(path.stat().st_size for path in versions.values())
+    removed = []
+    for version in removable:
+        is_old = time.time() - superseded_at[version] > grace_seconds
+        if is_old or size > budget_bytes:
+            size -= versions[version].stat().st_size
+            versions[version].unlink()
+            removed.append(version)
+    for leftover in serving_dir.glob(".marts-*.tmp"):
+        leftover.unlink()
+    return removed
