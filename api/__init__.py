@@ -1,0 +1,1 @@
+"""The HTTP service: configuration through the control store, analytics from published marts."""

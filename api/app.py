@@ -1,0 +1,73 @@
+"""The application: routes, their guard, the one error shape, and what opens and closes with the process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any
+
+from litestar import Litestar, Router
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+
+from api.auth import authorize, provide_call
+from api.calls import Services
+from api.controllers.health import HealthController
+from api.controllers.networks import NetworkController
+from api.controllers.tokens import TokenController
+from api.controllers.wallets import WalletController
+from api.documentation import documentation_routes
+from api.errors import handle_error
+from api.openapi import argument_names, build_document, query_names, routes
+from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
+from api.request_log import observed
+from api.serving import Serving
+from control.networks.definitions import load_networks
+from control.settings import Settings
+from control.store import open_store
+
+_MOST_BODY_BYTES = 1 << 20
+
+
+def create_app(settings: Settings) -> Litestar:
+    """Make the application; the control store and the published marts are opened when it starts."""
+
+    @asynccontextmanager
+    async def services(app: Litestar) -> AsyncIterator[None]:
+        store = open_store(settings)
+        serving = Serving(settings.serving_dir, settings.query_memory_mb, settings.query_timeout_seconds)
+        app.state.services = Services(settings, store, serving, load_networks(settings.networks_file))
+        try:
+            yield
+        finally:
+            serving.close()
+            store.close()
+
+    @cache
+    def document() -> dict[str, Any]:
+        return build_document(app)
+
+    guarded = Router(
+        "/",
+        route_handlers=[NetworkController, TokenController, WalletController],
+        guards=[authorize],
+        dependencies={"call": Provide(provide_call, sync_to_thread=False)},
+    )
+    app = Litestar(
+        route_handlers=[guarded, HealthController, *documentation_routes(document)],
+        lifespan=[services],
+        exception_handlers={HTTPException: handle_error, Exception: handle_error},
+        request_max_body_size=_MOST_BODY_BYTES,
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+    )
+    for _, _, handler in routes(app):
+        handler.opt[QUERY_PARAMETERS] = query_names(handler)
+        handler.opt[ARGUMENT_NAMES] = argument_names(handler)
+    app.asgi_handler = observed(app.asgi_handler)
+    return app
+
+
+def openapi_document(settings: Settings) -> dict[str, Any]:
+    """Return the OpenAPI document without starting the application."""
+    return build_document(create_app(settings))

@@ -1,0 +1,75 @@
+"""Who may call what: the guard in front of every route that needs a key.
+
+One indexed read of the control store per request, so that a revoked key stops at once. The rules themselves are
+`control.access`.
+"""
+
+import logging
+from typing import Any
+
+from litestar import Request
+from litestar.concurrency import sync_to_thread
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from api import formats
+from api.calls import Call, Services
+from api.errors import ApiError
+from api.operations import OPERATION, QUERY_PARAMETERS, Operation
+from api.parameters import refuse_unknown
+from control import access
+from control.access import Principal, Role
+from control.errors import Denied, StoreUnavailable, Unauthenticated
+
+_log = logging.getLogger("ledgermart.api")
+
+
+async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Check key, rate, role, query parameters and acceptable formats, in this order, before anything is read.
+
+    Raises:
+        Unauthenticated: 401.
+        ApiError: 429, 403, 400 or 406.
+    """
+    services: Services = connection.app.state.services
+    operation: Operation = handler.opt[OPERATION]
+    state = connection.scope["state"]
+    principal = await sync_to_thread(_authenticate, services, _bearer(connection))
+    state["principal"] = principal
+    state["headers"] = services.limiter.admit(principal.key_id)
+    _require(principal, operation.role or Role.VIEWER)
+    refuse_unknown(connection, handler.opt[QUERY_PARAMETERS])
+    state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
+
+
+def provide_call(request: Request[Any, Any, Any]) -> Call:
+    """Return the authorized request to its handler."""
+    state = request.scope["state"]
+    return Call(request.app.state.services, request, state["principal"], state["media_type"])
+
+
+def _bearer(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    scheme, _, token = (connection.headers.get("authorization") or "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthenticated("there is no API key; send Authorization: Bearer and the key")
+    return token.strip()
+
+
+def _authenticate(services: Services, token: str) -> Principal:
+    with services.store.read() as session:
+        principal = access.authenticate(session, token)
+    if access.is_touch_due(principal):
+        try:
+            with services.store.write() as session:
+                access.touch(session, principal.key_id)
+        except StoreUnavailable as error:
+            # When a key was last used is not worth failing the request for.
+            _log.warning("the use of %s is not recorded: %s", principal.key_id, error.detail)
+    return principal
+
+
+def _require(principal: Principal, role: Role) -> None:
+    try:
+        access.require(principal, role)
+    except Denied as error:
+        raise ApiError(403, "role-too-low", error.detail, required_role=role) from error

@@ -1,0 +1,220 @@
+"""What handlers work with: the services of the process, and the request being answered.
+
+Here an answer gets its ETag, pages their cursors and links, and a write its idempotency. What is answered is decided
+by the handlers and `reading`.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from litestar import Request, Response
+from sqlalchemy.orm import Session
+
+from api import formats, media_types
+from api.errors import ApiError
+from api.paging import CursorSigner, Key, Position, cursor_scope
+from api.parameters import query_items
+from api.rate_limits import RateLimiter
+from api.schemas.common import AsOf, Coverage, DataVersion, FieldError, Page, Schema
+from api.serving import Serving, Snapshot
+from control import idempotency, revision, service_secrets
+from control.access import Principal
+from control.networks.definitions import Network
+from control.settings import Settings
+from control.store import ControlStore
+
+Item = TypeVar("Item", bound=Schema)
+
+_BATCH = 5_000
+"""Rows per query and chunk of a tabular answer: some megabytes at most, a small share of a query's fixed cost."""
+
+
+class Services:
+    """The services of one process, opened when the application starts."""
+
+    def __init__(self, settings: Settings, store: ControlStore, serving: Serving, networks: dict[str, Network]) -> None:
+        self.settings = settings
+        self.store = store
+        self.serving = serving
+        self.networks = networks
+        self.limiter = RateLimiter(settings.rate_limit_per_minute)
+        self._signer: CursorSigner | None = None
+
+    def signer(self) -> CursorSigner:
+        """Return the signer of cursors; its key is read once, when the control store is there."""
+        if self._signer is None:
+            with self.store.read() as session:
+                self._signer = CursorSigner(service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY))
+        return self._signer
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched(Generic[Item]):
+    """Rows of one page and the key to go on after; None on the last page."""
+
+    rows: Sequence[Item]
+    after: Key | None
+
+
+Fetch = Callable[[Any, Key | None, int], Fetched[Item]]
+"""Reads at most so many rows after a key, in the order of the collection, from a snapshot (None: configuration)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One authorized request."""
+
+    services: Services
+    request: Request[Any, Any, Any]
+    principal: Principal
+    media_type: str
+
+    @property
+    def store(self) -> ControlStore:
+        """The control store."""
+        return self.services.store
+
+    @property
+    def tenant_id(self) -> str:
+        """Whose data this request may see."""
+        return self.principal.tenant_id
+
+    @property
+    def is_tabular(self) -> bool:
+        """Whether rows are asked for in a tabular form."""
+        return self.media_type != media_types.JSON
+
+    def position(self, cursor: str | None) -> Position | None:
+        """Return where the request's cursor goes on; None without one.
+
+        Raises:
+            ApiError: 400, not a cursor of this collection.
+        """
+        if cursor is None:
+            return None
+        return self.services.signer().read(cursor_scope(self.request, self.tenant_id), cursor)
+
+    def snapshot(self, position: Position | None = None) -> AbstractContextManager[Snapshot]:
+        """Open the version a cursor is pinned to, or the one in force."""
+        return self.services.serving.snapshot(position.version if position else None)
+
+    def page(self, snapshot: Snapshot | None, fetched: Fetched[Any], limit: int) -> tuple[Page, dict[str, str]]:
+        """Return the page's description and its `Link` header; configuration alone has no snapshot."""
+        if fetched.after is None:
+            return Page(limit=limit, next_cursor=None), {}
+        scope = cursor_scope(self.request, self.tenant_id)
+        cursor = self.services.signer().sign(scope, Position(snapshot.version if snapshot else 0, fetched.after))
+        kept = [(name, value) for name, value in query_items(self.request) if name != "cursor"]
+        query = urlencode([*kept, ("cursor", cursor)])
+        return Page(limit=limit, next_cursor=cursor), {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}
+
+    def answer(self, body: Schema, headers: dict[str, str] | None = None) -> Response[bytes]:
+        """Answer a GET as JSON, or 304 when the client has it already."""
+        content = msgspec.json.encode(body)
+        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        sent = {"ETag": etag, **_CACHING, **(headers or {})}
+        if self._has(etag):
+            return Response(b"", status_code=304, media_type=media_types.JSON, headers=sent)
+        return Response(content, media_type=media_types.JSON, headers=sent)
+
+    def tabular(
+        self,
+        snapshot: Snapshot | None,
+        row_type: type[Item],
+        fetch: Fetch[Item],
+        as_of: AsOf | DataVersion | None = None,
+        coverage: Coverage | None = None,
+    ) -> Response[Any]:
+        """Answer a whole collection in the tabular form asked for, or 304 when the client has it already.
+
+        Every batch is read from the snapshot's version; configuration alone has no snapshot.
+        """
+        version = snapshot.version if snapshot else None
+        with self.store.read() as session:
+            configuration = revision.read_revision(session)
+        url = str(self.request.url)
+        identity = msgspec.json.encode([version, configuration, self.tenant_id, url, self.media_type])
+        etag = f'W/"{hashlib.sha256(identity).hexdigest()[:32]}"'
+        headers = {"ETag": etag, **_CACHING}
+        if self._has(etag):
+            return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
+        batches = self._batches(version, fetch)
+        return formats.stream_rows(self.media_type, row_type, batches, as_of, coverage, headers)
+
+    def written(self, body: Schema, status: int = 200) -> Response[bytes]:
+        """Answer a PUT with what is stored now."""
+        content = msgspec.json.encode(body)
+        return Response(content, status_code=status, media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
+
+    def write_once(
+        self, status: int, work: Callable[[Session], Schema], location: Callable[[str], str]
+    ) -> Response[bytes]:
+        """Do a POST's work in one transaction with its Idempotency-Key, or replay the first answer.
+
+        Args:
+            status: of success.
+            work: makes the object and returns the answer, which has an `id`.
+            location: path of the object with this id.
+
+        Raises:
+            ApiError: 422, the key was used for another request.
+        """
+        key = self.request.headers.get("idempotency-key")
+        body_hash = self.request.scope["state"]["body_hash"]
+        method, path = self.request.method, self.request.scope["path"]
+        is_replayed = False
+        with self.store.write() as session:
+            record = None if key is None else idempotency.find(session, self.tenant_id, key)
+            if record is not None:
+                if (record.method, record.path, record.body_hash) != (method, path, body_hash):
+                    detail = "this Idempotency-Key was used for another request in the last 24 hours; use a new one"
+                    error = FieldError(parameter="Idempotency-Key", code="reused", detail=detail)
+                    raise ApiError(422, "idempotency-key-reused", detail, errors=[error])
+                status, content, is_replayed = record.status, record.response_body, True
+            else:
+                content = msgspec.json.encode(work(session))
+                if key is not None:
+                    idempotency.store(
+                        session,
+                        self.tenant_id,
+                        key,
+                        method=method,
+                        path=path,
+                        body_hash=body_hash,
+                        status=status,
+                        response_body=content,
+                    )
+        headers = {"Location": location(msgspec.json.decode(content, type=_Identified).id), "Cache-Control": "no-store"}
+        if is_replayed:
+            headers["Idempotency-Replayed"] = "true"
+        return Response(content, status_code=status, media_type=media_types.JSON, headers=headers)
+
+    def _batches(self, version: int | None, fetch: Fetch[Item]) -> Iterator[Sequence[Item]]:
+        after: Key | None = None
+        with nullcontext() if version is None else self.services.serving.snapshot(version) as snapshot:
+            while True:
+                fetched = fetch(snapshot, after, _BATCH)
+                yield fetched.rows
+                if fetched.after is None:
+                    return
+                after = fetched.after
+
+    def _has(self, etag: str) -> bool:
+        sent = self.request.headers.get("if-none-match")
+        if sent is None:
+            return False
+        return sent.strip() == "*" or etag.removeprefix("W/") in {
+            part.strip().removeprefix("W/") for part in sent.split(",")
+        }
+
+
+class _Identified(msgspec.Struct):
+    id: str
+
+
+_CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}

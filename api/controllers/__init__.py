@@ -1,0 +1,1 @@
+"""Routes, one module per section of the interface: signature, docstring, a call."""

@@ -1,0 +1,165 @@
+"""Networks and ledgers."""
+
+from typing import Any
+
+from litestar import Controller, Response, get, put
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api.bodies import body_of
+from api.calls import Call, Fetched
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, Example, Operation
+from api.paging import Key
+from api.parameters import Cursor, LedgerName, Limit, NetworkName
+from api.rows import NetworkRow
+from api.schemas.common import DataVersion, Page
+from api.schemas.ledgers import Capabilities, Ledger, LedgerPut, Ledgers, Network, Networks
+from api.serving import Snapshot
+from control import ledgers
+from control.access import Role
+from control.models import Ledger as LedgerModel
+from control.networks.definitions import Network as NetworkDefinition
+from control.networks.families import codec_for
+from control.pages import After
+
+_TAG = "Networks and ledgers"
+
+
+class NetworkController(Controller):
+    """The preconfigured networks and a tenant's names for them."""
+
+    path = "/v1/networks"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(answer=Networks, tag=_TAG, example=Example(), row=Network),
+    )
+    def list_networks(self, call: NamedDependency[SkipValidation[Call]]) -> Response[Any]:
+        """List the preconfigured networks.
+
+        All of them, in the order of their definitions, with the state of their nodes as the pipeline last found it.
+        A network without a node address is listed as `Disabled`, with what to set.
+        """
+        with call.snapshot() as snapshot:
+            rows = {row.network: row for row in snapshot.rows("networks", NetworkRow)}
+            networks = [_to_network(network, rows.get(network.name)) for network in call.services.networks.values()]
+            as_of = DataVersion(data_version=snapshot.version)
+            if call.is_tabular:
+                return call.tabular(snapshot, Network, lambda *_: Fetched(networks, None), as_of)
+        page = Page(limit=max(1, len(networks)), next_cursor=None)
+        return call.answer(Networks(data=networks, page=page, as_of=as_of))
+
+    @put(
+        "/{name:str}/ledgers",
+        sync_to_thread=True,
+        status_code=200,
+        dependencies={"payload": body_of(LedgerPut)},
+        operation=Operation(
+            answer=Ledger,
+            tag=_TAG,
+            example=Example(
+                path={"name": EXAMPLE_NETWORK},
+                body={"name": "ethereum-archive", "displayName": "Ethereum, archive"},
+                status=201,
+            ),
+            role=Role.OPERATOR,
+            statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
+            errors=(404, 409),
+            body=LedgerPut,
+        ),
+    )
+    def put_ledger(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        name: NetworkName,
+        payload: NamedDependency[SkipValidation[LedgerPut]],
+    ) -> Response[Any]:
+        """Create or update a ledger.
+
+        A ledger is a tenant's name for a network. Putting a name that exists under this network replaces its display
+        name and description; the same name under another network is a conflict.
+        """
+        with call.store.write() as session:
+            ledger, is_created = ledgers.put(
+                session,
+                call.principal,
+                call.services.networks,
+                name,
+                payload.name,
+                payload.display_name,
+                payload.description,
+            )
+        return call.written(_to_ledger(ledger), 201 if is_created else 200)
+
+    @get(
+        "/ledgers",
+        sync_to_thread=True,
+        operation=Operation(answer=Ledgers, tag=_TAG, example=Example(), row=Ledger, is_paged=True),
+    )
+    def list_ledgers(
+        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
+    ) -> Response[Any]:
+        """List the tenant's ledgers.
+
+        Oldest first.
+        """
+
+        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[Ledger]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = ledgers.list_page(session, call.tenant_id, min(count, 1000), position)
+            return Fetched(
+                [_to_ledger(ledger) for ledger in page.rows], (page.after.value, page.after.id) if page.after else None
+            )
+
+        position = call.position(cursor)
+        if call.is_tabular:
+            return call.tabular(None, Ledger, fetch)
+        fetched = fetch(None, position.key if position else None, limit)
+        page, headers = call.page(None, fetched, limit)
+        return call.answer(Ledgers(data=list(fetched.rows), page=page), headers)
+
+    @get(
+        "/ledgers/{name:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=Ledger, tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}), errors=(404,)),
+    )
+    def read_ledger(self, call: NamedDependency[SkipValidation[Call]], name: LedgerName) -> Response[Any]:
+        """Read one ledger.
+
+        By its name or its id.
+        """
+        with call.store.read() as session:
+            return call.answer(_to_ledger(ledgers.get(session, call.tenant_id, name)))
+
+
+def _to_network(network: NetworkDefinition, row: NetworkRow | None) -> Network:
+    is_probed = row is not None and network.is_enabled
+    return Network(
+        name=network.name,
+        display_name=network.display_name,
+        family=network.family,
+        is_testnet=network.is_testnet,
+        chain_id=network.chain_id,
+        native_symbol=network.native_symbol,
+        address_format=codec_for(network.family).address_format,
+        capabilities=Capabilities(
+            internal_transfers=row.has_traces if row and is_probed else None,
+            archive=row.has_archive if row and is_probed else None,
+        ),
+        status=row.status if row and is_probed else "NotProbed" if network.is_enabled else "Disabled",
+        status_detail=row.status_detail if row and is_probed else network.disabled_reason,
+    )
+
+
+def _to_ledger(ledger: LedgerModel) -> Ledger:
+    return Ledger(
+        id=ledger.id,
+        name=ledger.name,
+        network=ledger.network,
+        display_name=ledger.display_name,
+        description=ledger.description,
+        created_at=ledger.created_at,
+        updated_at=ledger.updated_at,
+    )

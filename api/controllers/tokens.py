@@ -1,0 +1,360 @@
+"""Tokens: configuration, tracking, activities, cap table."""
+
+from typing import Any
+
+from litestar import Controller, Response, get, post, put
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+from sqlalchemy.orm import Session
+
+from api.bodies import body_of
+from api.calls import Call, Fetched
+from api.errors import invalid_parameter
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, Example, Operation
+from api.paging import Key
+from api.parameters import (
+    ActivityStatusFilter,
+    AsOfMoment,
+    Cursor,
+    DateSort,
+    ExternalIdFilter,
+    From,
+    HolderSort,
+    LedgerFilter,
+    LedgerIdFilter,
+    Limit,
+    MinimumAmount,
+    Search,
+    SymbolFilter,
+    To,
+    TokenActivityTypeFilter,
+    TokenId,
+    TokenSort,
+    TrackingStatusFilter,
+    WalletFilter,
+    read_moment,
+    read_range,
+    scale_amount,
+)
+from api.reading import activities, cap_table
+from api.reading.moments import View, read_view, resolve, to_as_of, to_coverage
+from api.reading.subjects import (
+    contract_statuses,
+    ever_tracked,
+    to_holder_count_status,
+    to_token,
+    to_token_summary,
+    to_tracking_status,
+    to_windows,
+)
+from api.reading.values import CURRENCY
+from api.schemas.common import DataVersion
+from api.schemas.tokens import (
+    CapTable,
+    Holding,
+    Token,
+    TokenActivities,
+    TokenActivity,
+    TokenCreate,
+    Tokens,
+    TokenSummary,
+    TokenTracking,
+    TrackingPut,
+)
+from api.serving import Snapshot
+from control import subjects, tokens
+from control.access import Role
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
+from control.pages import After
+from control.subjects import SubjectFilters, SubjectRow
+
+_TAG = "Tokens"
+_EXAMPLE = Example(path={"tokenId": EXAMPLE_TOKEN_ID})
+
+
+class TokenController(Controller):
+    """A tenant's tokens."""
+
+    path = "/v1/tokens"
+
+    @post(
+        "/",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(TokenCreate)},
+        operation=Operation(
+            answer=TokenSummary,
+            tag=_TAG,
+            example=Example(
+                body={
+                    "ledger": EXAMPLE_LEDGER,
+                    "symbol": "DAI",
+                    "ledgerId": "0x6B175474E89094C44Da98b954EedeAC495271d0F",
+                    "externalId": "asset-17",
+                    "name": "Dai Stablecoin",
+                },
+                status=201,
+            ),
+            role=Role.OPERATOR,
+            statuses={201: "The token was stored."},
+            errors=(409,),
+            body=TokenCreate,
+        ),
+    )
+    def create_token(
+        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[TokenCreate]]
+    ) -> Response[Any]:
+        """Add a token.
+
+        Stored with tracking disabled. What is at the address is found out by the next cycle; until then
+        `contractStatus` is `Unknown`. The same address on the same ledger again is a conflict.
+        """
+
+        def work(session: Session) -> TokenSummary:
+            token = tokens.create(
+                session,
+                call.principal,
+                ledger=payload.ledger,
+                symbol=payload.symbol,
+                ledger_id=payload.ledger_id,
+                external_id=payload.external_id,
+                name=payload.name,
+            )
+            return to_token_summary(token, {}, set())
+
+        return call.write_once(201, work, lambda identifier: f"/v1/tokens/{identifier}")
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=Tokens,
+            tag=_TAG,
+            example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"}),
+            row=TokenSummary,
+            is_paged=True,
+        ),
+    )
+    def list_tokens(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        ledger: LedgerFilter = None,
+        ledger_id: LedgerIdFilter = None,
+        symbol: SymbolFilter = None,
+        external_id: ExternalIdFilter = None,
+        tracking_status: TrackingStatusFilter = None,
+        q: Search = None,
+        sort: TokenSort = "createdAt",
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List the tenant's tokens.
+
+        With summary data; all conditions given must hold. A token is in the list as soon as it is added.
+        """
+        filters = SubjectFilters(ledger, ledger_id, symbol, external_id, tracking_status, q)
+
+        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[TokenSummary]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = tokens.list_page(session, call.tenant_id, filters, sort, min(count, 1000), position)
+                tracked = ever_tracked(session, page.rows)
+            statuses = contract_statuses(snapshot, page.rows, call.tenant_id)
+            return Fetched(
+                [to_token_summary(token, statuses, tracked) for token in page.rows],
+                (page.after.value, page.after.id) if page.after else None,
+            )
+
+        position = call.position(cursor)
+        with call.snapshot() as snapshot:
+            as_of = DataVersion(data_version=snapshot.version)
+            if call.is_tabular:
+                return call.tabular(snapshot, TokenSummary, fetch, as_of)
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        return call.answer(Tokens(data=list(fetched.rows), page=page, as_of=as_of), headers)
+
+    @get(
+        "/{tokenId:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=Token, tag=_TAG, example=_EXAMPLE, errors=(404,)),
+    )
+    def read_token(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
+        """Read one token.
+
+        With what its contract says, its supply and holders at the newest covered block, and its tracking windows.
+        """
+        subject, windows = _find(call, token_id)
+        with call.snapshot() as snapshot:
+            return call.answer(to_token(snapshot, read_view(snapshot, subject, windows)))
+
+    @put(
+        "/{tokenId:str}/tracking",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(TrackingPut)},
+        operation=Operation(
+            answer=TokenTracking,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"trackingStatus": "enabled"}),
+            role=Role.ADMIN,
+            errors=(404,),
+            body=TrackingPut,
+        ),
+    )
+    def put_token_tracking(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        payload: NamedDependency[SkipValidation[TrackingPut]],
+    ) -> Response[Any]:
+        """Enable or disable the tracking of a token.
+
+        Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
+        state it is in changes nothing. A contract that is not a fungible token cannot be enabled.
+        """
+        subject, _ = _find(call, token_id)
+        with call.snapshot() as snapshot:
+            status = contract_statuses(snapshot, [subject], call.tenant_id).get(subject.subject_key, "Unknown")
+        is_fungible = {"Fungible": True, "NotFungible": False}.get(status)
+        with call.store.write() as session:
+            token = tokens.set_tracking(
+                session,
+                call.principal,
+                tokens.get(session, call.tenant_id, token_id),
+                payload.tracking_status == "enabled",
+                is_fungible=is_fungible,
+            )
+            windows = subjects.windows(session, token.subject_key)
+        return call.written(
+            TokenTracking(
+                id=token.id,
+                tracking_status=to_tracking_status(token),
+                windows=to_windows(windows),
+                priced_in=CURRENCY if windows else None,
+            )
+        )
+
+    @get(
+        "/{tokenId:str}/activities",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=TokenActivities,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"type": "Transfer", "minAmount": "0.5"}),
+            row=TokenActivity,
+            errors=(404, 410),
+            is_paged=True,
+        ),
+    )
+    def list_token_activities(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        start: From = None,
+        end: To = None,
+        activity_type: TokenActivityTypeFilter = None,
+        status: ActivityStatusFilter = None,
+        wallet: WalletFilter = None,
+        minimum_amount: MinimumAmount = None,
+        sort: DateSort = "-date",
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List a token's activities.
+
+        Movements seen from the token, newest first, as far as they are covered; `coverage` says what of the range is
+        not. Pages stay within one published version.
+        """
+        subject, windows = _find(call, token_id)
+        times, position = read_range(start, end), call.position(cursor)
+        with call.snapshot(position) as snapshot:
+            view = read_view(snapshot, subject, windows)
+            state = resolve(snapshot, view, None)
+            filters = activities.TokenFilters(
+                times,
+                activity_type,
+                status,
+                None if wallet is None else _address("wallet", view, wallet),
+                None if minimum_amount is None else scale_amount("minAmount", minimum_amount, _decimals(view)),
+                newest_first=sort == "-date",
+            )
+            fetch = activities.token_activities(view, filters)
+            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            if call.is_tabular:
+                return call.tabular(snapshot, TokenActivity, fetch, as_of, coverage)
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        answer = TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
+        return call.answer(answer, headers)
+
+    @get(
+        "/{tokenId:str}/cap-table",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=CapTable,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}),
+            row=Holding,
+            errors=(404, 409, 410),
+            is_paged=True,
+        ),
+    )
+    def read_token_cap_table(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        as_of: AsOfMoment = None,
+        sort: HolderSort = "rank",
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """Read a token's cap table.
+
+        Every holder whose balance at the moment is known and not zero. Percentages are of the total supply; what no
+        seen holder has is `unattributed`. Without `asOf`, the newest covered block is described.
+        """
+        subject, windows = _find(call, token_id)
+        moment, position = None if as_of is None else read_moment(as_of), call.position(cursor)
+        with call.snapshot(position) as snapshot:
+            view = read_view(snapshot, subject, windows)
+            state = resolve(snapshot, view, moment)
+            summary = cap_table.read_summary(snapshot, view, state)
+            fetch = cap_table.holders(view, state, summary, sort)
+            echo, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, read_range(None, None))
+            if call.is_tabular:
+                return call.tabular(snapshot, Holding, fetch, echo, coverage)
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        answer = CapTable(
+            total_supply=summary.total_supply or summary.total_supply_raw,
+            total_supply_raw=summary.total_supply_raw,
+            total_supply_status=summary.supply_status,
+            holder_count=summary.holder_count,
+            holder_count_status=to_holder_count_status(summary.holder_count),
+            unattributed=cap_table.to_unattributed(summary),
+            concentration=cap_table.to_concentration(summary),
+            currency=CURRENCY,
+            data=list(fetched.rows),
+            page=page,
+            as_of=echo,
+            coverage=coverage,
+        )
+        return call.answer(answer, headers)
+
+
+def _find(call: Call, token_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
+    with call.store.read() as session:
+        token = tokens.get(session, call.tenant_id, token_id)
+        return token, subjects.windows(session, token.subject_key)
+
+
+def _address(parameter: str, view: View, text: str) -> str:
+    try:
+        return codec_for(view.subject.family).parse(text)
+    except InvalidAddress as error:
+        raise invalid_parameter(parameter, "invalid-address", str(error)) from error
+
+
+def _decimals(view: View) -> int:
+    """Return the decimals that amounts are shown with; unknown ones leave amounts in base units."""
+    return (view.token.decimals if view.token else None) or 0

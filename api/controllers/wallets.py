@@ -1,0 +1,354 @@
+"""Wallets: configuration, tracking, activities, balances."""
+
+from typing import Any
+
+from litestar import Controller, Response, get, post, put
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+from sqlalchemy.orm import Session
+
+from api.bodies import body_of
+from api.calls import Call, Fetched
+from api.errors import invalid_parameter
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_WALLET_ID, Example, Operation
+from api.paging import Key
+from api.parameters import (
+    AsOfMoment,
+    CounterpartyFilter,
+    Cursor,
+    DateSort,
+    DirectionFilter,
+    ExternalIdFilter,
+    From,
+    IntervalChoice,
+    LedgerFilter,
+    LedgerIdFilter,
+    Limit,
+    Search,
+    To,
+    TokenFilter,
+    TrackingStatusFilter,
+    WalletActivityTypeFilter,
+    WalletId,
+    WalletSort,
+    read_moment,
+    read_range,
+)
+from api.reading import activities, balances
+from api.reading.moments import read_view, resolve, to_as_of, to_coverage
+from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
+from api.reading.values import CURRENCY
+from api.schemas.common import DataVersion
+from api.schemas.tokens import TrackingPut
+from api.schemas.wallets import (
+    BalanceHistoryRow,
+    Balances,
+    Position,
+    Wallet,
+    WalletActivities,
+    WalletActivity,
+    WalletCreate,
+    Wallets,
+    WalletSummary,
+    WalletTracking,
+)
+from api.serving import Snapshot
+from control import subjects, tokens, wallets
+from control.access import Role
+from control.errors import NotFound
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
+from control.pages import After
+from control.subjects import SubjectFilters, SubjectRow
+
+_TAG = "Wallets"
+_EXAMPLE = Example(path={"walletId": EXAMPLE_WALLET_ID})
+
+
+class WalletController(Controller):
+    """A tenant's wallets."""
+
+    path = "/v1/wallets"
+
+    @post(
+        "/",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(WalletCreate)},
+        operation=Operation(
+            answer=WalletSummary,
+            tag=_TAG,
+            example=Example(
+                body={
+                    "ledger": EXAMPLE_LEDGER,
+                    "ledgerId": "0x742d35Cc6634C0532925a3b844Bc454e4438f44e",
+                    "externalId": "treasury-2",
+                    "name": "Treasury",
+                },
+                status=201,
+            ),
+            role=Role.OPERATOR,
+            statuses={201: "The wallet was stored."},
+            errors=(409,),
+            body=WalletCreate,
+        ),
+    )
+    def create_wallet(
+        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[WalletCreate]]
+    ) -> Response[Any]:
+        """Add a wallet.
+
+        Stored with tracking disabled. The same address on the same ledger again is a conflict.
+        """
+
+        def work(session: Session) -> WalletSummary:
+            wallet = wallets.create(
+                session,
+                call.principal,
+                ledger=payload.ledger,
+                ledger_id=payload.ledger_id,
+                external_id=payload.external_id,
+                name=payload.name,
+            )
+            return to_wallet_summary(wallet)
+
+        return call.write_once(201, work, lambda identifier: f"/v1/wallets/{identifier}")
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=Wallets,
+            tag=_TAG,
+            example=Example(query={"trackingStatus": "enabled"}),
+            row=WalletSummary,
+            is_paged=True,
+        ),
+    )
+    def list_wallets(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        ledger: LedgerFilter = None,
+        ledger_id: LedgerIdFilter = None,
+        external_id: ExternalIdFilter = None,
+        tracking_status: TrackingStatusFilter = None,
+        q: Search = None,
+        sort: WalletSort = "createdAt",
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List the tenant's wallets.
+
+        With addresses, ledgers and tracking status; all conditions given must hold. A wallet is in the list as soon as
+        it is added.
+        """
+        filters = SubjectFilters(ledger, ledger_id, None, external_id, tracking_status, q)
+
+        def fetch(_: Snapshot, after: Key | None, count: int) -> Fetched[WalletSummary]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = wallets.list_page(session, call.tenant_id, filters, sort, min(count, 1000), position)
+            return Fetched(
+                [to_wallet_summary(wallet) for wallet in page.rows],
+                (page.after.value, page.after.id) if page.after else None,
+            )
+
+        position = call.position(cursor)
+        with call.snapshot() as snapshot:
+            as_of = DataVersion(data_version=snapshot.version)
+            if call.is_tabular:
+                return call.tabular(snapshot, WalletSummary, fetch, as_of)
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        return call.answer(Wallets(data=list(fetched.rows), page=page, as_of=as_of), headers)
+
+    @get(
+        "/{walletId:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=Wallet, tag=_TAG, example=_EXAMPLE, errors=(404,)),
+    )
+    def read_wallet(self, call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> Response[Any]:
+        """Read one wallet.
+
+        With its tracking windows.
+        """
+        subject, windows = _find(call, wallet_id)
+        with call.snapshot() as snapshot:
+            return call.answer(to_wallet(snapshot, read_view(snapshot, subject, windows)))
+
+    @put(
+        "/{walletId:str}/tracking",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(TrackingPut)},
+        operation=Operation(
+            answer=WalletTracking,
+            tag=_TAG,
+            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, body={"trackingStatus": "enabled"}),
+            role=Role.ADMIN,
+            errors=(404,),
+            body=TrackingPut,
+        ),
+    )
+    def put_wallet_tracking(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        wallet_id: WalletId,
+        payload: NamedDependency[SkipValidation[TrackingPut]],
+    ) -> Response[Any]:
+        """Enable or disable the tracking of a wallet.
+
+        Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
+        state it is in changes nothing.
+        """
+        with call.store.write() as session:
+            wallet = wallets.set_tracking(
+                session,
+                call.principal,
+                wallets.get(session, call.tenant_id, wallet_id),
+                payload.tracking_status == "enabled",
+            )
+            windows = subjects.windows(session, wallet.subject_key)
+        return call.written(
+            WalletTracking(id=wallet.id, tracking_status=to_tracking_status(wallet), windows=to_windows(windows))
+        )
+
+    @get(
+        "/{walletId:str}/activities",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=WalletActivities,
+            tag=_TAG,
+            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"}),
+            row=WalletActivity,
+            errors=(404, 410),
+            is_paged=True,
+        ),
+    )
+    def list_wallet_activities(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        wallet_id: WalletId,
+        start: From = None,
+        end: To = None,
+        activity_type: WalletActivityTypeFilter = None,
+        direction: DirectionFilter = None,
+        token: TokenFilter = None,
+        counterparty: CounterpartyFilter = None,
+        sort: DateSort = "-date",
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List a wallet's activities.
+
+        Movements of all assets seen from the wallet, newest first, as far as they are covered; `coverage` says what of
+        the range is not. Pages stay within one published version.
+        """
+        subject, windows = _find(call, wallet_id)
+        times, position = read_range(start, end), call.position(cursor)
+        filters = activities.WalletFilters(
+            times,
+            activity_type,
+            direction,
+            None if token is None else _token_address(call, subject, token),
+            None if counterparty is None else _address("counterparty", subject, counterparty),
+            newest_first=sort == "-date",
+        )
+        with call.snapshot(position) as snapshot:
+            view = read_view(snapshot, subject, windows)
+            state = resolve(snapshot, view, None)
+            fetch = activities.wallet_activities(view, filters)
+            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            if call.is_tabular:
+                return call.tabular(snapshot, WalletActivity, fetch, as_of, coverage)
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        answer = WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
+        return call.answer(answer, headers)
+
+    @get(
+        "/{walletId:str}/balances",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=Balances,
+            tag=_TAG,
+            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1d"}),
+            row=Position,
+            other_rows=(BalanceHistoryRow,),
+            errors=(404, 409),
+        ),
+    )
+    def read_wallet_balances(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        wallet_id: WalletId,
+        as_of: AsOfMoment = None,
+        start: From = None,
+        end: To = None,
+        interval: IntervalChoice = None,
+    ) -> Response[Any]:
+        """Read a wallet's balances.
+
+        `current` holds the positions at `asOf`, or at the newest covered block; `history` the quantities at the end of
+        each interval, by default of the last 30 days before that moment, day by day. `asOf` does not go together with
+        `from`, `to` and `interval`. Tabular answers have the positions, or the history when its range or interval is
+        asked for.
+        """
+        asks_history = start is not None or end is not None or interval is not None
+        if as_of is not None and asks_history:
+            raise invalid_parameter("asOf", "conflicting-parameters", "send either asOf, or from, to and interval")
+        subject, windows = _find(call, wallet_id)
+        times, moment = read_range(start, end), None if as_of is None else read_moment(as_of)
+        with call.snapshot() as snapshot:
+            view = read_view(snapshot, subject, windows)
+            state = resolve(snapshot, view, moment)
+            echo, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            current = balances.positions(snapshot, view, state)
+            if call.is_tabular and not asks_history:
+                return call.tabular(snapshot, Position, lambda *_: Fetched(current, None), echo, coverage)
+            history = balances.history(snapshot, view, state, times, interval or "1d")
+            if call.is_tabular:
+                rows = balances.to_rows(history)
+                return call.tabular(snapshot, BalanceHistoryRow, lambda *_: Fetched(rows, None), echo, coverage)
+        return call.answer(
+            Balances(
+                current=current,
+                history=history,
+                interval=interval or "1d",
+                holdings_complete=view.wallet.holdings_complete if view.wallet else False,
+                currency=CURRENCY,
+                as_of=echo,
+                coverage=coverage,
+            )
+        )
+
+
+def _find(call: Call, wallet_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
+    with call.store.read() as session:
+        wallet = wallets.get(session, call.tenant_id, wallet_id)
+        return wallet, subjects.windows(session, wallet.subject_key)
+
+
+def _address(parameter: str, subject: SubjectRow, text: str) -> str:
+    try:
+        return codec_for(subject.family).parse(text)
+    except InvalidAddress as error:
+        raise invalid_parameter(parameter, "invalid-address", str(error)) from error
+
+
+def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:
+    """Return the stored address of the asset a filter names: an address, `native`, or the id of a token.
+
+    Raises:
+        ApiError: 422, malformed, not a token of the tenant, or one on another network.
+    """
+    if text == activities.NATIVE:
+        return text
+    if not text.startswith("tok_"):
+        return _address("token", wallet, text)
+    try:
+        with call.store.read() as session:
+            token = tokens.get(session, call.tenant_id, text)
+    except NotFound as error:
+        raise invalid_parameter("token", "unknown-token", error.detail) from error
+    if token.network != wallet.network:
+        raise invalid_parameter("token", "other-network", f"{text} is on another network than the wallet")
+    return token.address

@@ -1,0 +1,88 @@
+"""The OpenAPI document and the page that shows it, from local files alone: Swagger UI, as npm installed it."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get
+from litestar.exceptions import NotFoundException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from control.settings import CHECKOUT
+
+_FOLDER = CHECKOUT / "node_modules" / "swagger-ui-dist"
+_ASSETS = {
+    "swagger-ui.css": "text/css",
+    "swagger-ui-bundle.js": "text/javascript",
+    "favicon-32x32.png": "image/png",
+}
+
+_PAGE = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Ledgermart API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<noscript>The document itself is at <a href="/openapi.json">/openapi.json</a>.</noscript>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+"""
+
+_START = b"""window.ui = SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#swagger-ui",
+  deepLinking: true,
+  displayRequestDuration: true,
+  validatorUrl: null,
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: "BaseLayout",
+});
+"""
+
+# Scripts, styles and requests to this host alone. The bundle draws arrows as data: images and sets style attributes.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def documentation_routes(document: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
+    """Return the routes `/openapi.json` and `/docs`; the document is asked for at first use."""
+
+    @get("/openapi.json", sync_to_thread=False)
+    def read_json(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return _cached(request, msgspec.json.encode(document()), "application/json")
+
+    @get("/docs", sync_to_thread=False)
+    def read_page(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return _cached(request, _PAGE, "text/html", {"Content-Security-Policy": _POLICY})
+
+    @get("/docs/{name:str}", sync_to_thread=True)
+    def read_asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
+        if name == "start.js":
+            return _cached(request, _START, "text/javascript")
+        if name not in _ASSETS:
+            raise NotFoundException
+        content = (_FOLDER / name).read_bytes()
+        return _cached(request, content, _ASSETS[name])
+
+    return [read_json, read_page, read_asset]
+
+
+def _cached(
+    request: Request[Any, Any, Any], content: bytes, media_type: str, headers: dict[str, str] | None = None
+) -> Response[bytes]:
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    sent = {"ETag": etag, "Cache-Control": "no-cache", **(headers or {})}
+    if request.headers.get("if-none-match") == etag:
+        return Response(b"", status_code=304, media_type=media_type, headers=sent)
+    return Response(content, media_type=media_type, headers=sent)

@@ -1,0 +1,162 @@
+"""Every error as one shape: problem details (RFC 9457), from our own errors and from the framework's.
+
+What is an error, and when, is decided where it is raised; nothing is decided here but how it looks.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from msgspec import UNSET, UnsetType
+
+from api import media_types
+from api.operations import ARGUMENT_NAMES
+from api.request_log import request_id
+from api.schemas.common import FieldError, Problem
+from control.errors import Conflict, ControlError, Denied, Invalid, NotFound, StoreUnavailable, Unauthenticated
+
+_log = logging.getLogger("ledgermart.api")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+# What the framework raises before a handler runs; its own words are kept where they help.
+_FRAMEWORK_PROBLEMS = {
+    404: ("unknown-route", "there is nothing at this path; /openapi.json lists what there is"),
+    405: ("method-not-allowed", "this path does not take this method; see the Allow header"),
+    413: ("body-too-large", "the request body is larger than 1 MiB; send less"),
+}
+
+
+class ApiError(Exception):
+    """An error with a place in the interface.
+
+    Args:
+        status: HTTP status.
+        code: kebab-case kind.
+        detail: sentence that says what is wrong and what to do.
+        errors: the single values that are wrong.
+        headers: further response headers.
+        existing_id: the object in the way (409).
+        required_role: the lowest role that may do this (403).
+        before: nearest covered instant before the moment asked for (409 `not-covered`).
+        after: nearest covered instant after it.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+        existing_id: str | UnsetType = UNSET,
+        required_role: str | UnsetType = UNSET,
+        before: datetime | UnsetType | None = UNSET,
+        after: datetime | UnsetType | None = UNSET,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = list(errors)
+        self.headers = dict(headers or {})
+        self.existing_id = existing_id
+        self.required_role = required_role
+        self.before = before
+        self.after = after
+
+
+def invalid_parameter(parameter: str, code: str, detail: str) -> ApiError:
+    """Return the 422 of one bad query parameter, path parameter or header."""
+    return ApiError(
+        422, "invalid-parameter", detail, errors=[FieldError(parameter=parameter, code=code, detail=detail)]
+    )
+
+
+def invalid_body(errors: Sequence[FieldError]) -> ApiError:
+    """Return the 422 of one or more bad body fields."""
+    return ApiError(422, "invalid-body", "; ".join(error.detail for error in errors), errors=errors)
+
+
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """Answer any exception as a problem; what nobody expected is logged and answered without its text."""
+    problem = _to_api_error(request, error)
+    if problem is None:
+        _log.exception("unexpected error, request %s", request_id(request.scope), exc_info=error)
+        problem = ApiError(500, "internal-error", "the request failed; the log has the cause under this request id")
+    return problem_response(request, problem)
+
+
+def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Response[bytes]:
+    """Render one error as problem details."""
+    body = Problem(
+        type=f"urn:ledgermart:problem:{error.code}",
+        title=HTTPStatus(error.status).phrase,
+        status=error.status,
+        detail=error.detail,
+        instance=request.scope["path"],
+        code=error.code,
+        request_id=request_id(request.scope),
+        errors=error.errors,
+        existing_id=error.existing_id,
+        required_role=error.required_role,
+        before=error.before,
+        after=error.after,
+    )
+    headers = {"Cache-Control": "no-store", **error.headers}
+    return Response(
+        msgspec.json.encode(body), status_code=error.status, media_type=media_types.PROBLEM, headers=headers
+    )
+
+
+def _to_api_error(request: Request[Any, Any, Any], error: Exception) -> ApiError | None:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, ControlError):
+        return _from_control(error, body_fields=request.method in ("POST", "PUT", "PATCH"))
+    if isinstance(error, ValidationException):
+        return _from_validation(error, request.route_handler.opt.get(ARGUMENT_NAMES, {}))
+    if isinstance(error, HTTPException) and error.status_code < 500:
+        code, detail = _FRAMEWORK_PROBLEMS.get(error.status_code, ("bad-request", error.detail))
+        return ApiError(error.status_code, code, detail, headers=error.headers)
+    return None
+
+
+def _from_control(error: ControlError, *, body_fields: bool) -> ApiError | None:
+    match error:
+        case Invalid():
+            if body_fields and error.field != "Idempotency-Key":
+                return invalid_body([FieldError(pointer=f"/{error.field}", code=error.code, detail=error.detail)])
+            return invalid_parameter(error.field, error.code, error.detail)
+        case NotFound():
+            return ApiError(404, f"{_kebab(error.kind)}-not-found", error.detail)
+        case Conflict():
+            return ApiError(409, error.code, error.detail, existing_id=error.existing_id or UNSET)
+        case Unauthenticated():
+            return ApiError(401, "unauthenticated", error.detail, headers={"WWW-Authenticate": "Bearer"})
+        case Denied():
+            return ApiError(403, "role-too-low", error.detail)
+        case StoreUnavailable():
+            return ApiError(503, "control-store-unavailable", error.detail, headers={"Retry-After": "5"})
+    return None
+
+
+def _from_validation(error: ValidationException, names: Mapping[str, str]) -> ApiError:
+    """Make a 422 of the framework's findings about query and path parameters; bodies are read elsewhere."""
+    findings = error.extra if isinstance(error.extra, list) else []
+    errors = []
+    for finding in findings:
+        name = names.get(str(finding.get("key")), str(finding.get("key")))
+        errors.append(FieldError(parameter=name, code="invalid", detail=f"{name}: {finding.get('message')}"))
+    detail = "; ".join(found.detail for found in errors) or error.detail
+    return ApiError(422, "invalid-parameter", detail, errors=errors)
+
+
+def _kebab(text: str) -> str:
+    return _CAPITAL.sub("-", text).replace(" ", "-").replace("_", "-").lower()

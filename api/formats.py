@@ -1,0 +1,214 @@
+"""Forms of an answer: which one a client accepts, and rows as CSV, NDJSON or Parquet, streamed.
+
+All forms are made from the same structs as the JSON. Which rows there are does not go here.
+"""
+
+import csv
+import io
+import types
+import typing
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Union
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from litestar.response import Stream
+
+from api import media_types
+from api.errors import ApiError
+from api.schemas.common import AsOf, Coverage, DataVersion
+
+# A header of many gaps would pass the limits of proxies; the JSON answer and Parquet's metadata have them all.
+_MOST_GAPS_IN_HEADER = 20
+
+
+def negotiate(accept: str | None, offered: Sequence[str]) -> str:
+    """Return the offered media type that a client prefers; the first one offered when it does not mind.
+
+    Raises:
+        ApiError: 406, none of them is acceptable.
+    """
+    ranges = [_read_range(part) for part in (accept or "*/*").split(",") if part.strip()]
+    best, best_quality = "", 0.0
+    for media_type in offered:
+        fitting = [(_match(pattern, media_type), quality) for pattern, quality in ranges]
+        quality = max((fit for fit in fitting if fit[0] >= 0), default=(0, 0.0))[1]
+        if quality > best_quality:
+            best, best_quality = media_type, quality
+    if not best:
+        raise ApiError(406, "not-acceptable", f"this answers {', '.join(offered)}; send one of them in Accept")
+    return best
+
+
+def stream_rows(
+    media_type: str,
+    row_type: type[msgspec.Struct],
+    batches: Iterator[Sequence[msgspec.Struct]],
+    as_of: AsOf | DataVersion | None,
+    coverage: Coverage | None,
+    headers: dict[str, str],
+) -> Stream:
+    """Answer all rows in a tabular form; nested structs become columns such as `token.symbol`.
+
+    Args:
+        media_type: one of `media_types.TABULAR` but JSON.
+        row_type: struct of every row; null amounts stay null, amounts stay text.
+        batches: rows in order, read as the client takes them.
+        as_of: goes into `X-As-Of` and Parquet's metadata.
+        coverage: goes into `X-Coverage` and Parquet's metadata.
+        headers: further response headers.
+    """
+    sent = dict(headers)
+    metadata: dict[str, bytes] = {}
+    if as_of is not None:
+        metadata["asOf"] = msgspec.json.encode(as_of)
+        sent["X-As-Of"] = metadata["asOf"].decode("ascii")
+    if coverage is not None:
+        metadata["coverage"] = msgspec.json.encode(coverage)
+        shown = msgspec.structs.replace(coverage, gaps=coverage.gaps[:_MOST_GAPS_IN_HEADER])
+        sent["X-Coverage"] = msgspec.json.encode(shown).decode("ascii")
+    columns = _columns(row_type)
+    shown_type = media_type
+    if media_type == media_types.CSV:
+        content, shown_type = _csv(columns, batches), f"{media_type}; charset=utf-8; header=present"
+    elif media_type == media_types.NDJSON:
+        content = _ndjson(batches)
+    else:
+        content = _parquet(columns, batches, metadata)
+    return Stream(content, media_type=shown_type, headers=sent)
+
+
+def _read_range(part: str) -> tuple[str, float]:
+    pattern, *parameters = (piece.strip() for piece in part.split(";"))
+    quality = 1.0
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                quality = 0.0
+    return pattern.lower(), quality
+
+
+def _match(pattern: str, media_type: str) -> int:
+    """Say how closely a media range fits a type: 2 exactly, 1 its family, 0 anything, -1 not."""
+    if pattern == media_type:
+        return 2
+    if pattern == media_type.partition("/")[0] + "/*":
+        return 1
+    return 0 if pattern == "*/*" else -1
+
+
+class _Column:
+    """One column: its dotted name, the path of attributes to it, and its Arrow type."""
+
+    def __init__(self, name: str, path: tuple[str, ...], kind: pa.DataType) -> None:
+        self.name = name
+        self.path = path
+        self.kind = kind
+
+    def of(self, row: Any) -> Any:
+        for attribute in self.path:
+            row = getattr(row, attribute)
+            if row is None:
+                return None
+        return row
+
+
+def _columns(row_type: type[msgspec.Struct], prefix: str = "", path: tuple[str, ...] = ()) -> list[_Column]:
+    columns: list[_Column] = []
+    for field in msgspec.structs.fields(row_type):
+        name, inner = prefix + field.encode_name, _without_none(field.type)
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            columns += _columns(inner, f"{name}.", (*path, field.name))
+        else:
+            columns.append(_Column(name, (*path, field.name), _arrow_type(inner)))
+    return columns
+
+
+def _without_none(annotation: Any) -> Any:
+    while typing.get_origin(annotation) is typing.Annotated:
+        annotation = typing.get_args(annotation)[0]
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        kept = [member for member in typing.get_args(annotation) if member is not type(None)]
+        return _without_none(kept[0]) if len(kept) == 1 else str
+    return annotation
+
+
+def _arrow_type(annotation: Any) -> pa.DataType:
+    if annotation is bool:
+        return pa.bool_()
+    if annotation is int:
+        return pa.int64()
+    if annotation is datetime:
+        return pa.timestamp("us", tz="UTC")
+    return pa.string()
+
+
+def _csv(columns: Sequence[_Column], batches: Iterator[Sequence[msgspec.Struct]]) -> Iterator[bytes]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(column.name for column in columns)
+    for batch in batches:
+        writer.writerows([_csv_text(column.of(row)) for column in columns] for row in batch)
+        yield buffer.getvalue().encode("utf-8")
+        buffer.seek(0)
+        buffer.truncate()
+    if buffer.tell():
+        yield buffer.getvalue().encode("utf-8")
+
+
+def _csv_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode("utf-8").strip('"')
+
+
+def _ndjson(batches: Iterator[Sequence[msgspec.Struct]]) -> Iterator[bytes]:
+    encoder = msgspec.json.Encoder()
+    for batch in batches:
+        yield encoder.encode_lines(batch)
+
+
+def _parquet(
+    columns: Sequence[_Column], batches: Iterator[Sequence[msgspec.Struct]], metadata: dict[str, bytes]
+) -> Iterator[bytes]:
+    schema = pa.schema([pa.field(column.name, column.kind) for column in columns], metadata=metadata)
+    sink = _Sink()
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in batches:
+            arrays = [pa.array([column.of(row) for row in batch], column.kind) for column in columns]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            yield sink.drain()
+    yield sink.drain()
+
+
+class _Sink(io.RawIOBase):
+    """A file that is read away while it is written; its position goes on counting, as Parquet's offsets need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chunks: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, chunk: Any) -> int:
+        written = bytes(chunk)
+        self._chunks.append(written)
+        self._position += len(written)
+        return len(written)
+
+    def tell(self) -> int:
+        return self._position
+
+    def drain(self) -> bytes:
+        drained = b"".join(self._chunks)
+        self._chunks.clear()
+        return drained

@@ -1,0 +1,243 @@
+"""The OpenAPI 3.1 document, made from the routes: signatures, docstrings, structs and `Operation`.
+
+Nothing is described here that a route or a struct says already.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import ParameterKwarg
+from litestar.routes import HTTPRoute
+from litestar.types import Empty
+from litestar.typing import FieldDefinition
+
+from api import media_types
+from api.operations import OPERATION, Operation
+from api.schemas.common import AsOf, Coverage, Problem
+
+_REF = "#/components/schemas/{name}"
+_SECURITY = "apiKey"
+
+_STATUSES = {
+    400: "Unparseable, or an unknown parameter or field.",
+    401: "No valid API key.",
+    403: "The key's role is too low.",
+    404: "There is no such object for this tenant.",
+    406: "None of the acceptable formats is offered.",
+    409: "Conflicts with what is stored, or asks for a moment that is not covered.",
+    410: "The cursor's published version has been removed.",
+    413: "The body is larger than 1 MiB.",
+    415: "The body is not JSON.",
+    422: "A value is missing or invalid.",
+    429: "Too many requests with this key.",
+    500: "An unexpected error; the log has it under the request id.",
+    503: "Cannot be answered now.",
+}
+
+_DESCRIPTION = """\
+Tokens and wallets of a tenant on blockchain networks: activities, cap tables, balances.
+
+Quantities, prices and values are decimal strings without exponent; `...Raw` are integer strings in base units. A number
+that is null has a status beside it. Times are UTC; ranges are `from` <= t < `to`. Unknown parameters and fields are
+refused. Errors are problem details (RFC 9457). Lists and analytical answers also come whole as CSV, NDJSON and Parquet,
+by `Accept`."""
+
+_RESPONSE_HEADERS = {
+    "X-Request-Id": "Id of the request, the client's own when it sent one.",
+    "ETag": "Send it back in `If-None-Match` to get 304 while nothing has changed.",
+}
+_RATE_HEADERS = {
+    "RateLimit": "Requests left in this window, and seconds until the next.",
+    "RateLimit-Policy": "Requests allowed per window.",
+}
+
+
+def routes(app: Litestar) -> Iterator[tuple[str, str, HTTPRouteHandler]]:
+    """Yield path, method and handler of every described route."""
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for method, (handler, _) in route.route_handler_map.items():
+                if OPERATION in handler.opt:
+                    yield route.path_format, method, handler
+
+
+def query_names(handler: HTTPRouteHandler) -> frozenset[str]:
+    """Return the names of the query parameters that a route declares."""
+    return frozenset(name for name, location, _ in _parameters(handler) if location == "query")
+
+
+def argument_names(handler: HTTPRouteHandler) -> dict[str, str]:
+    """Return the names of a route's parameters by the names of the function's arguments."""
+    return {field.name: name for name, _, field in _parameters(handler)}
+
+
+def build_document(app: Litestar) -> dict[str, Any]:
+    """Return the document of an application's routes."""
+    described = sorted(routes(app), key=lambda entry: (entry[0], entry[1]))
+    types: list[type[Any]] = [Problem, AsOf, Coverage]
+    for _, _, handler in described:
+        operation: Operation = handler.opt[OPERATION]
+        types += [kind for kind in (operation.answer, operation.body, operation.row, *operation.other_rows) if kind]
+    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    paths: dict[str, dict[str, Any]] = {}
+    for path, method, handler in described:
+        paths.setdefault(path, {})[method.lower()] = _describe(handler)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ledgermart",
+            "version": version("ledgermart"),
+            "summary": "Self-hosted, multi-tenant warehouse and API for crypto tokens and wallets",
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name} for name in dict.fromkeys(handler.opt[OPERATION].tag for _, _, handler in described)],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": {str(status): _problem_response(status) for status in _STATUSES},
+            "securitySchemes": {
+                _SECURITY: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "lm_<keyId>_<secret>",
+                    "description": "API key of one tenant with one role.",
+                }
+            },
+        },
+    }
+
+
+def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
+    operation: Operation = handler.opt[OPERATION]
+    # A handler that runs in a thread is wrapped; the docstring is that of the function inside.
+    function = getattr(handler.fn, "func", handler.fn)
+    summary, _, description = (function.__doc__ or "").partition("\n\n")
+    role = "" if operation.role is None else f"\n\nNeeds the role `{operation.role}`."
+    example = operation.example
+    described: dict[str, Any] = {
+        "operationId": handler.handler_name,
+        "tags": [operation.tag],
+        "summary": summary.strip().removesuffix("."),
+        "description": " ".join(description.split()) + role,
+        "security": [] if operation.role is None else [{_SECURITY: []}],
+        "parameters": [
+            _describe_parameter(name, location, field, example.path if location == "path" else example.query)
+            for name, location, field in _parameters(handler)
+        ],
+        "responses": {
+            **{str(status): _success(operation, text) for status, text in operation.statuses.items()},
+            **({"304": {"description": "Nothing has changed."}} if "GET" in handler.http_methods else {}),
+            **{str(status): {"$ref": f"#/components/responses/{status}"} for status in _error_statuses(operation)},
+        },
+    }
+    if "POST" in handler.http_methods:
+        described["parameters"].append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "description": "Repeating a request with the same key and body within 24 h replays the first answer.",
+                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+            }
+        )
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {
+                media_types.JSON: {"schema": _reference(operation.body), "example": dict(operation.example.body or {})}
+            },
+        }
+    return described
+
+
+def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefinition]]:
+    for name, field in handler.parsed_fn_signature.parameters.items():
+        if isinstance(field.kwarg_definition, ParameterKwarg) and not field.is_di_field:
+            yield field.kwarg_definition.name or name, str(field.kwarg_definition.param_type.value), field
+
+
+def _describe_parameter(
+    name: str, location: str, field: FieldDefinition, examples: Mapping[str, str]
+) -> dict[str, Any]:
+    declared = field.kwarg_definition
+    if not isinstance(declared, ParameterKwarg):
+        raise TypeError(f"{name} is not declared as a parameter")
+    schema = msgspec.json.schema(field.annotation)
+    if "anyOf" in schema:
+        schema = next(choice for choice in schema["anyOf"] if choice != {"type": "null"})
+    if "enum" in schema:
+        schema = {"type": "string", "enum": [value for value in schema["enum"] if value is not None]}
+    for keyword, bound in (("minimum", declared.ge), ("maximum", declared.le)):
+        if bound is not None:
+            schema[keyword] = bound
+    if field.default is not Empty and field.default is not None:
+        schema["default"] = field.default
+    described: dict[str, Any] = {
+        "name": name,
+        "in": location,
+        "required": location == "path",
+        "description": declared.description or name,
+        "schema": schema,
+    }
+    if name in examples:
+        described["example"] = int(examples[name]) if schema.get("type") == "integer" else examples[name]
+    return described
+
+
+def _success(operation: Operation, text: str) -> dict[str, Any]:
+    content: dict[str, Any] = {media_types.JSON: {"schema": _reference(operation.answer)}}
+    headers = dict(_RESPONSE_HEADERS) | (_RATE_HEADERS if operation.role is not None else {})
+    if operation.row is not None:
+        rows = [_reference(row) for row in (operation.row, *operation.other_rows)]
+        row: dict[str, Any] = {"$ref": rows[0]["$ref"]} if len(rows) == 1 else {"anyOf": rows}
+        content[media_types.CSV] = {
+            "schema": {"type": "string", "description": "One line per row, with a header line; RFC 4180."}
+        }
+        content[media_types.NDJSON] = {
+            "schema": {"type": "string", "description": "One JSON object per line.", "contentSchema": row}
+        }
+        content[media_types.PARQUET] = {
+            "schema": {"type": "string", "contentMediaType": media_types.PARQUET, "description": "Amounts are text."}
+        }
+        headers |= {
+            "X-As-Of": "Tabular answers: `asOf` as JSON.",
+            "X-Coverage": "Tabular answers: `coverage` as JSON, with at most 20 gaps.",
+        }
+    if operation.is_paged:
+        headers["Link"] = 'The next page, `rel="next"`; absent on the last one.'
+    if 201 in operation.statuses and 200 not in operation.statuses:
+        headers |= {"Location": "Path of the object.", "Idempotency-Replayed": "`true` when the answer is a replay."}
+    return {
+        "description": text,
+        "headers": {
+            name: {"description": meaning, "required": False, "schema": {"type": "string"}}
+            for name, meaning in headers.items()
+        },
+        "content": content,
+    }
+
+
+def _error_statuses(operation: Operation) -> list[int]:
+    statuses = {*operation.errors, 500}
+    if operation.role is not None:
+        statuses |= {400, 401, 403, 406, 422, 429, 503}
+    if operation.body is not None:
+        statuses |= {413, 415}
+    return sorted(statuses)
+
+
+def _problem_response(status: int) -> dict[str, Any]:
+    return {
+        "description": _STATUSES[status],
+        "content": {media_types.PROBLEM: {"schema": _reference(Problem)}},
+    }
+
+
+def _reference(kind: type[Any]) -> dict[str, str]:
+    return {"$ref": _REF.format(name=kind.__name__)}

@@ -1,0 +1,67 @@
+"""What is said about each route beyond its signature: role, answers, formats, and an example that a test executes.
+
+OpenAPI, authorization and content negotiation all read it; nothing of it is repeated elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from api import media_types
+from api.schemas.common import Schema
+from control.access import Role
+
+# Keys of a route's `opt`: its Operation, and what `create_app` derives from its signature.
+OPERATION = "operation"
+QUERY_PARAMETERS = "query_parameters"
+ARGUMENT_NAMES = "argument_names"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example request; ids are those of `EXAMPLE_IDS`."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the interface.
+
+    Args:
+        answer: struct of the JSON answer.
+        tag: section of the interface.
+        example: a request that succeeds on the example data.
+        role: the lowest role that may call it; None needs no key.
+        statuses: success statuses and what each means.
+        errors: error statuses beyond those every operation with a key has.
+        body: struct of the request body.
+        row: struct of a row in tabular answers; None when there is JSON alone.
+        other_rows: further structs that rows may have, as the parameters say.
+        is_paged: it answers `Link`.
+    """
+
+    answer: type[Schema]
+    tag: str
+    example: Example
+    role: Role | None = Role.VIEWER
+    statuses: Mapping[int, str] = field(default_factory=lambda: {200: "The answer."})
+    errors: tuple[int, ...] = ()
+    body: type[Schema] | None = None
+    row: type[Schema] | None = None
+    other_rows: tuple[type[Schema], ...] = ()
+    is_paged: bool = False
+
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        """Media types of a successful answer, the default first."""
+        return media_types.TABULAR if self.row is not None else media_types.JSON_ONLY
+
+
+EXAMPLE_NETWORK = "ethereum"
+EXAMPLE_LEDGER = "ethereum-main"
+EXAMPLE_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y9a"
+EXAMPLE_WALLET_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0y9b"

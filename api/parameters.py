@@ -1,0 +1,223 @@
+"""Query parameters: their declarations, and the reading of instants, moments and exact amounts.
+
+Declarations are what OpenAPI documents and what is accepted: a name that is not declared is refused.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
+
+from litestar.connection import ASGIConnection
+from litestar.params import PathParameter, QueryParameter
+
+from api.errors import ApiError, invalid_parameter
+from api.schemas.common import ActivityStatus, FieldError, TrackingStatus
+from api.schemas.tokens import TokenActivityType
+from api.schemas.wallets import Direction, Interval, WalletActivityType
+
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_BLOCK = re.compile(r"block:(\d{1,19})")
+_AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
+_HIGHEST_BLOCK = 2**63 - 1
+
+Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Most rows of a page.")]
+Cursor = Annotated[
+    str | None, QueryParameter(description="`nextCursor` of the page before; the other parameters stay the same.")
+]
+From = Annotated[
+    str | None, QueryParameter(name="from", description="Start of the range, included: an instant or a day, UTC.")
+]
+To = Annotated[
+    str | None, QueryParameter(name="to", description="End of the range, not included: an instant or a day, UTC.")
+]
+AsOfMoment = Annotated[
+    str | None,
+    QueryParameter(
+        name="asOf",
+        description="Moment asked about: an instant, a day (its end), or `block:N`. Default: the newest covered block.",
+    ),
+]
+LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.")]
+LedgerIdFilter = Annotated[str | None, QueryParameter(name="ledgerId", description="Address on the ledger, any case.")]
+ExternalIdFilter = Annotated[str | None, QueryParameter(name="externalId", description="Exact external id.")]
+Search = Annotated[
+    str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
+]
+TokenId = Annotated[str, PathParameter(name="tokenId", description="Id of the token, `tok_...`.")]
+WalletId = Annotated[str, PathParameter(name="walletId", description="Id of the wallet, `wal_...`.")]
+
+NetworkName = Annotated[str, PathParameter(name="name", description="Name of the network.")]
+LedgerName = Annotated[str, PathParameter(name="name", description="Name or id of the ledger.")]
+SymbolFilter = Annotated[str | None, QueryParameter(description="Exact symbol.")]
+TrackingStatusFilter = Annotated[
+    TrackingStatus | None, QueryParameter(name="trackingStatus", description="Whether tracking is enabled.")
+]
+TokenSort = Annotated[
+    Literal["createdAt", "-createdAt", "name", "-name", "symbol", "-symbol"],
+    QueryParameter(description="Order; descending with a leading `-`."),
+]
+WalletSort = Annotated[
+    Literal["createdAt", "-createdAt", "name", "-name"],
+    QueryParameter(description="Order; descending with a leading `-`."),
+]
+DateSort = Annotated[Literal["date", "-date"], QueryParameter(description="Order; `-date` is newest first.")]
+HolderSort = Annotated[
+    Literal["rank", "-rank", "wallet", "-wallet"], QueryParameter(description="Order; `rank` is largest first.")
+]
+TokenActivityTypeFilter = Annotated[
+    TokenActivityType | None, QueryParameter(name="type", description="Kind of activity.")
+]
+WalletActivityTypeFilter = Annotated[
+    WalletActivityType | None, QueryParameter(name="type", description="Kind of activity.")
+]
+ActivityStatusFilter = Annotated[ActivityStatus | None, QueryParameter(description="Finality of the activity.")]
+WalletFilter = Annotated[str | None, QueryParameter(description="Address that sends or receives, any case.")]
+MinimumAmount = Annotated[
+    str | None,
+    QueryParameter(name="minAmount", description="Least amount, a decimal in whole tokens, compared exactly."),
+]
+DirectionFilter = Annotated[Direction | None, QueryParameter(description="Into or out of the wallet.")]
+TokenFilter = Annotated[
+    str | None, QueryParameter(description="Asset: address of its contract, `native`, or id of your token.")
+]
+CounterpartyFilter = Annotated[str | None, QueryParameter(description="Address of the other side, any case.")]
+IntervalChoice = Annotated[
+    Interval | None, QueryParameter(description="Length of the intervals of the history; `1d` by default.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """The range asked about, `start` <= t < `end`; None where it was left open."""
+
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The moment asked about: a block by number, or the last block whose time is before `end`.
+
+    An instant T asks for blocks at or before T; as times in stores have microseconds, that is before T + 1 us.
+    """
+
+    text: str
+    block_number: int | None = None
+    end: datetime | None = None
+
+
+def read_range(start: str | None, end: str | None) -> TimeRange:
+    """Read `from` and `to`.
+
+    Raises:
+        ApiError: 422, malformed, or the range is empty.
+    """
+    read = TimeRange(
+        None if start is None else _read_instant_or_day("from", start),
+        None if end is None else _read_instant_or_day("to", end),
+    )
+    if read.start is not None and read.end is not None and read.start >= read.end:
+        raise invalid_parameter("to", "empty-range", "to must be later than from")
+    return read
+
+
+def read_moment(text: str) -> Moment:
+    """Read `asOf`: an instant, a day (its end), or `block:N`.
+
+    Raises:
+        ApiError: 422, malformed.
+    """
+    if block := _BLOCK.fullmatch(text):
+        number = int(block[1])
+        if number > _HIGHEST_BLOCK:
+            raise invalid_parameter("asOf", "out-of-range", f"asOf names block {number}; no chain has that many")
+        return Moment(text, block_number=number)
+    if _DAY.fullmatch(text):
+        return Moment(text, end=_add("asOf", _parse("asOf", text), timedelta(days=1)))
+    return Moment(text, end=_add("asOf", _read_instant("asOf", text), timedelta(microseconds=1)))
+
+
+def scale_amount(parameter: str, text: str, decimals: int) -> int:
+    """Return the least whole number of base units that is at least a decimal amount of whole tokens.
+
+    Args:
+        parameter: name, for the error.
+        text: decimal, such as '1.5'.
+        decimals: of the token; 0 when they are unknown, since its quantities are in base units then.
+
+    Raises:
+        ApiError: 422, malformed or negative.
+    """
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        raise invalid_parameter(parameter, "malformed", f"{parameter} must be a decimal such as 1.5, without exponent")
+    fraction = found[2] or ""
+    kept, rest = fraction[:decimals], fraction[decimals:]
+    return int(found[1] + kept.ljust(decimals, "0")) + bool(rest.strip("0"))
+
+
+def query_items(connection: ASGIConnection[Any, Any, Any, Any]) -> list[tuple[str, str]]:
+    """Return names and values of the query string, in its order."""
+    return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def refuse_unknown(connection: ASGIConnection[Any, Any, Any, Any], known: Collection[str]) -> None:
+    """Refuse query parameters that the operation does not declare, repeated ones and empty ones.
+
+    Raises:
+        ApiError: names each; 400 for the first two, 422 for a value that is empty.
+    """
+    errors: list[FieldError] = []
+    empty: list[FieldError] = []
+    seen: set[str] = set()
+    for name, value in query_items(connection):
+        if name not in known:
+            detail = f"unknown query parameter {name!r}; known here: {', '.join(sorted(known)) or 'none'}"
+            errors.append(FieldError(parameter=name, code="unknown-parameter", detail=detail))
+        elif name in seen:
+            detail = f"{name} is given more than once"
+            errors.append(FieldError(parameter=name, code="repeated-parameter", detail=detail))
+        elif not value:
+            detail = f"{name} is empty; give a value or leave it out"
+            empty.append(FieldError(parameter=name, code="empty", detail=detail))
+        seen.add(name)
+    if errors:
+        raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
+    if empty:
+        raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in empty), errors=empty)
+
+
+def _read_instant_or_day(parameter: str, text: str) -> datetime:
+    return _parse(parameter, text) if _DAY.fullmatch(text) else _read_instant(parameter, text)
+
+
+def _read_instant(parameter: str, text: str) -> datetime:
+    if _INSTANT.fullmatch(text) is None:
+        raise _malformed(parameter, text)
+    return _parse(parameter, text)
+
+
+def _parse(parameter: str, text: str) -> datetime:
+    try:
+        read = datetime.fromisoformat(text.upper())
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise _malformed(parameter, text) from error
+
+
+def _add(parameter: str, instant: datetime, span: timedelta) -> datetime:
+    try:
+        return instant + span
+    except OverflowError as error:
+        raise invalid_parameter(parameter, "out-of-range", f"{parameter} is too late") from error
+
+
+def _malformed(parameter: str, text: str) -> ApiError:
+    forms = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
+    if parameter == "asOf":
+        forms += " or block:N"
+    return invalid_parameter(parameter, "malformed", f"{parameter} is {text[:60]!r}; write {forms}")

@@ -1,0 +1,14 @@
+select
+    contract_status,
+    standard,
+    decimals,
+    total_supply_raw::varchar as total_supply_raw,
+    total_supply,
+    holder_count,
+    view_from_time,
+    as_of_block_number,
+    as_of_block_hash,
+    as_of_block_time,
+    as_of_finality
+from marts.tokens
+where subject_key = $subject_key and tenant_id = $tenant_id

@@ -1,0 +1,51 @@
+"""How many requests a key may make: fixed windows of a minute, counted in this process.
+
+Several processes each count for themselves.
+"""
+
+import time
+from collections.abc import Callable
+
+from api.errors import ApiError
+
+_WINDOW_SECONDS = 60
+
+
+class RateLimiter:
+    """Counts requests by key; used from the event loop alone.
+
+    Args:
+        per_minute: most requests of one key in a window.
+        clock: seconds, never running backwards.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._windows: dict[str, tuple[float, int]] = {}
+
+    def admit(self, key_id: str) -> dict[str, str]:
+        """Count one request and return the headers that say how many are left.
+
+        Raises:
+            ApiError: 429, the window is used up.
+        """
+        now = self._clock()
+        started, count = self._windows.get(key_id, (now, 0))
+        if now - started >= _WINDOW_SECONDS:
+            started, count = now, 0
+        self._windows[key_id] = (started, min(count + 1, self._per_minute))
+        seconds_left = max(1, round(started + _WINDOW_SECONDS - now))
+        left = max(0, self._per_minute - count - 1)
+        headers = {
+            "ratelimit-policy": f'"default";q={self._per_minute};w={_WINDOW_SECONDS}',
+            "ratelimit": f'"default";r={left};t={seconds_left}',
+        }
+        if count >= self._per_minute:
+            raise ApiError(
+                429,
+                "rate-limited",
+                f"the key made {self._per_minute} requests in this minute; go on in {seconds_left} s",
+                headers={"Retry-After": str(seconds_left), **headers},
+            )
+        return headers

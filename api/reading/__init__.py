@@ -1,0 +1,1 @@
+"""Answers made from named queries: moments, coverage, activities, cap tables, balances."""

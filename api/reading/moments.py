@@ -1,0 +1,306 @@
+"""Where a subject's numbers stand: its covered ranges in one version, and the moment an answer describes.
+
+An answer describes the end of a block. For an instant that is the newest stored block at or before it in the covered
+range: blocks with rows of the subject are all stored, so nothing of it lies between that block and the instant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from api.errors import ApiError
+from api.parameters import Moment, TimeRange
+from api.rows import BlockRow, CoverageRow, NetworkRow, TokenRow, WalletRow, as_naive, as_utc
+from api.schemas.common import AsOf, Coverage, Finality, Gap, GapReason
+from api.serving import Snapshot
+from control.subjects import Kind, SubjectRow, Window
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A subject as the control store and one version know it; facts are None until the pipeline has seen it."""
+
+    subject: SubjectRow
+    windows: Sequence[Window]
+    token: TokenRow | None
+    wallet: WalletRow | None
+    ranges: Sequence[CoverageRow]
+
+    @property
+    def facts(self) -> TokenRow | WalletRow | None:
+        """What the marts say about the subject itself."""
+        return self.token or self.wallet
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The moment an answer describes; `first_block` begins the covered range that holds it."""
+
+    block_number: int
+    block_hash: str | None
+    block_time: datetime | None
+    finality: Finality
+    first_block: int
+    is_current: bool
+
+
+def read_view(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window]) -> View:
+    """Read what a version knows of a subject; nothing of it is another tenant's."""
+
+    def read() -> tuple[TokenRow | None, WalletRow | None, Sequence[CoverageRow]]:
+        keys = {"subject_key": subject.subject_key, "tenant_id": subject.tenant_id}
+        is_token = subject.kind is Kind.TOKEN
+        return (
+            snapshot.row("token", TokenRow, **keys) if is_token else None,
+            None if is_token else snapshot.row("wallet", WalletRow, **keys),
+            snapshot.rows("coverage", CoverageRow, **keys),
+        )
+
+    token, wallet, ranges = snapshot.remember(("view", subject.subject_key, subject.tenant_id), read)
+    return View(subject, windows, token, wallet, ranges)
+
+
+def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | None:
+    """Return the state that an answer describes: at the moment asked for, or at the newest covered block.
+
+    Returns:
+        None when no moment was asked for and nothing is covered yet.
+
+    Raises:
+        ApiError: 409 `not-covered`, with the nearest covered instants before and after.
+    """
+    current = _current(view)
+    if moment is None:
+        return current
+    if moment.block_number is not None:
+        found = _at_block(snapshot, view, moment.block_number)
+    else:
+        found = _before(snapshot, view, _end_of(moment))
+    if found is None:
+        raise _not_covered(view, moment)
+    if current is not None and found.block_number == current.block_number:
+        return current
+    return found
+
+
+def to_as_of(view: View, state: State | None, version: int) -> AsOf:
+    """Return the echo of the moment."""
+    return AsOf(
+        ledger=view.subject.ledger_name,
+        block_number=state.block_number if state else None,
+        block_hash=state.block_hash if state else None,
+        block_time=state.block_time if state else None,
+        finality=state.finality if state else None,
+        data_version=version,
+    )
+
+
+def to_coverage(view: View, state: State | None, asked: TimeRange) -> Coverage:
+    """Say what of a range is collected; a bound left open is the start of the view, or the moment of the answer."""
+    if not any(row.is_covered for row in view.ranges):
+        return _nothing_covered(view, asked)
+    view_start = _view_start(view)
+    start, end = asked.start or view_start, asked.end or (state.block_time if state else None)
+    gaps = [gap for gap in _gaps(view, view_start) if _overlaps(gap, start, end)]
+    newest = max((as_utc(row.to_time) for row in view.ranges if row.to_time), default=None)
+    if asked.end is not None and newest is not None and asked.end > newest:
+        reason: GapReason = "NotYetCollected" if view.subject.is_tracked else "TrackingDisabled"
+        if gaps and gaps[-1].reason == reason and gaps[-1].to in (None, newest):
+            gaps[-1] = msgspec.structs.replace(gaps[-1], to=asked.end)
+        else:
+            gaps.append(Gap(from_=newest, to=asked.end, from_block=None, to_block=None, reason=reason))
+    clipped = [_clip(gap, start, end) for gap in gaps]
+    return Coverage(complete=not clipped, from_=start, to=end, gaps=clipped)
+
+
+def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
+    """Return the covered range that holds the last block before an instant (aware), or None.
+
+    An instant after a range's last block belongs to the range as long as the row after it begins later.
+    """
+    bound = as_naive(end)
+    for position, row in enumerate(view.ranges):
+        if not _has_balances(view, position) or row.from_time is None or row.from_time >= bound:
+            continue
+        if row.to_time is not None and bound <= _just_after(row.to_time):
+            return row
+        following = view.ranges[position + 1] if position + 1 < len(view.ranges) else None
+        if following is not None and following.from_time is not None and bound <= following.from_time:
+            return row
+    return None
+
+
+def is_gap_free(view: View, after_block: int, to_block: int) -> bool:
+    """Say whether every block after one and up to another is covered."""
+    needed = after_block + 1
+    for row in view.ranges:
+        if row.is_covered and row.from_block is not None and row.to_block is not None and row.from_block <= needed:
+            needed = max(needed, row.to_block + 1)
+    return needed > to_block
+
+
+def _current(view: View) -> State | None:
+    facts = view.facts
+    if facts is None or facts.as_of_block_number is None:
+        return None
+    newest = _range_with(view, facts.as_of_block_number)
+    return State(
+        block_number=facts.as_of_block_number,
+        block_hash=facts.as_of_block_hash,
+        block_time=as_utc(facts.as_of_block_time),
+        finality=facts.as_of_finality or "Confirmed",
+        first_block=facts.as_of_block_number if newest is None or newest.from_block is None else newest.from_block,
+        is_current=True,
+    )
+
+
+def _at_block(snapshot: Snapshot, view: View, number: int) -> State | None:
+    covered = _range_with(view, number)
+    if covered is None:
+        return None
+    block = snapshot.row("block", BlockRow, network=view.subject.network, block_number=number)
+    return _state(snapshot, view, covered, number, block)
+
+
+def _before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
+    covered = covered_range_at(view, end)
+    if covered is None or covered.from_block is None or covered.to_block is None:
+        return None
+    block = snapshot.row(
+        "newest_block_before",
+        BlockRow,
+        network=view.subject.network,
+        first_block=covered.from_block,
+        last_block=covered.to_block,
+        end_time=as_naive(end),
+    )
+    return _state(snapshot, view, covered, block.block_number if block else covered.from_block, block)
+
+
+def _state(snapshot: Snapshot, view: View, covered: CoverageRow, number: int, block: BlockRow | None) -> State:
+    networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
+    final = next((row.final_number for row in networks if row.network == view.subject.network), None)
+    return State(
+        block_number=number,
+        block_hash=block.block_hash if block else None,
+        block_time=as_utc(block.block_time) if block else None,
+        finality="Finalized" if final is not None and number <= final else "Confirmed",
+        first_block=number if covered.from_block is None else covered.from_block,
+        is_current=False,
+    )
+
+
+def _range_with(view: View, number: int) -> CoverageRow | None:
+    for position, row in enumerate(view.ranges):
+        if not _has_balances(view, position) or row.from_block is None or row.to_block is None:
+            continue
+        if row.from_block <= number <= row.to_block:
+            return row
+    return None
+
+
+def _has_balances(view: View, position: int) -> bool:
+    """Say whether balances are known in a range: covered, and not after a hole in its own window.
+
+    Balances are opened where a window begins; after a hole inside the window they are unknown until it is filled.
+    """
+    if not view.ranges[position].is_covered:
+        return False
+    before = view.ranges[position - 1] if position else None
+    return before is None or before.is_covered or before.reason not in ("NotYetCollected", "ProviderFailed")
+
+
+def _end_of(moment: Moment) -> datetime:
+    if moment.end is None:
+        raise ValueError("the moment is a block")
+    return moment.end
+
+
+def _not_covered(view: View, moment: Moment) -> ApiError:
+    before: list[datetime] = []
+    after: list[datetime] = []
+    for position, row in enumerate(view.ranges):
+        if not _has_balances(view, position):
+            continue
+        first, last = as_utc(row.from_time), as_utc(row.to_time)
+        if moment.block_number is not None:
+            is_before = row.to_block is not None and row.to_block < moment.block_number
+        else:
+            is_before = last is not None and last < _end_of(moment)
+        if is_before and last is not None:
+            before.append(last)
+        elif not is_before and first is not None:
+            after.append(first)
+    return ApiError(
+        409,
+        "not-covered",
+        f"what {view.subject.id} held at {moment.text} is not known: that moment is not covered; "
+        "ask for one of the nearest covered instants, before or after",
+        before=max(before, default=None),
+        after=min(after, default=None),
+    )
+
+
+def _nothing_covered(view: View, asked: TimeRange) -> Coverage:
+    """Explain an empty answer; the control store knows before the marts that tracking was enabled."""
+    rows = [row for row in view.ranges if row.reason in ("NotYetCollected", "ProviderFailed")]
+    reason: GapReason = (rows[-1].reason or "NotYetCollected") if rows else "NotYetCollected"
+    if not view.windows:
+        reason = "NeverTracked"
+    start = asked.start or (view.windows[0].opened_at if view.windows else None)
+    gap = Gap(
+        from_=start,
+        to=asked.end,
+        from_block=rows[0].from_block if rows else None,
+        to_block=rows[-1].to_block if rows else None,
+        reason=reason,
+    )
+    return Coverage(complete=False, from_=start, to=asked.end, gaps=[gap])
+
+
+def _view_start(view: View) -> datetime | None:
+    facts = view.facts
+    if facts is not None and facts.view_from_time is not None:
+        return as_utc(facts.view_from_time)
+    return next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
+
+
+def _gaps(view: View, view_start: datetime | None) -> list[Gap]:
+    """Return the gaps of a view in order; a bound whose block is not stored is that of the neighbouring range."""
+    gaps: list[Gap] = []
+    for position, row in enumerate(view.ranges):
+        if row.is_covered:
+            continue
+        before = view.ranges[position - 1] if position else None
+        after = view.ranges[position + 1] if position + 1 < len(view.ranges) else None
+        first = row.from_time or (before.to_time if before else None)
+        last = row.to_time or (after.from_time if after else None)
+        reason = row.reason or "NotYetCollected"
+        gaps.append(
+            Gap(
+                from_=as_utc(first),
+                to=view_start if reason == "BeforeTracking" else as_utc(last),
+                from_block=row.from_block,
+                to_block=row.to_block,
+                reason=reason,
+            )
+        )
+    return gaps
+
+
+def _overlaps(gap: Gap, start: datetime | None, end: datetime | None) -> bool:
+    is_earlier = gap.to is not None and start is not None and gap.to <= start
+    is_later = gap.from_ is not None and end is not None and gap.from_ >= end
+    return not is_earlier and not is_later
+
+
+def _clip(gap: Gap, start: datetime | None, end: datetime | None) -> Gap:
+    first = gap.from_ if start is None or (gap.from_ is not None and gap.from_ > start) else start
+    last = gap.to if end is None or (gap.to is not None and gap.to < end) else end
+    return msgspec.structs.replace(gap, from_=first, to=last)
+
+
+def _just_after(time: datetime) -> datetime:
+    return time + timedelta(microseconds=1)

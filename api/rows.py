@@ -1,0 +1,223 @@
+"""What the named queries return: one struct per query, its fields named and ordered as the query's columns.
+
+Times are naive UTC, as DuckDB gives them; raw amounts are text; an amount in whole tokens is null when the token's
+decimals are unknown. How an answer looks does not go here.
+"""
+
+from datetime import UTC, datetime
+from typing import overload
+
+import msgspec
+
+from api.schemas.common import ActivityStatus, Finality, GapReason, Reconciliation
+from api.schemas.ledgers import ProbedStatus
+from api.schemas.tokens import ContractStatus, SupplyStatus, TokenActivityType
+from api.schemas.wallets import Direction, WalletActivityStatus, WalletActivityType
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Base of the rows of named queries."""
+
+
+class NetworkRow(Row, frozen=True):
+    """`networks`: a network as last probed."""
+
+    network: str
+    status: ProbedStatus
+    status_detail: str | None
+    final_number: int | None
+    has_archive: bool | None
+    has_traces: bool | None
+
+
+class TokenRow(Row, frozen=True):
+    """`token`: what is known of a token at its newest covered block."""
+
+    contract_status: ContractStatus
+    standard: str | None
+    decimals: int | None
+    total_supply_raw: str | None
+    total_supply: str | None
+    holder_count: int | None
+    view_from_time: datetime | None
+    as_of_block_number: int | None
+    as_of_block_hash: str | None
+    as_of_block_time: datetime | None
+    as_of_finality: Finality | None
+
+
+class WalletRow(Row, frozen=True):
+    """`wallet`: what is known of a wallet at its newest covered block."""
+
+    holdings_complete: bool
+    view_from_time: datetime | None
+    as_of_block_number: int | None
+    as_of_block_hash: str | None
+    as_of_block_time: datetime | None
+    as_of_finality: Finality | None
+
+
+class ContractStatusRow(Row, frozen=True):
+    """`contract_statuses`: what is at the addresses of a page of tokens."""
+
+    subject_key: int
+    contract_status: ContractStatus
+
+
+class CoverageRow(Row, frozen=True):
+    """`coverage`: a covered range or a gap of a subject's view, in order."""
+
+    from_block: int | None
+    to_block: int | None
+    from_time: datetime | None
+    to_time: datetime | None
+    is_covered: bool
+    reason: GapReason | None
+
+
+class BlockRow(Row, frozen=True):
+    """`block`, `newest_block_before`: a stored block."""
+
+    block_number: int
+    block_hash: str
+    block_time: datetime
+
+
+class ActivityExtentRow(Row, frozen=True):
+    """`token_activity_extent`, `wallet_activity_extent`: how many activities a subject has, and in which blocks."""
+
+    activity_count: int
+    first_block: int
+    last_block: int
+
+
+class ActivityBlockRow(Row, frozen=True):
+    """`token_activity_blocks`, `wallet_activity_blocks`: the block of one activity."""
+
+    block_number: int
+
+
+class TokenActivityRow(Row, frozen=True):
+    """`token_activities_*`: one movement."""
+
+    activity_id: str
+    activity_type: TokenActivityType
+    status: ActivityStatus
+    block_number: int
+    block_time: datetime
+    transaction_index: int
+    log_index: int
+    transaction_hash: str | None
+    from_address: str | None
+    to_address: str | None
+    amount_raw: str
+    amount: str | None
+
+
+class WalletActivityRow(Row, frozen=True):
+    """`wallet_activities_*`: one movement."""
+
+    activity_id: str
+    activity_type: WalletActivityType
+    direction: Direction | None
+    status: WalletActivityStatus
+    block_number: int
+    block_time: datetime
+    transaction_index: int
+    log_index: int
+    transaction_hash: str | None
+    counterparty_address: str | None
+    token_address: str
+    token_id: str | None
+    token_symbol: str | None
+    amount_raw: str
+    amount: str | None
+
+
+class CapTableSummaryRow(Row, frozen=True):
+    """`cap_table_summary`: the head of a cap table."""
+
+    total_supply_raw: str | None
+    total_supply: str | None
+    supply_status: SupplyStatus
+    holder_count: int | None
+    unattributed_raw: str | None
+    unattributed: str | None
+    unattributed_percentage: str | None
+    top10_percentage: str | None
+    hhi: str | None
+    gini: str | None
+    nakamoto: int | None
+
+
+class HolderRow(Row, frozen=True):
+    """`cap_table_by_rank`, `cap_table_by_wallet`, `cap_table_as_of`: one holder.
+
+    `position` is what pages go on after.
+    """
+
+    position: int
+    rank: int
+    holder_address: str
+    quantity_raw: str
+    quantity: str | None
+    percentage: str | None
+    reconciliation: Reconciliation
+
+
+class SupplyChangeRow(Row, frozen=True):
+    """`supply_changes_after`: what was minted and burnt after a block."""
+
+    minted_raw: str
+    burnt_raw: str
+
+
+class SupplyRow(Row, frozen=True):
+    """`supply_shown`: a past supply in whole tokens."""
+
+    total_supply: str | None
+    unattributed: str | None
+    unattributed_percentage: str | None
+
+
+class BalanceRow(Row, frozen=True):
+    """`cap_table_as_of_balances`: the balance of some holder."""
+
+    balance_raw: str
+
+
+class PositionRow(Row, frozen=True):
+    """`wallet_balances`, `wallet_balances_as_of`: one position of a wallet."""
+
+    token_address: str
+    token_id: str | None
+    token_symbol: str | None
+    quantity_raw: str
+    quantity: str | None
+    reconciliation: Reconciliation
+
+
+class BalanceChangeRow(Row, frozen=True):
+    """`wallet_balance_changes`: the last balance of one token in one interval, or before all of them (bucket null)."""
+
+    token_address: str
+    token_id: str | None
+    token_symbol: str | None
+    bucket: datetime | None
+    block_number: int
+    balance_raw: str
+    balance: str | None
+
+
+@overload
+def as_utc(instant: datetime) -> datetime: ...
+@overload
+def as_utc(instant: None) -> None: ...
+def as_utc(instant: datetime | None) -> datetime | None:
+    """Return a naive UTC time of the marts as an aware one."""
+    return None if instant is None else instant.replace(tzinfo=UTC)
+
+
+def as_naive(instant: datetime) -> datetime:
+    """Return an aware instant as the naive UTC time that the marts hold."""
+    return instant.astimezone(UTC).replace(tzinfo=None)

@@ -1,0 +1,1 @@
+"""What leaves the process: msgspec structs, camelCase in JSON, each field described."""

@@ -1,0 +1,128 @@
+"""Structs and field types that several answers share: amounts, pages, as-of, coverage, problems.
+
+Structs of one resource go into its own module beside this one.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType, field
+
+_DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
+
+Decimal = Annotated[str, Meta(pattern=_DECIMAL, description="Exact decimal, no exponent.", examples=["1.5"])]
+BaseUnits = Annotated[
+    str, Meta(pattern="^-?(0|[1-9][0-9]*)$", description="Exact integer in base units.", examples=["1500000"])
+]
+Instant = Annotated[datetime, Meta(tz=True, description="Instant, UTC.", examples=["2026-01-31T12:00:00Z"])]
+Address = Annotated[
+    str,
+    Meta(
+        description="Address in its family's canonical form.", examples=["0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"]
+    ),
+]
+TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
+
+ValueStatus = Annotated[
+    Literal["Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "Quarantined"],
+    Meta(description="Why the number beside it is null, or `Priced` when it is there."),
+]
+TrackingStatus = Literal["enabled", "disabled"]
+ActivityStatus = Literal["Confirmed", "Finalized"]
+Finality = Literal["Confirmed", "Finalized"]
+Reconciliation = Annotated[
+    Literal["Reconciled", "Adjusted", "Unchecked"],
+    Meta(description="Whether the balance was compared with the chain, and whether it had to be adjusted."),
+]
+GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "BeforeTracking", "NeverTracked"]
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of every struct that crosses the wire."""
+
+
+class Page(Schema, frozen=True, kw_only=True):
+    """Where a collection goes on."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Most rows of a page.")]
+    next_cursor: Annotated[str | None, Meta(description="Pass as `cursor` to get the next page; null on the last one.")]
+
+
+class AsOf(Schema, frozen=True, kw_only=True):
+    """The moment of the ledger that an answer describes; block fields are null while nothing is collected."""
+
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    block_number: Annotated[
+        int | None,
+        Meta(
+            description="The block whose end the answer describes: the newest covered block, the one asked for by "
+            "number, or the newest block known at or before the instant asked for."
+        ),
+    ]
+    block_hash: Annotated[str | None, Meta(description="Hash of the block; null when it was not stored.")]
+    block_time: Annotated[Instant | None, Meta(description="Time of the block; null when it was not stored.")]
+    finality: Annotated[Finality | None, Meta(description="Whether the block can still be reorganised away.")]
+    data_version: Annotated[int, Meta(description="The published version that answered.")]
+
+
+class DataVersion(Schema, frozen=True, kw_only=True):
+    """As-of of a list over several ledgers."""
+
+    data_version: Annotated[int, Meta(description="The published version that answered.")]
+
+
+class Gap(Schema, frozen=True, kw_only=True):
+    """A range that is not collected; a bound is null where it is unknown or open."""
+
+    from_: Instant | None = field(name="from")
+    to: Instant | None
+    from_block: int | None
+    to_block: int | None
+    reason: GapReason
+
+
+class Coverage(Schema, frozen=True, kw_only=True):
+    """What of the range asked about is collected."""
+
+    complete: Annotated[bool, Meta(description="True when the range has no gap.")]
+    from_: Instant | None = field(name="from")
+    to: Instant | None
+    gaps: list[Gap]
+
+
+class Window(Schema, frozen=True, kw_only=True):
+    """A period in which tracking was enabled; `to` is null while it is."""
+
+    from_: Instant = field(name="from")
+    to: Instant | None
+
+
+class FieldError(Schema, frozen=True, kw_only=True):
+    """One value that is wrong: `pointer` into the body or the name of a `parameter`."""
+
+    code: str
+    detail: str
+    pointer: Annotated[str, Meta(description="JSON pointer into the request body.")] | UnsetType = UNSET
+    parameter: Annotated[str, Meta(description="Name of the parameter or header.")] | UnsetType = UNSET
+
+
+class Problem(Schema, frozen=True, kw_only=True):
+    """An error, as RFC 9457 describes it."""
+
+    type: Annotated[str, Meta(description="URN of the kind of problem.")]
+    title: str
+    status: int
+    detail: Annotated[str, Meta(description="What is wrong and what to do.")]
+    instance: Annotated[str, Meta(description="Path of the request.")]
+    code: Annotated[str, Meta(description="Kind of problem, for programs.")]
+    request_id: str
+    errors: Annotated[list[FieldError], Meta(description="The single values that are wrong.")]
+    existing_id: Annotated[str, Meta(description="409: the object in the way.")] | UnsetType = UNSET
+    required_role: Annotated[str, Meta(description="403: the lowest role that may do this.")] | UnsetType = UNSET
+    before: (
+        Annotated[Instant | None, Meta(description="409 `not-covered`: nearest covered instant before.")] | UnsetType
+    ) = UNSET
+    after: (
+        Annotated[Instant | None, Meta(description="409 `not-covered`: nearest covered instant after.")] | UnsetType
+    ) = UNSET

@@ -1,0 +1,21 @@
+"""Health on the wire."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from api.schemas.common import Instant, Schema
+
+
+class Live(Schema, frozen=True, kw_only=True):
+    """The process answers."""
+
+    status: Literal["live"]
+
+
+class Ready(Schema, frozen=True, kw_only=True):
+    """The control store is reachable and a published version is open."""
+
+    status: Literal["ready"]
+    data_version: Annotated[int, Meta(description="The published version in force.")]
+    published_at: Instant

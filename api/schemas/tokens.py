@@ -1,0 +1,187 @@
+"""Tokens, their activities and their cap tables on the wire."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from api.schemas.common import (
+    ActivityStatus,
+    Address,
+    AsOf,
+    BaseUnits,
+    Coverage,
+    DataVersion,
+    Decimal,
+    Instant,
+    Page,
+    Reconciliation,
+    Schema,
+    TrackingStatus,
+    TransactionHash,
+    ValueStatus,
+    Window,
+)
+
+ContractStatus = Annotated[
+    Literal["Unknown", "Fungible", "NotFungible", "NoContract"],
+    Meta(description="What is at the address, as the pipeline found it; `Unknown` until it looked."),
+]
+SupplyStatus = Annotated[
+    Literal["Observed", "ZeroSupply", "Unknown"],
+    Meta(description="Whether the total supply was observed; `Unknown` beside null."),
+]
+HolderCountStatus = Annotated[Literal["Counted", "NotYetCollected"], Meta(description="`NotYetCollected` beside null.")]
+TokenActivityType = Literal["Transfer", "Mint", "Burn", "Adjustment"]
+
+
+class TokenCreate(Schema, frozen=True, kw_only=True):
+    """A token to add; tracking starts disabled."""
+
+    ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
+    symbol: Annotated[str, Meta(description="Symbol of the token, up to 64 characters.", examples=["USDC"])]
+    ledger_id: Annotated[Address, Meta(description="Address of the token's contract, any case.")]
+    external_id: Annotated[str | None, Meta(description="Your own identifier, up to 200 characters.")] = None
+    name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
+
+
+class TrackingPut(Schema, frozen=True, kw_only=True):
+    """Whether to aggregate."""
+
+    tracking_status: TrackingStatus
+
+
+class TokenTracking(Schema, frozen=True, kw_only=True):
+    """Tracking of a token after the request."""
+
+    id: str
+    tracking_status: TrackingStatus
+    windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
+    priced_in: str | None
+
+
+class TokenSummary(Schema, frozen=True, kw_only=True):
+    """A token in lists."""
+
+    id: Annotated[str, Meta(description="`tok_...`")]
+    name: str | None
+    symbol: str
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    ledger_id: Annotated[Address, Meta(description="Address of the contract.")]
+    external_id: str | None
+    tracking_status: TrackingStatus
+    contract_status: ContractStatus
+    priced_as: Annotated[str | None, Meta(description="Symbol of the linked pair.")]
+    priced_in: Annotated[str | None, Meta(description="Symbol that values are in; set when tracking is first enabled.")]
+    price: Decimal | None
+    price_status: ValueStatus
+    market_capitalization: Decimal | None
+    market_capitalization_status: ValueStatus
+    change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
+    change24h_status: ValueStatus
+
+
+class Tokens(Schema, frozen=True, kw_only=True):
+    """A page of tokens."""
+
+    data: list[TokenSummary]
+    page: Page
+    as_of: DataVersion
+
+
+class Token(TokenSummary, frozen=True, kw_only=True):
+    """A token with its details."""
+
+    decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
+    standard: Annotated[str | None, Meta(examples=["ERC-20"])]
+    behaviour: Annotated[
+        str | None, Meta(description="Known peculiarity of transfers, such as a fee; null: none known.")
+    ]
+    total_supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    total_supply_status: SupplyStatus
+    holder_count: Annotated[int | None, Meta(description="Holders of a known balance that is not zero.")]
+    holder_count_status: HolderCountStatus
+    windows: list[Window]
+    pair_id: str | None
+    created_at: Instant
+    updated_at: Instant
+    as_of: AsOf
+
+
+class TokenActivity(Schema, frozen=True, kw_only=True):
+    """One movement seen from the token."""
+
+    id: str
+    type: TokenActivityType
+    date: Annotated[Instant, Meta(description="Time of the block.")]
+    status: ActivityStatus
+    from_wallet: Address | None
+    to_wallet: Address | None
+    amount: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    amount_raw: BaseUnits
+    value: Decimal | None
+    value_status: ValueStatus
+    price: Decimal | None
+    price_status: ValueStatus
+    transaction_hash: Annotated[TransactionHash | None, Meta(description="Null for adjustments.")]
+    log_index: Annotated[int | None, Meta(description="Position in the block; null for adjustments.")]
+    block_number: int
+
+
+class TokenActivities(Schema, frozen=True, kw_only=True):
+    """A page of a token's activities."""
+
+    data: list[TokenActivity]
+    page: Page
+    currency: Annotated[str, Meta(description="What values are in.")]
+    as_of: AsOf
+    coverage: Coverage
+
+
+class Unattributed(Schema, frozen=True, kw_only=True):
+    """The part of the supply that no seen holder has; negative for a token whose balances exceed its supply."""
+
+    quantity: Decimal | None
+    quantity_raw: BaseUnits | None
+    percentage: Decimal | None
+    status: SupplyStatus
+
+
+class Concentration(Schema, frozen=True, kw_only=True):
+    """How unevenly the supply is held, over the holders seen; null without holders or supply."""
+
+    top10: Annotated[Decimal | None, Meta(description="Share of the ten largest holders, percent of the supply.")]
+    hhi: Annotated[Decimal | None, Meta(description="Herfindahl-Hirschman index.")]
+    gini: Annotated[Decimal | None, Meta(description="Gini coefficient.")]
+    nakamoto: Annotated[int | None, Meta(description="Fewest holders with more than half of the supply.")]
+    status: SupplyStatus
+
+
+class Holding(Schema, frozen=True, kw_only=True):
+    """One line of a cap table."""
+
+    rank: Annotated[int, Meta(description="1 for the largest quantity; no ties.")]
+    wallet: Address
+    quantity: Decimal
+    quantity_raw: BaseUnits
+    percentage: Annotated[Decimal | None, Meta(description="Of the total supply, 0 to 100, 12 decimals half-even.")]
+    percentage_status: SupplyStatus
+    value: Decimal | None
+    value_status: ValueStatus
+    reconciliation: Reconciliation
+
+
+class CapTable(Schema, frozen=True, kw_only=True):
+    """A page of the holders of a token at one moment."""
+
+    total_supply: Decimal | None
+    total_supply_raw: BaseUnits | None
+    total_supply_status: SupplyStatus
+    holder_count: int | None
+    holder_count_status: HolderCountStatus
+    unattributed: Unattributed
+    concentration: Concentration
+    currency: Annotated[str, Meta(description="What values are in.")]
+    data: list[Holding]
+    page: Page
+    as_of: AsOf
+    coverage: Coverage

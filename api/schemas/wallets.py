@@ -1,0 +1,172 @@
+"""Wallets, their activities and their balances on the wire."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from api.schemas.common import (
+    Address,
+    AsOf,
+    BaseUnits,
+    Coverage,
+    DataVersion,
+    Decimal,
+    Instant,
+    Page,
+    Reconciliation,
+    Schema,
+    TrackingStatus,
+    TransactionHash,
+    ValueStatus,
+    Window,
+)
+
+WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
+WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
+Direction = Literal["In", "Out"]
+IntervalStart = Annotated[
+    str,
+    Meta(description="Start of the interval, UTC: a day, or an instant for hours.", examples=["2026-01-31"]),
+]
+Interval = Literal["1h", "1d", "1w", "1M"]
+
+
+class WalletCreate(Schema, frozen=True, kw_only=True):
+    """A wallet to add; tracking starts disabled."""
+
+    ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
+    ledger_id: Annotated[Address, Meta(description="Address of the wallet, any case.")]
+    external_id: Annotated[str | None, Meta(description="Your own identifier, up to 200 characters.")] = None
+    name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
+
+
+class WalletTracking(Schema, frozen=True, kw_only=True):
+    """Tracking of a wallet after the request."""
+
+    id: str
+    tracking_status: TrackingStatus
+    windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
+
+
+class WalletSummary(Schema, frozen=True, kw_only=True):
+    """A wallet in lists."""
+
+    id: Annotated[str, Meta(description="`wal_...`")]
+    name: str | None
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+    external_id: str | None
+    tracking_status: TrackingStatus
+    total_value: Decimal | None
+    total_value_status: ValueStatus
+    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
+    change24h_status: ValueStatus
+    value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
+
+
+class Wallets(Schema, frozen=True, kw_only=True):
+    """A page of wallets."""
+
+    data: list[WalletSummary]
+    page: Page
+    as_of: DataVersion
+
+
+class Wallet(WalletSummary, frozen=True, kw_only=True):
+    """A wallet with its details."""
+
+    windows: list[Window]
+    created_at: Instant
+    updated_at: Instant
+    as_of: AsOf
+
+
+class TokenReference(Schema, frozen=True, kw_only=True):
+    """The asset of an activity or a position."""
+
+    symbol: Annotated[str | None, Meta(description="As the contract says; null when unknown.")]
+    ledger_id: Annotated[str, Meta(description="Address of the contract, or `native` for the network's own asset.")]
+    token_id: Annotated[str | None, Meta(description="Your token with this contract, when you have one.")]
+
+
+class WalletActivity(Schema, frozen=True, kw_only=True):
+    """One movement seen from the wallet."""
+
+    id: str
+    type: WalletActivityType
+    direction: Annotated[Direction | None, Meta(description="Null when the wallet paid itself.")]
+    date: Annotated[Instant, Meta(description="Time of the block.")]
+    status: WalletActivityStatus
+    counterparty: Address | None
+    token: TokenReference
+    amount: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    amount_raw: BaseUnits
+    value: Decimal | None
+    value_status: ValueStatus
+    transaction_hash: Annotated[TransactionHash | None, Meta(description="Null for adjustments and internal changes.")]
+    block_number: int
+
+
+class WalletActivities(Schema, frozen=True, kw_only=True):
+    """A page of a wallet's activities."""
+
+    data: list[WalletActivity]
+    page: Page
+    currency: Annotated[str, Meta(description="What values are in.")]
+    as_of: AsOf
+    coverage: Coverage
+
+
+class Position(Schema, frozen=True, kw_only=True):
+    """What a wallet holds of one asset."""
+
+    token: TokenReference
+    quantity: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    quantity_raw: BaseUnits
+    value: Decimal | None
+    value_status: ValueStatus
+    reconciliation: Reconciliation
+
+
+class BalancePoint(Schema, frozen=True, kw_only=True):
+    """State at the end of one interval, labelled by its start."""
+
+    date: IntervalStart
+    quantity: Decimal | None
+    quantity_raw: BaseUnits | None
+    quantity_status: Annotated[
+        Literal["Known", "NotCovered"], Meta(description="`NotCovered` beside null: the end lies in a gap.")
+    ]
+    is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
+
+
+class BalanceSeries(Schema, frozen=True, kw_only=True):
+    """History of one asset."""
+
+    token: TokenReference
+    points: list[BalancePoint]
+
+
+class BalanceHistoryRow(Schema, frozen=True, kw_only=True):
+    """One point of one asset's history, in tabular answers."""
+
+    token: TokenReference
+    date: IntervalStart
+    quantity: Decimal | None
+    quantity_raw: BaseUnits | None
+    quantity_status: Literal["Known", "NotCovered"]
+    is_complete: bool
+
+
+class Balances(Schema, frozen=True, kw_only=True):
+    """Positions of a wallet at one moment, and their history up to it."""
+
+    current: list[Position]
+    history: list[BalanceSeries]
+    interval: Interval
+    holdings_complete: Annotated[
+        bool, Meta(description="False until history from the wallet's first block is covered.")
+    ]
+    currency: Annotated[str, Meta(description="What values are in.")]
+    as_of: AsOf
+    coverage: Coverage

@@ -1,0 +1,40 @@
+"""Serves the application with uvicorn in this process.
+
+Which host and port, and what else runs beside it, is decided by the caller.
+"""
+
+import logging
+import signal
+
+import uvicorn
+
+from api.app import create_app
+from control.settings import Settings
+
+_SHUTDOWN_SECONDS = 10
+
+
+def serve(settings: Settings, host: str, port: int) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way get ten seconds to finish.
+
+    The access log goes to standard error, one JSON object per line.
+    """
+    access = logging.getLogger("ledgermart.access")
+    if not access.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        access.addHandler(handler)
+        access.propagate = False
+    access.setLevel(logging.INFO)
+    # uvicorn raises the signal again once it has stopped; a stop that was asked for is no failure of the process.
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop, lambda *_: None)
+    uvicorn.run(
+        create_app(settings),
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )

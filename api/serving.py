@@ -1,0 +1,319 @@
+"""The published versions of the marts: which one is in force, and named queries over it.
+
+Files are immutable; `current.json` beside them names the newest. What rows mean does not go here.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import msgspec
+
+from api.errors import ApiError
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+Value = TypeVar("Value")
+
+_POINTER_SECONDS = 0.2
+_IDLE_SECONDS = 60.0
+_MOST_OPEN = 4  # versions open at once while idle; each has its own memory
+_MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
+_THREADS = 2
+
+
+class Pointer(msgspec.Struct, frozen=True, rename="camel"):
+    """Content of `current.json`."""
+
+    version: int
+    file: str
+    published_at: datetime
+
+
+class _Deadlines:
+    """Interrupts statements that run too long; one thread watches all of them."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._condition = threading.Condition()
+        self._running: OrderedDict[object, tuple[float, duckdb.DuckDBPyConnection]] = OrderedDict()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._watch, name="statement-deadlines", daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def limit(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        token = object()
+        with self._condition:
+            self._running[token] = (time.monotonic() + self._seconds, cursor)
+            if len(self._running) == 1:
+                self._condition.notify()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._running.pop(token, None)
+
+    def close(self) -> None:
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        with self._condition:
+            while not self._is_closed:
+                if not self._running:
+                    self._condition.wait()
+                    continue
+                # Every statement has the same time, so the first one in is the first one due.
+                token, (deadline, cursor) = next(iter(self._running.items()))
+                remaining = deadline - time.monotonic()
+                if remaining > 0:
+                    self._condition.wait(remaining)
+                else:
+                    # The lock is held, so the statement cannot have ended and the interrupt cannot hit another one.
+                    pass
+                    del self._running[token]
+
+
+class _OpenVersion:
+    """One open file; cursors are kept for reuse, derived values for as long as the file is open."""
+
+    def __init__(self, number: int, path: Path, memory_megabytes: int) -> None:
+        self.number = number
+        self.path = path
+        self.users = 0
+        self.last_used = time.monotonic()
+        self._connection = duckdb.connect(
+            str(path),
+            read_only=True,
+            config={
+                "memory_limit": f"{memory_megabytes}MB",
+                "threads": _THREADS,
+                "enable_external_access": "false",
+                "lock_configuration": "true",
+            },
+        )
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._lock = threading.Lock()
+        self._remembered: OrderedDict[Any, Any] = OrderedDict()
+
+    def take_cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            return self._cursors.pop() if self._cursors else self._connection.cursor()
+
+    def return_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        with self._lock:
+            self._cursors.append(cursor)
+
+    def remember(self, key: Any, make: Callable[[], Value]) -> Value:
+        with self._lock:
+            if key in self._remembered:
+                self._remembered.move_to_end(key)
+                found: Value = self._remembered[key]
+                return found
+        made = make()
+        with self._lock:
+            self._remembered[key] = made
+            if len(self._remembered) > _MOST_REMEMBERED:
+                self._remembered.popitem(last=False)
+        return made
+
+    def close(self) -> None:
+        for cursor in self._cursors:
+            cursor.close()
+        self._connection.close()
+
+
+class Snapshot:
+    """One request's view of one version."""
+
+    def __init__(
+        self,
+        version: _OpenVersion,
+        cursor: duckdb.DuckDBPyConnection,
+        deadlines: _Deadlines,
+        queries: dict[str, str],
+    ) -> None:
+        self.version = version.number
+        self._version = version
+        self._cursor = cursor
+        self._deadlines = deadlines
+        self._queries = queries
+
+    def rows(self, query: str, row_type: type[Row], **parameters: Any) -> list[Row]:
+        """Run a named query and return its rows, in the order of the query.
+
+        Args:
+            query: name of a file in `queries/`.
+            row_type: struct whose fields are the query's columns, in that order.
+            parameters: exactly the parameters the query names.
+
+        Raises:
+            ApiError: 503, the query took too long or too much memory.
+        """
+        try:
+            with self._deadlines.limit(self._cursor):
+                result = self._cursor.execute(self._queries[query], parameters)
+                columns = tuple(column[0] for column in result.description)
+                if columns != row_type.__struct_fields__:
+                    raise TypeError(f"query {query} has columns {columns}, {row_type.__name__} has other fields")
+                return [row_type(*row) for row in result.fetchall()]
+        except duckdb.InterruptException as error:
+            raise ApiError(
+                503,
+                "query-timeout",
+                "the query took longer than LEDGERMART_QUERY_TIMEOUT_SECONDS; ask for a shorter range",
+                headers={"Retry-After": "5"},
+            ) from error
+        except duckdb.OutOfMemoryException as error:
+            raise ApiError(
+                503,
+                "query-memory",
+                "the query needed more than LEDGERMART_QUERY_MEMORY_MB; ask for a shorter range",
+                headers={"Retry-After": "5"},
+            ) from error
+
+    def row(self, query: str, row_type: type[Row], **parameters: Any) -> Row | None:
+        """Run a named query that gives at most one row."""
+        rows = self.rows(query, row_type, **parameters)
+        return rows[0] if rows else None
+
+    def remember(self, key: tuple[Any, ...], make: Callable[[], Value]) -> Value:
+        """Return a value made from this version alone, made once; versions never change."""
+        return self._version.remember(key, make)
+
+
+class Serving:
+    """The folder of published versions.
+
+    Args:
+        directory: folder with `current.json` and the version files.
+        memory_megabytes: memory limit of each open version.
+        timeout_seconds: longest run of one statement.
+    """
+
+    def __init__(self, directory: Path, memory_megabytes: int, timeout_seconds: float) -> None:
+        self._directory = directory
+        self._memory_megabytes = memory_megabytes
+        self._deadlines = _Deadlines(timeout_seconds)
+        self._queries = load_queries()
+        self._lock = threading.Lock()
+        self._open: dict[int, _OpenVersion] = {}
+        self._pointer: Pointer | None = None
+        self._pointer_mark: tuple[int, int, int] | None = None
+        self._pointer_due = 0.0
+
+    @contextmanager
+    def snapshot(self, version: int | None = None) -> Iterator[Snapshot]:
+        """Give a view of a version, by default the one in force; it stays the same until the context ends.
+
+        Raises:
+            ApiError: 410 when the version's file is gone, 503 when nothing is published.
+        """
+        opened = self._acquire(version)
+        cursor = opened.take_cursor()
+        try:
+            yield Snapshot(opened, cursor, self._deadlines, self._queries)
+        finally:
+            opened.return_cursor(cursor)
+            self._release(opened)
+
+    def pointer(self) -> Pointer:
+        """Return what is in force now.
+
+        Raises:
+            ApiError: 503, nothing is published.
+        """
+        with self._lock:
+            return self._read_pointer()
+
+    def close(self) -> None:
+        """Close every version; no request may be under way."""
+        self._deadlines.close()
+        with self._lock:
+            for opened in self._open.values():
+                opened.close()
+            self._open.clear()
+
+    def _acquire(self, version: int | None) -> _OpenVersion:
+        with self._lock:
+            pointer = self._read_pointer()
+            number = pointer.version if version is None else version
+            file = pointer.file if number == pointer.version else f"marts-{number:012d}.duckdb"
+            path = self._directory / file
+            if not path.exists():
+                if version is None:
+                    raise _not_published()
+                raise ApiError(
+                    410,
+                    "cursor-expired",
+                    "the published version of this cursor has been removed; start again without a cursor",
+                )
+            opened = self._open.get(number)
+            if opened is None:
+                opened = self._open[number] = _OpenVersion(number, path, self._memory_megabytes)
+            opened.users += 1
+            self._close_idle(pointer.version)
+            return opened
+
+    def _release(self, opened: _OpenVersion) -> None:
+        with self._lock:
+            opened.users -= 1
+            opened.last_used = time.monotonic()
+
+    def _close_idle(self, current: int) -> None:
+        now = time.monotonic()
+        idle = sorted(
+            (opened for opened in self._open.values() if opened.users == 0 and opened.number != current),
+            key=lambda opened: opened.last_used,
+        )
+        excess = len(self._open) - _MOST_OPEN
+        for position, opened in enumerate(idle):
+            if position < excess or now - opened.last_used > _IDLE_SECONDS or not opened.path.exists():
+                opened.close()
+                del self._open[opened.number]
+
+    def _read_pointer(self) -> Pointer:
+        now = time.monotonic()
+        if self._pointer is not None and now < self._pointer_due:
+            return self._pointer
+        path = self._directory / "current.json"
+        try:
+            status = path.stat()
+            mark = (status.st_mtime_ns, status.st_ino, status.st_size)
+            if mark != self._pointer_mark:
+                self._pointer = msgspec.json.decode(path.read_bytes(), type=Pointer)
+                self._pointer_mark = mark
+        except FileNotFoundError as error:
+            raise _not_published() from error
+        self._pointer_due = now + _POINTER_SECONDS
+        if self._pointer is None:
+            raise _not_published()
+        return self._pointer
+
+
+def load_queries() -> dict[str, str]:
+    """Return the text of every query in `queries/` by its file's name without suffix."""
+    folder = files("api") / "queries"
+    return {
+        entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    }
+
+
+def _not_published() -> ApiError:
+    return ApiError(
+        503,
+        "not-published",
+        "no version of the marts is published yet; run `ledgermart init`",
+        headers={"Retry-After": "5"},
+    )

@@ -1,0 +1,31 @@
+"""Fixtures: a world of example data and a client of the application on it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from tests.api.world import World, copy_world, make_world
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The world as made once; tests get copies, since making takes most of a second."""
+    made = make_world(tmp_path_factory.mktemp("world"))
+    made.store.close()
+    return made
+
+
+@pytest.fixture
+def world(template: World, tmp_path: Path) -> Iterator[World]:
+    copied = copy_world(template, tmp_path)
+    yield copied
+    copied.store.close()
+
+
+@pytest.fixture
+def client(world: World) -> Iterator[TestClient[Any]]:
+    with world.client() as client:
+        yield client

@@ -1,0 +1,142 @@
+"""Latency of first pages over a serving file with 100,000 holders and activities, made without a chain or a pipeline.
+
+Run it by hand: `python -m tests.api.latency [requests]`. The benchmark of the whole path is `tests/bench/api.py`.
+"""
+
+import http.client
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from socket import socket
+
+import duckdb
+import psutil
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from tests.api.marts import move_pointer
+from tests.api.world import World, make_world
+
+_ROWS = 100_000
+_SERVE = """
+from dataclasses import replace
+from pathlib import Path
+import sys
+from api.server import serve
+from control.settings import load_settings
+settings = load_settings({"LEDGERMART_DATA_DIR": sys.argv[1], "LEDGERMART_NETWORKS": sys.argv[2],
+                          "LEDGERMART_RATE_LIMIT_PER_MINUTE": "10000000"})
+serve(settings, "127.0.0.1", int(sys.argv[3]))
+"""
+
+
+def publish_large(world: World) -> None:
+    """Publish a version whose first token has 100,000 more holders and whose wallet as many more activities."""
+    directory = world.settings.serving_dir
+    path = directory / "marts-000000000002.duckdb"
+    path.write_bytes((directory / "marts-000000000001.duckdb").read_bytes())
+    token, wallet = world.subject_keys[EXAMPLE_TOKEN_ID], world.subject_keys[EXAMPLE_WALLET_ID]
+    holder = "'0x' || lpad(to_hex(hash(i)), 40, '5')"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"delete from marts.cap_tables where subject_key = {token}")
+        connection.execute(
+            f"""insert into marts.cap_tables
+            select '{world.tenant_id}', {token}, i + 1, {holder}, (10000000 - i)::varchar::bignum,
+                (10000000 - i)::varchar, 0, '0.001', 0, 'Reconciled', 400 from range({_ROWS}) t (i)"""
+        )
+        connection.execute(
+            f"""insert into marts.balance_changes
+            select '{world.tenant_id}', {token}, 2, '0xaa', {holder}, 251 + i % 100, timestamp '2026-02-01 00:35:00',
+                (10000000 - i)::varchar::bignum, (10000000 - i)::varchar, false from range({_ROWS}) t (i)"""
+        )
+        columns = [row[0] for row in connection.execute("describe marts.wallet_activities").fetchall()]
+        values = {
+            "tenant_id": f"'{world.tenant_id}'",
+            "subject_key": str(wallet),
+            "activity_id": "'act_' || lpad(i::varchar, 12, '0')",
+            "activity_type": "'TransferIn'",
+            "direction": "'In'",
+            "status": "'Finalized'",
+            "block_number": "251 + i // 1000",
+            "block_time": "timestamp '2026-02-01 00:35:00' + to_seconds(i // 1000)",
+            "transaction_index": "i % 1000",
+            "log_index": "i % 1000",
+            "transaction_hash": f"'0x{'a' * 64}'",
+            "counterparty_address": holder,
+            "token_address": f"'0x{'a' * 40}'",
+            "amount_raw": "i::varchar::bignum",
+            "amount": "i::varchar",
+        }
+        listed = ", ".join(values.get(column, "null") for column in columns)
+        connection.execute(f"insert into marts.wallet_activities select {listed} from range({_ROWS}) t (i)")
+    move_pointer(directory, 2, path.name)
+
+
+def measure(requests: int) -> None:
+    """Print p50 and p99 of each path and the server's processor time per request, one client, one connection."""
+    with tempfile.TemporaryDirectory() as folder, closing(socket()) as free:
+        world = make_world(Path(folder))
+        publish_large(world)
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        arguments = [str(world.settings.data_dir), str(world.settings.networks_file), str(port)]
+        server = subprocess.Popen([sys.executable, "-c", _SERVE, *arguments], stderr=subprocess.DEVNULL)
+        process = psutil.Process(server.pid)
+        try:
+            client = http.client.HTTPConnection("127.0.0.1", port)
+            _wait(client)
+            for path, count in (
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table", requests),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table?sort=wallet", requests // 10),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table?asOf=block:380", requests // 50),
+                (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities", requests),
+                (f"/v1/wallets/{EXAMPLE_WALLET_ID}/balances", requests // 10),
+                ("/v1/tokens", requests),
+            ):
+                _ask(client, path, world.headers(), 20)
+                before = process.cpu_times()
+                seconds = _ask(client, path, world.headers(), count)
+                after = process.cpu_times()
+                used = (after.user + after.system - before.user - before.system) / count
+                hundredths = statistics.quantiles(seconds, n=100, method="inclusive")
+                sys.stdout.write(
+                    f"{path}: p50 {hundredths[49] * 1e3:.2f} ms, p99 {hundredths[98] * 1e3:.2f} ms, "
+                    f"processor {used * 1e3:.2f} ms\n"
+                )
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def _wait(client: http.client.HTTPConnection) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            client.request("GET", "/health/ready")
+            if client.getresponse().read().startswith(b'{"status":"ready"'):
+                return
+        except ConnectionError:
+            client.close()
+        time.sleep(0.1)
+    raise TimeoutError("the API did not become ready")
+
+
+def _ask(client: http.client.HTTPConnection, path: str, headers: dict[str, str], count: int) -> list[float]:
+    seconds = []
+    for _ in range(count):
+        begun = time.perf_counter()
+        client.request("GET", path, headers=headers)
+        answer = client.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status} {body[:300]!r}")
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+if __name__ == "__main__":
+    measure(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

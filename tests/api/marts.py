@@ -1,0 +1,56 @@
+"""Serving files made by hand: tables and functions as the marts' contract declares them, rows from the tests."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import yaml
+from jinja2 import Environment
+
+_PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
+
+
+def contract() -> dict[str, dict[str, str]]:
+    """Return the columns of every mart with their types, as the contract declares them."""
+    document = yaml.safe_load((_PROJECT / "models" / "marts" / "_marts__models.yml").read_text())
+    declared = {
+        model["name"]: {column["name"]: column["data_type"] for column in model["columns"]}
+        for model in document["models"]
+    }
+    blocks = {"network": "varchar", "block_number": "bigint", "block_hash": "varchar", "block_time": "timestamp"}
+    return {"blocks": blocks} | declared
+
+
+def functions() -> str:
+    """Return the statements that make the functions of a marts file."""
+    macros = (_PROJECT / "macros" / "exact_numbers.sql").read_text()
+    rendered = Environment().from_string(macros + "{{ create_mart_functions() }}").render()
+    return rendered.replace("marts_db.", "")
+
+
+def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> Path:
+    """Write a version with these rows by table, and move the pointer to it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"marts-{version:012d}.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(functions())
+        for table, columns in contract().items():
+            listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            connection.execute(f"create table marts.{table} ({listed})")
+            for row in rows.get(table, ()):
+                names = [name for name in columns if name in row]
+                marks = ", ".join(f"?::varchar::{columns[name]}" for name in names)
+                values = [None if row[name] is None else str(row[name]) for name in names]
+                connection.execute(f"insert into marts.{table} ({', '.join(names)}) values ({marks})", values)
+    move_pointer(directory, version, path.name)
+    return path
+
+
+def move_pointer(directory: Path, version: int, file: str) -> None:
+    """Name a version as the one in force, atomically."""
+    pointer = {"version": version, "file": file, "publishedAt": "2026-03-01T00:00:00Z"}
+    temporary = directory / f"current.json.{version}"
+    temporary.write_text(json.dumps(pointer))
+    temporary.rename(directory / "current.json")

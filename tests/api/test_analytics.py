@@ -1,0 +1,362 @@
+"""Activities, cap tables and balances: filters, order, moments, coverage, exact numbers."""
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from tests.api.test_errors import problem
+from tests.api.world import (
+    BIG_TOKEN_ID,
+    GOLDEN,
+    HOLDERS,
+    UNKNOWN_TOKEN_ID,
+    WIDE_TOKEN_ID,
+    ZERO,
+    hash_of,
+    percentage_of,
+    text_of,
+    time_of,
+)
+
+TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+MIDDLE_GAP = {
+    "from": "2026-02-01T00:20:00Z",
+    "to": "2026-02-01T00:30:00Z",
+    "fromBlock": 201,
+    "toBlock": 250,
+    "reason": "TrackingDisabled",
+}
+
+
+def stamp(block: int) -> str:
+    return f"{time_of(block):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def rows_of(client: TestClient[Any], url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(url).json()["data"]
+    return found
+
+
+def test_activities_are_newest_first(client: TestClient[Any]) -> None:
+    answer = client.get(f"{TOKEN}/activities").json()
+    assert [row["blockNumber"] for row in answer["data"]] == [395, 310, 300, 150, 120]
+    assert answer["data"][-1] == {
+        "id": "act-9a-1",
+        "type": "Transfer",
+        "date": stamp(120),
+        "status": "Finalized",
+        "fromWallet": HOLDERS["h1"],
+        "toWallet": HOLDERS["h2"],
+        "amount": "30",
+        "amountRaw": "30",
+        "value": None,
+        "valueStatus": "NoPair",
+        "price": None,
+        "priceStatus": "NoPair",
+        "transactionHash": f"0x{1:064x}",
+        "logIndex": 1,
+        "blockNumber": 120,
+    }
+    adjustment = answer["data"][0]
+    assert (adjustment["fromWallet"], adjustment["transactionHash"], adjustment["logIndex"]) == (None, None, None)
+    assert answer["asOf"] == {
+        "ledger": EXAMPLE_LEDGER,
+        "blockNumber": 400,
+        "blockHash": hash_of(400),
+        "blockTime": stamp(400),
+        "finality": "Confirmed",
+        "dataVersion": 1,
+    }
+    assert answer["coverage"] == {"complete": False, "from": stamp(100), "to": stamp(400), "gaps": [MIDDLE_GAP]}
+
+
+@pytest.mark.parametrize(
+    ("query", "blocks"),
+    [
+        ("sort=date", [120, 150, 300, 310, 395]),
+        ("type=Mint", [150]),
+        ("status=Confirmed", [395]),
+        (f"wallet={HOLDERS['h4']}", [300]),
+        (f"wallet={HOLDERS['h2'].upper().replace('X', 'x')}", [395, 310, 120]),
+        ("minAmount=10", [300, 150, 120]),
+        ("minAmount=10.000000000000000001", [300, 120]),
+        (f"from={stamp(150)}&to={stamp(300)}", [150]),
+        ("from=2026-02-01&to=2026-02-02", [395, 310, 300, 150, 120]),
+        ("from=2026-02-02", []),
+        (f"from={time_of(150):%Y-%m-%dT%H:%M:%S}%2B00:00&type=Transfer", [300]),
+        (f"from={time_of(150):%Y-%m-%dT%H:%M:%S}&type=Transfer", [300]),
+    ],
+)
+def test_activities_are_filtered(client: TestClient[Any], query: str, blocks: list[int]) -> None:
+    assert [row["blockNumber"] for row in rows_of(client, f"{TOKEN}/activities?{query}")] == blocks
+
+
+@pytest.mark.parametrize("sort", ["date", "-date"])
+@pytest.mark.parametrize("path", [f"{TOKEN}/activities", f"{WALLET}/activities"])
+def test_pages_of_activities_join_to_the_whole(client: TestClient[Any], path: str, sort: str) -> None:
+    whole = rows_of(client, f"{path}?sort={sort}")
+    for limit in (1, 2, 3, 5):
+        paged: list[Any] = []
+        url = f"{path}?sort={sort}&limit={limit}"
+        while url:
+            answer = client.get(url)
+            paged += answer.json()["data"]
+            url = answer.links["next"]["url"] if "next" in answer.links else ""
+        assert paged == whole
+
+
+@pytest.mark.parametrize(
+    ("query", "gaps"),
+    [
+        (f"from={stamp(260)}", []),
+        (f"from={stamp(100)}&to={stamp(150)}", []),
+        (f"from={stamp(220)}&to={stamp(300)}", [(stamp(220), stamp(250), "TrackingDisabled")]),
+        (f"from={stamp(50)}&to={stamp(150)}", [(stamp(50), stamp(100), "BeforeTracking")]),
+        (f"from={stamp(300)}&to={stamp(405)}", [(stamp(401), stamp(405), "NotYetCollected")]),
+        (f"from={stamp(300)}&to={stamp(900)}", [(stamp(401), stamp(900), "NotYetCollected")]),
+        (f"from={stamp(800)}&to={stamp(900)}", [(stamp(800), stamp(900), "NotYetCollected")]),
+        (f"from={stamp(10)}&to={stamp(20)}", [(stamp(10), stamp(20), "BeforeTracking")]),
+    ],
+)
+def test_coverage_of_the_range_asked_for(client: TestClient[Any], query: str, gaps: list[tuple[str, str, str]]) -> None:
+    coverage = client.get(f"{TOKEN}/activities?{query}").json()["coverage"]
+    assert [(gap["from"], gap["to"], gap["reason"]) for gap in coverage["gaps"]] == gaps
+    assert coverage["complete"] == (not gaps)
+    assert coverage["from"] == query.split("&")[0].removeprefix("from=")
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("", ["wact-5", "wact-4", "wact-3", "wact-2", "wact-1"]),
+        ("type=Fee", ["wact-2"]),
+        ("direction=In", ["wact-5", "wact-1"]),
+        ("token=native", ["wact-2", "wact-1"]),
+        (f"token={EXAMPLE_TOKEN_ID}", ["wact-4", "wact-3"]),
+        ("token=0xAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA&sort=date", ["wact-3", "wact-4"]),
+        (f"counterparty={HOLDERS['h4']}&direction=Out", ["wact-3"]),
+    ],
+)
+def test_wallet_activities_are_filtered(client: TestClient[Any], query: str, ids: list[str]) -> None:
+    assert [row["id"] for row in rows_of(client, f"{WALLET}/activities?{query}")] == ids
+
+
+def test_a_wallet_activity_names_its_asset(client: TestClient[Any]) -> None:
+    newest, own, *_ = rows_of(client, f"{WALLET}/activities")
+    assert newest["token"] == {
+        "symbol": None,
+        "ledgerId": "0xDDdDddDdDdddDDddDDddDDDDdDdDDdDDdDDDDDDd",
+        "tokenId": None,
+    }
+    assert (newest["amount"], newest["valueStatus"]) == ("9", "UnknownDecimals")
+    assert (own["token"]["tokenId"], own["direction"], own["valueStatus"]) == (EXAMPLE_TOKEN_ID, None, "NoPair")
+
+
+@pytest.mark.parametrize(("token_id", "decimals"), [(BIG_TOKEN_ID, 18), (WIDE_TOKEN_ID, 77), (UNKNOWN_TOKEN_ID, None)])
+def test_golden_amounts_are_exact(client: TestClient[Any], token_id: str, decimals: int | None) -> None:
+    path = f"/v1/tokens/{token_id}"
+    activities = rows_of(client, f"{path}/activities?sort=date")
+    assert [row["amountRaw"] for row in activities] == [str(raw) for raw in GOLDEN]
+    assert [row["amount"] for row in activities] == [text_of(raw, decimals) or str(raw) for raw in GOLDEN]
+    assert {row["valueStatus"] for row in activities} == {"UnknownDecimals" if decimals is None else "NoPair"}
+    table = client.get(f"{path}/cap-table").json()
+    assert [row["quantityRaw"] for row in table["data"]] == [str(raw) for raw in reversed(GOLDEN[1:])]
+    assert [row["percentage"] for row in table["data"]] == [
+        percentage_of(raw, 2**256 - 1) for raw in reversed(GOLDEN[1:])
+    ]
+    assert table["totalSupplyRaw"] == str(2**256 - 1)
+    assert table["totalSupply"] == text_of(2**256 - 1, decimals or 0)
+    assert table["unattributed"]["quantityRaw"] == str(2**256 - 1 - sum(GOLDEN))
+
+
+def test_least_amounts_are_compared_exactly(client: TestClient[Any]) -> None:
+    for raw in GOLDEN[1:]:
+        for minimum, expected in ((raw, True), (raw + 1, False)):
+            query = f"minAmount={text_of(minimum, 18)}&sort=date"
+            amounts = [row["amountRaw"] for row in rows_of(client, f"/v1/tokens/{BIG_TOKEN_ID}/activities?{query}")]
+            assert (str(raw) in amounts) is expected
+
+
+@pytest.mark.parametrize("path", ["activities", "cap-table"])
+def test_no_number_of_any_answer_is_a_float(client: TestClient[Any], path: str) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError(f"a number with a fraction: {text}")
+
+    for token_id in (EXAMPLE_TOKEN_ID, BIG_TOKEN_ID, WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID):
+        json.loads(client.get(f"/v1/tokens/{token_id}/{path}").content, parse_float=refuse)
+    json.loads(client.get(f"{TOKEN}/cap-table?asOf=block:305").content, parse_float=refuse)
+    for url in ("/v1/tokens", "/v1/wallets", TOKEN, WALLET, f"{WALLET}/activities", f"{WALLET}/balances"):
+        json.loads(client.get(url).content, parse_float=refuse)
+
+
+def holdings(answer: dict[str, Any]) -> dict[str, int]:
+    names = {address: name for name, address in HOLDERS.items()}
+    return {names[row["wallet"]]: int(row["quantityRaw"]) for row in answer["data"]}
+
+
+@pytest.mark.parametrize(
+    ("moment", "block", "expected", "supply", "finality"),
+    [
+        ("block:100", 100, {"h1": 100, "h2": 50}, None, "Finalized"),
+        ("block:149", 149, {"h2": 80, "h1": 70}, None, "Finalized"),
+        ("block:200", 200, {"h2": 80, "h1": 70, "h3": 10}, None, "Finalized"),
+        ("block:251", 251, {"h2": 80, "h1": 60, "h3": 20}, 160, "Finalized"),
+        ("block:305", 305, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
+        ("block:399", 399, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
+        ("block:400", 400, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
+        (stamp(300), 300, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
+        (stamp(309), 300, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
+        ("2026-02-01T00:20:00.5Z", None, {}, None, ""),
+        ("2026-02-01T00:20:00", 200, {"h2": 80, "h1": 70, "h3": 10}, None, "Finalized"),
+        ("2026-02-01T02:00:00+01:00", 400, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
+    ],
+)
+def test_cap_tables_of_the_past(
+    client: TestClient[Any],
+    moment: str,
+    block: int | None,
+    expected: dict[str, int],
+    supply: int | None,
+    finality: str,
+) -> None:
+    answer = client.get(f"{TOKEN}/cap-table", params={"asOf": moment})
+    if block is None:
+        problem(answer, 409, "not-covered")
+        return
+    table = answer.json()
+    assert (table["asOf"]["blockNumber"], table["asOf"]["finality"]) == (block, finality)
+    assert holdings(table) == expected
+    assert list(holdings(table)) == list(expected)
+    assert table["holderCount"] == len(expected)
+    assert table["totalSupplyRaw"] == (None if supply is None else str(supply))
+    assert table["totalSupplyStatus"] == ("Unknown" if supply is None else "Observed")
+    for row in table["data"]:
+        share = None if supply is None else percentage_of(int(row["quantityRaw"]), supply)
+        assert row["percentage"] == share
+        assert row["percentageStatus"] == table["totalSupplyStatus"]
+    unattributed = None if supply is None else str(supply - sum(expected.values()))
+    assert table["unattributed"]["quantityRaw"] == unattributed
+
+
+def test_concentration_of_the_past(client: TestClient[Any]) -> None:
+    figures = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()["concentration"]
+    # Shares of 160: 80, 60, 20. Gini of (20, 60, 80): (2 * (1*20 + 2*60 + 3*80) - 4 * 160) / (3 * 160).
+    assert figures == {
+        "top10": "100",
+        "hhi": text_of(round(Fraction(80**2 + 60**2 + 20**2, 160**2) * 10_000 * 10**12), 12),
+        "gini": "0.25",
+        "nakamoto": 2,
+        "status": "Observed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("moment", "before", "after"),
+    [
+        ("block:99", None, 100),
+        ("block:201", 200, 251),
+        ("block:401", 400, None),
+        (stamp(99), None, 100),
+        (stamp(225), 200, 251),
+        ("2026-02-01", 400, None),
+        ("2030-01-01T00:00:00Z", 400, None),
+    ],
+)
+def test_moments_that_are_not_covered(
+    client: TestClient[Any], moment: str, before: int | None, after: int | None
+) -> None:
+    for url in (f"{TOKEN}/cap-table", f"{WALLET}/balances"):
+        found = problem(client.get(url, params={"asOf": moment}), 409, "not-covered")
+        assert found["before"] == (None if before is None else stamp(before))
+        assert found["after"] == (None if after is None else stamp(after))
+
+
+@pytest.mark.parametrize("moment", ["", "&asOf=block:305"])
+@pytest.mark.parametrize("sort", ["rank", "-rank", "wallet", "-wallet"])
+def test_cap_tables_are_sorted_and_paged(client: TestClient[Any], sort: str, moment: str) -> None:
+    whole = rows_of(client, f"{TOKEN}/cap-table?sort={sort}{moment}")
+    key = "rank" if sort.endswith("rank") else "wallet"
+    assert whole == sorted(whole, key=lambda row: row[key], reverse=sort.startswith("-"))
+    assert sorted(row["rank"] for row in whole) == [1, 2, 3]
+    paged: list[Any] = []
+    url = f"{TOKEN}/cap-table?sort={sort}{moment}&limit=1"
+    while url:
+        answer = client.get(url)
+        paged += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert paged == whole
+
+
+def test_balances_now(client: TestClient[Any]) -> None:
+    answer = client.get(f"{WALLET}/balances").json()
+    assert [(row["token"]["ledgerId"][:6], row["quantity"], row["valueStatus"]) for row in answer["current"]] == [
+        ("0xDDdD", "9", "UnknownDecimals"),
+        ("native", "5.999999999999979", "NoPair"),
+    ]
+    assert answer["holdingsComplete"] is False
+    assert answer["interval"] == "1d"
+
+
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        ("block:110", {"native": "1", "SMALL": "100"}),
+        ("block:120", {"native": "6", "SMALL": "70"}),
+        ("block:260", {"native": "6", "SMALL": "60"}),
+        ("block:390", {"native": "5.999999999999979"}),
+        (stamp(150), {"native": "6", "SMALL": "70"}),
+    ],
+)
+def test_balances_of_the_past(client: TestClient[Any], moment: str, expected: dict[str, str]) -> None:
+    answer = client.get(f"{WALLET}/balances", params={"asOf": moment}).json()
+    found = {row["token"]["ledgerId"]: row for row in answer["current"]}
+    small = "0xaAaAaAaaAaAaAaaAaAAAAAAAAaaaAaAaAaaAaaAa"
+    assert {("SMALL" if key == small else key): row["quantity"] for key, row in found.items()} == expected
+    if small in found:
+        assert found[small]["token"] == {"symbol": "SMALL", "ledgerId": small, "tokenId": EXAMPLE_TOKEN_ID}
+
+
+def series(answer: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, str | None, bool]]]]:
+    for one in answer["history"]:
+        points = [(point["date"], point["quantity"], point["isComplete"]) for point in one["points"]]
+        yield one["token"]["symbol"], points
+
+
+def test_history_by_the_hour(client: TestClient[Any]) -> None:
+    query = "from=2026-01-31T23:00:00Z&to=2026-02-01T03:00:00Z&interval=1h"
+    answer = client.get(f"{WALLET}/balances?{query}").json()
+    # The newest covered block, 400, is at 01:00:00: the hour from 00:00 is over, the one from 01:00 has begun.
+    hours = [f"{day}T{hour}:00:00Z" for day, hour in (("2026-01-31", 23), ("2026-02-01", "00"), ("2026-02-01", "01"))]
+    assert dict(series(answer))["ETH"] == [
+        (hours[0], None, False),
+        (hours[1], "5.999999999999979", True),
+        (hours[2], "5.999999999999979", False),
+    ]
+    assert dict(series(answer)).get("SMALL") is None
+    points = answer["history"][0]["points"]
+    assert [point["quantityStatus"] for point in points] == ["NotCovered", "Known", "Known"]
+
+
+def test_history_up_to_a_moment(client: TestClient[Any]) -> None:
+    answer = client.get(f"{WALLET}/balances", params={"asOf": "block:150"}).json()
+    assert dict(series(answer)) == {
+        "ETH": [("2026-02-01", "6", False)],
+        "SMALL": [("2026-02-01", "70", False)],
+    }
+
+
+def test_histories_that_cannot_be(client: TestClient[Any]) -> None:
+    found = problem(client.get(f"{WALLET}/balances?from=2000-01-01&interval=1h"), 422, "invalid-parameter")
+    assert found["errors"][0]["code"] == "too-many-intervals"
+    both = problem(client.get(f"{WALLET}/balances?asOf=block:150&interval=1h"), 422, "invalid-parameter")
+    assert both["errors"][0]["code"] == "conflicting-parameters"
+    problem(client.get(f"{WALLET}/balances?interval=2h"), 422, "invalid-parameter")
+
+
+def test_the_zero_address_is_shown_as_it_is(client: TestClient[Any]) -> None:
+    assert rows_of(client, f"{TOKEN}/activities?type=Mint")[0]["fromWallet"] == ZERO

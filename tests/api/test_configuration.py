@@ -1,0 +1,189 @@
+"""Ledgers, tokens and wallets: what is created, listed, tracked; idempotency, conditions and pages of configuration."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from tests.api.test_errors import problem
+from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
+
+ADDRESS = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
+BODY = {"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS.lower(), "externalId": "e1", "name": "Dai"}
+
+
+def test_networks_are_listed_with_the_state_of_their_nodes(client: TestClient[Any]) -> None:
+    ethereum, sepolia = client.get("/v1/networks").json()["data"]
+    assert ethereum["status"] == "Healthy"
+    assert ethereum["capabilities"] == {"internalTransfers": False, "archive": True}
+    assert sepolia["status"] == "Disabled"
+    assert "LEDGERMART_TEST_UNSET_RPC_URL" in sepolia["statusDetail"]
+    assert sepolia["capabilities"] == {"internalTransfers": None, "archive": None}
+
+
+def test_a_ledger_is_created_then_updated(client: TestClient[Any]) -> None:
+    path = "/v1/networks/sepolia/ledgers"
+    created = client.put(path, json={"name": "test", "displayName": "Test"})
+    assert created.status_code == 201
+    again = client.put(path, json={"name": "test", "description": "more"})
+    assert again.status_code == 200
+    assert again.json()["id"] == created.json()["id"]
+    assert (again.json()["displayName"], again.json()["description"]) == (None, "more")
+    assert client.get("/v1/networks/ledgers/test").json() == again.json()
+    assert client.get(f"/v1/networks/ledgers/{again.json()['id']}").json() == again.json()
+    assert [ledger["name"] for ledger in client.get("/v1/networks/ledgers").json()["data"]] == [EXAMPLE_LEDGER, "test"]
+
+
+def test_ledgers_that_cannot_be(client: TestClient[Any]) -> None:
+    conflict = problem(
+        client.put("/v1/networks/sepolia/ledgers", json={"name": EXAMPLE_LEDGER}), 409, "ledger-on-other-network"
+    )
+    assert conflict["existingId"].startswith("led_")
+    problem(client.put("/v1/networks/nowhere/ledgers", json={"name": "x"}), 404, "network-not-found")
+    problem(client.put("/v1/networks/sepolia/ledgers", json={"name": "No"}), 422, "invalid-body")
+    problem(client.get("/v1/networks/ledgers/nowhere"), 404, "ledger-not-found")
+
+
+def test_a_token_is_added(client: TestClient[Any]) -> None:
+    created = client.post("/v1/tokens", json=BODY)
+    assert created.status_code == 201
+    token = created.json()
+    assert created.headers["location"] == f"/v1/tokens/{token['id']}"
+    assert token["ledgerId"] == ADDRESS
+    assert (token["trackingStatus"], token["contractStatus"], token["pricedIn"]) == ("disabled", "Unknown", None)
+    assert token in client.get("/v1/tokens").json()["data"]
+    detail = client.get(created.headers["location"]).json()
+    assert {name: detail[name] for name in token} == token
+    assert (detail["windows"], detail["decimals"], detail["holderCount"]) == ([], None, None)
+    assert detail["asOf"]["blockNumber"] is None
+    duplicate = problem(client.post("/v1/tokens", json=BODY | {"ledgerId": ADDRESS}), 409, "duplicate-token")
+    assert duplicate["existingId"] == token["id"]
+
+
+def test_a_wallet_is_added(client: TestClient[Any]) -> None:
+    body = {"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}
+    created = client.post("/v1/wallets", json=body)
+    assert created.status_code == 201
+    assert created.json()["trackingStatus"] == "disabled"
+    assert client.get(created.headers["location"]).json()["windows"] == []
+    problem(client.post("/v1/wallets", json=body), 409, "duplicate-wallet")
+
+
+def test_what_was_just_added_answers_empty_with_the_reason(client: TestClient[Any]) -> None:
+    path = f"/v1/tokens/{FRESH_TOKEN_ID}"
+    answer = client.get(f"{path}/activities").json()
+    assert answer["data"] == []
+    assert answer["asOf"] == {
+        "ledger": EXAMPLE_LEDGER,
+        "blockNumber": None,
+        "blockHash": None,
+        "blockTime": None,
+        "finality": None,
+        "dataVersion": 1,
+    }
+    assert answer["coverage"]["complete"] is False
+    assert [gap["reason"] for gap in answer["coverage"]["gaps"]] == ["NeverTracked"]
+    table = client.get(f"{path}/cap-table").json()
+    assert (table["data"], table["holderCount"], table["holderCountStatus"]) == ([], None, "NotYetCollected")
+    assert (table["totalSupply"], table["totalSupplyStatus"]) == (None, "Unknown")
+    client.put(f"{path}/tracking", json={"trackingStatus": "enabled"})
+    coverage = client.get(f"{path}/cap-table").json()["coverage"]
+    assert [gap["reason"] for gap in coverage["gaps"]] == ["NotYetCollected"]
+    assert coverage["from"] is not None
+    problem(client.get(f"{path}/cap-table?asOf=block:5"), 409, "not-covered")
+
+
+def test_tracking_opens_and_closes_windows(client: TestClient[Any]) -> None:
+    path = f"/v1/tokens/{FRESH_TOKEN_ID}/tracking"
+    enabled = client.put(path, json={"trackingStatus": "enabled"}).json()
+    assert (enabled["trackingStatus"], enabled["pricedIn"]) == ("enabled", "USD")
+    assert client.put(path, json={"trackingStatus": "enabled"}).json() == enabled
+    opened = datetime.fromisoformat(enabled["windows"][0]["from"])
+    assert abs((datetime.now(UTC) - opened).total_seconds()) < 60
+    disabled = client.put(path, json={"trackingStatus": "disabled"}).json()
+    assert disabled["windows"][0]["to"] is not None
+    assert client.get(f"/v1/tokens/{FRESH_TOKEN_ID}").json()["windows"] == disabled["windows"]
+    assert client.get("/v1/tokens?symbol=FRESH").json()["data"][0]["pricedIn"] == "USD"
+
+
+def test_a_contract_that_is_not_fungible_cannot_be_tracked(client: TestClient[Any]) -> None:
+    answer = client.put(f"/v1/tokens/{NFT_TOKEN_ID}/tracking", json={"trackingStatus": "enabled"})
+    assert problem(answer, 422, "invalid-body")["errors"][0]["pointer"] == "/trackingStatus"
+    assert client.get(f"/v1/tokens/{NFT_TOKEN_ID}").json()["windows"] == []
+    problem(client.put(f"/v1/tokens/{NFT_TOKEN_ID}/tracking", json={"trackingStatus": "on"}), 422, "invalid-body")
+
+
+def test_wallet_tracking(client: TestClient[Any]) -> None:
+    path = f"/v1/wallets/{EXAMPLE_WALLET_ID}/tracking"
+    answer = client.put(path, json={"trackingStatus": "disabled"}).json()
+    assert set(answer) == {"id", "trackingStatus", "windows"}
+    assert answer["windows"][-1]["to"] is not None
+    assert client.get("/v1/wallets?trackingStatus=enabled").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "symbols"),
+    [
+        ("symbol=BIG", ["BIG"]),
+        ("q=wid", ["WIDE"]),
+        (f"ledger={EXAMPLE_LEDGER}&trackingStatus=disabled&sort=symbol", ["FRESH", "NFT"]),
+        ("ledger=nowhere", []),
+        ("ledgerId=0xBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB", ["BIG"]),
+        ("externalId=ext-02", ["WIDE"]),
+        ("sort=-symbol&limit=2", ["WIDE", "UNKNOWN"]),
+    ],
+)
+def test_lists_are_filtered_and_sorted(client: TestClient[Any], query: str, symbols: list[str]) -> None:
+    assert [token["symbol"] for token in client.get(f"/v1/tokens?{query}").json()["data"]] == symbols
+
+
+def test_pages_of_configuration(client: TestClient[Any]) -> None:
+    whole = client.get("/v1/tokens?sort=symbol").json()["data"]
+    paged: list[Any] = []
+    url = "/v1/tokens?sort=symbol&limit=2"
+    while url:
+        answer = client.get(url)
+        paged += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+        assert (answer.json()["page"]["nextCursor"] is None) == (not url)
+    assert paged == whole
+    assert len(whole) == 6
+
+
+def test_a_repeated_post_replays_the_first_answer(client: TestClient[Any]) -> None:
+    headers = {"Idempotency-Key": "k-1"}
+    first = client.post("/v1/tokens", json=BODY, headers=headers)
+    second = client.post("/v1/tokens", json=BODY, headers=headers)
+    assert (second.status_code, second.content) == (201, first.content)
+    assert second.headers["location"] == first.headers["location"]
+    assert "idempotency-replayed" not in first.headers
+    assert second.headers["idempotency-replayed"] == "true"
+    other = client.post("/v1/tokens", json=BODY | {"symbol": "X"}, headers=headers)
+    assert problem(other, 422, "idempotency-key-reused")["errors"][0]["parameter"] == "Idempotency-Key"
+    elsewhere = client.post("/v1/wallets", json={"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}, headers=headers)
+    problem(elsewhere, 422, "idempotency-key-reused")
+    problem(client.post("/v1/tokens", json=BODY, headers={"Idempotency-Key": "a b"}), 422, "invalid-parameter")
+
+
+def test_a_failed_post_is_not_replayed(client: TestClient[Any]) -> None:
+    headers = {"Idempotency-Key": "k-2"}
+    problem(client.post("/v1/tokens", json=BODY | {"ledger": "later"}, headers=headers), 422, "invalid-body")
+    client.put("/v1/networks/ethereum/ledgers", json={"name": "later"})
+    assert client.post("/v1/tokens", json=BODY | {"ledger": "later"}, headers=headers).status_code == 201
+
+
+def test_conditional_requests(world: World, client: TestClient[Any]) -> None:
+    paths = ["/v1/networks", "/v1/tokens", f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table"]
+    for path in paths:
+        etag = client.get(path).headers["etag"]
+        again = client.get(path, headers={"If-None-Match": f'"x", {etag}'})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+    csv = {"Accept": "text/csv"}
+    etag = client.get("/v1/tokens", headers=csv).headers["etag"]
+    assert client.get("/v1/tokens", headers={**csv, "If-None-Match": etag}).status_code == 304
+    client.post("/v1/tokens", json=BODY)
+    assert client.get("/v1/tokens", headers={**csv, "If-None-Match": etag}).status_code == 200
+    assert client.get("/health/ready").headers["cache-control"] == "no-store"
+    assert "etag" not in client.get("/health/live").headers

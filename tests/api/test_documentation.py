@@ -1,0 +1,43 @@
+"""The documentation page: from this host alone, under a strict policy, over the document that is served."""
+
+import re
+from typing import Any
+
+from litestar.testing import TestClient
+
+from tests.api.document import DOCUMENT
+from tests.api.test_errors import problem
+
+
+def test_the_document_is_served_without_a_key(client: TestClient[Any]) -> None:
+    client.headers.pop("Authorization")
+    answer = client.get("/openapi.json")
+    assert answer.json() == DOCUMENT
+    assert client.get("/openapi.json", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+
+
+def test_the_page_asks_no_other_host(client: TestClient[Any]) -> None:
+    client.headers.pop("Authorization")
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["connect-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert "http" not in page.headers["content-security-policy"]
+    assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\son\w+=|https?://|//\w", page.text)
+    references = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(references) == 5
+    for reference in references:
+        assert client.get(reference).status_code == 200, reference
+    start = client.get("/docs/start.js").text
+    assert 'url: "/openapi.json"' in start
+    assert "https://" not in start
+    # A style sheet that imports or a font from elsewhere would leave this host.
+    assert not re.search(r"@import|url\((?!\"?data:)", client.get("/docs/swagger-ui.css").text)
+
+
+def test_nothing_else_of_the_folder_is_served(client: TestClient[Any]) -> None:
+    for name in ("index.html", "oauth2-redirect.html", "%2e%2e%2f__init__.py", "..%2f..%2f__init__.py"):
+        problem(client.get(f"/docs/{name}"), 404, "unknown-route")

@@ -1,0 +1,235 @@
+"""Every error has one shape: problem details with code, request id and the single values that are wrong."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from control import access
+from tests.api.document import check
+from tests.api.world import World
+
+TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+
+
+def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
+    """Check the shape of a problem and return it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = answer.json()
+    check({"$ref": "#/components/schemas/Problem"}, found)
+    assert found["status"] == status
+    assert found["code"] == code
+    assert found["type"] == f"urn:ledgermart:problem:{code}"
+    assert found["requestId"] == answer.headers["x-request-id"]
+    assert found["detail"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    return found
+
+
+def test_routing_errors_are_problems(client: TestClient[Any]) -> None:
+    problem(client.get("/nowhere"), 404, "unknown-route")
+    answer = client.delete("/v1/tokens")
+    problem(answer, 405, "method-not-allowed")
+    assert "GET" in answer.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["", "Bearer", "Bearer x", "Basic abc", "Bearer lm_0000_00", f"Bearer lm_{'0' * 26}_{'0' * 64}", "Bearer \u00e9"],
+)
+def test_without_a_valid_key(client: TestClient[Any], authorization: str) -> None:
+    answer = client.get("/v1/tokens?unknown=1", headers={"Authorization": authorization.encode("latin-1")})
+    problem(answer, 401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_revoked_key_stops_at_once(world: World, client: TestClient[Any]) -> None:
+    assert client.get("/v1/tokens", headers=world.headers("viewer")).status_code == 200
+    with world.store.write() as session:
+        access.revoke_key(session, world.tenant_id, world.principals["viewer"].key_id)
+    problem(client.get("/v1/tokens", headers=world.headers("viewer")), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    ("caller", "method", "path", "role"),
+    [
+        ("viewer", "POST", "/v1/tokens", "operator"),
+        ("viewer", "POST", "/v1/wallets", "operator"),
+        ("viewer", "PUT", "/v1/networks/ethereum/ledgers", "operator"),
+        ("viewer", "PUT", f"{TOKEN}/tracking", "admin"),
+        ("operator", "PUT", f"{TOKEN}/tracking", "admin"),
+        ("operator", "PUT", f"{WALLET}/tracking", "admin"),
+    ],
+)
+def test_the_role_is_checked_before_the_body(
+    world: World, client: TestClient[Any], caller: str, method: str, path: str, role: str
+) -> None:
+    answer = client.request(method, path, headers=world.headers(caller), content=b"{")
+    assert problem(answer, 403, "role-too-low")["requiredRole"] == role
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/networks", "/v1/networks/ledgers", "/v1/tokens", TOKEN, f"{TOKEN}/activities", f"{TOKEN}/cap-table",
+     "/v1/wallets", WALLET, f"{WALLET}/activities", f"{WALLET}/balances"],
+)  # fmt: skip
+def test_unknown_and_repeated_parameters(client: TestClient[Any], path: str) -> None:
+    found = problem(client.get(f"{path}?limmit=5&Limit=6"), 400, "unknown-parameter")
+    assert [error["parameter"] for error in found["errors"]] == ["limmit", "Limit"]
+
+
+def test_a_repeated_parameter(client: TestClient[Any]) -> None:
+    found = problem(client.get("/v1/tokens?limit=5&limit=6"), 400, "repeated-parameter")
+    assert found["errors"][0]["parameter"] == "limit"
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("limit=0", "limit"),
+        ("limit=1001", "limit"),
+        ("limit=ten", "limit"),
+        ("sort=amount", "sort"),
+        ("type=Swap", "type"),
+        ("type=", "type"),
+        ("status=Failed", "status"),
+        ("from=yesterday", "from"),
+        ("from=2026-02-30", "from"),
+        ("from=2026-02-01T00:00:00+00:00", "from"),
+        ("to=2026-01-01&from=2026-01-01", "to"),
+        ("wallet=0x12", "wallet"),
+        ("minAmount=1e3", "minAmount"),
+        ("minAmount=-1", "minAmount"),
+        ("minAmount=NaN", "minAmount"),
+    ],
+)
+def test_bad_values_of_parameters(client: TestClient[Any], query: str, parameter: str) -> None:
+    found = problem(client.get(f"{TOKEN}/activities?{query}"), 422, "invalid-parameter")
+    assert [error["parameter"] for error in found["errors"]] == [parameter]
+
+
+@pytest.mark.parametrize("moment", ["block:", "block:-1", "block:1.5", f"block:{2**63}", "now", "9999-12-31"])
+def test_bad_moments(client: TestClient[Any], moment: str) -> None:
+    problem(client.get(f"{TOKEN}/cap-table", params={"asOf": moment}), 422, "invalid-parameter")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "pointers"),
+    [
+        (b"", 400, "malformed-json", []),
+        (b"{", 400, "malformed-json", []),
+        (b"\xff", 400, "malformed-json", []),
+        (b"[]", 422, "invalid-body", [""]),
+        (b"{}", 422, "invalid-body", ["/ledger", "/symbol", "/ledgerId"]),
+        (b'{"ledger": 5, "symbol": null, "ledgerId": true}', 422, "invalid-body", ["/ledger", "/symbol", "/ledgerId"]),
+        (b'{"a/b": 1, "ledger": "x"}', 400, "unknown-field", ["/a~1b"]),
+    ],
+)
+def test_bad_bodies(client: TestClient[Any], body: bytes, status: int, code: str, pointers: list[str]) -> None:
+    answer = client.post("/v1/tokens", content=body, headers={"Content-Type": "application/json"})
+    assert [error["pointer"] for error in problem(answer, status, code)["errors"]] == pointers
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "code"),
+    [
+        ({"ledger": "nowhere"}, "/ledger", "unknown-ledger"),
+        ({"ledgerId": "0x12"}, "/ledgerId", "invalid-address"),
+        ({"ledgerId": "0x6b175474E89094C44Da98b954EedeAC495271d0F"}, "/ledgerId", "invalid-address"),
+        ({"symbol": ""}, "/symbol", "empty"),
+        ({"name": "a\u0000b"}, "/name", "control-character"),
+    ],
+)
+def test_values_that_break_rules_store_nothing(
+    client: TestClient[Any], change: dict[str, str], pointer: str, code: str
+) -> None:
+    before = client.get("/v1/tokens").json()["data"]
+    body = {"ledger": EXAMPLE_LEDGER, "symbol": "X", "ledgerId": "0x" + "9" * 40} | change
+    found = problem(client.post("/v1/tokens", json=body), 422, "invalid-body")
+    assert found["errors"] == [{"pointer": pointer, "code": code, "detail": found["errors"][0]["detail"]}]
+    assert client.get("/v1/tokens").json()["data"] == before
+
+
+def test_a_large_body(client: TestClient[Any]) -> None:
+    body = b'{"symbol": "' + b"x" * (1 << 20) + b'"}'
+    answer = client.post("/v1/tokens", content=body, headers={"Content-Type": "application/json"})
+    problem(answer, 413, "body-too-large")
+
+
+def test_a_body_that_is_not_json(client: TestClient[Any]) -> None:
+    answer = client.post("/v1/tokens", content=b"a=b", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    problem(answer, 415, "unsupported-media-type")
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [("/v1/tokens", "text/html"), (TOKEN, "text/csv"), ("/v1/tokens", "application/json;q=0")],
+)
+def test_formats_that_are_not_offered(client: TestClient[Any], path: str, accept: str) -> None:
+    problem(client.get(path, headers={"Accept": accept}), 406, "not-acceptable")
+
+
+def test_too_many_requests(world: World) -> None:
+    with world.client(settings=replace(world.settings, rate_limit_per_minute=2)) as client:
+        first = client.get("/v1/tokens")
+        assert first.headers["ratelimit-policy"] == '"default";q=2;w=60'
+        assert first.headers["ratelimit"].startswith('"default";r=1;t=')
+        assert client.get("/v1/tokens").status_code == 200
+        answer = client.get("/v1/tokens")
+        problem(answer, 429, "rate-limited")
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert client.get("/v1/tokens", headers=world.headers("viewer")).status_code == 200
+
+
+def test_an_unexpected_error_tells_nothing(
+    world: World, client: TestClient[Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a secret of the inside")
+
+    monkeypatch.setattr("control.tokens.get", fail)
+    answer = client.get(TOKEN, headers={"X-Request-Id": "mine-1"})
+    found = problem(answer, 500, "internal-error")
+    assert found["requestId"] == "mine-1"
+    assert "secret" not in answer.text
+    assert "mine-1" in caplog.text
+    assert "a secret of the inside" in caplog.text
+
+
+def test_a_malformed_request_id_is_replaced(client: TestClient[Any]) -> None:
+    answer = client.get("/nowhere", headers={"X-Request-Id": 'a"b c'})
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+def test_not_ready_without_a_version(world: World) -> None:
+    (world.settings.serving_dir / "current.json").unlink()
+    with world.client() as client:
+        assert client.get("/health/live").json() == {"status": "live"}
+        problem(client.get("/health/ready"), 503, "not-published")
+        problem(client.get("/v1/tokens"), 503, "not-published")
+        assert client.get("/v1/networks/ledgers").status_code == 200
+
+
+def test_not_ready_without_a_control_store(world: World, tmp_path: Any) -> None:
+    settings = replace(world.settings, control_url=f"sqlite:///{tmp_path}/none.db")
+    with world.client(settings=settings) as client:
+        problem(client.get("/health/ready"), 503, "control-store-unavailable")
+        problem(client.get("/v1/tokens"), 503, "control-store-unavailable")
+
+
+def test_the_log_has_one_line_per_request_and_no_secret(
+    world: World, client: TestClient[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="ledgermart.access"):
+        client.get(f"{TOKEN}?x=1", headers={"X-Request-Id": "r-7"})
+        client.get("/nowhere")
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "ledgermart.access"]
+    assert (lines[0]["route"], lines[0]["status"], lines[0]["requestId"]) == ("/v1/tokens/{tokenId}", 400, "r-7")
+    assert lines[0]["keyId"] == world.principals["admin"].key_id
+    assert lines[1]["status"] == 404
+    assert world.keys["admin"] not in caplog.text

@@ -1,0 +1,122 @@
+"""CSV, NDJSON and Parquet: the same rows as the JSON, all of them, with as-of and coverage beside."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from tests.api.test_errors import problem
+from tests.api.world import BIG_TOKEN_ID
+
+TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+COLLECTIONS = [
+    "/v1/networks",
+    "/v1/networks/ledgers",
+    "/v1/tokens",
+    "/v1/tokens?sort=-symbol&trackingStatus=enabled",
+    "/v1/wallets",
+    f"{TOKEN}/activities",
+    f"{TOKEN}/activities?type=Transfer&sort=date",
+    f"/v1/tokens/{BIG_TOKEN_ID}/activities",
+    f"{TOKEN}/cap-table",
+    f"{TOKEN}/cap-table?sort=-rank",
+    f"{TOKEN}/cap-table?asOf=block:305&sort=wallet",
+    f"/v1/tokens/{BIG_TOKEN_ID}/cap-table",
+    f"{WALLET}/activities",
+    f"{WALLET}/balances",
+    f"{WALLET}/balances?asOf=block:150",
+    f"{WALLET}/balances?interval=1h",
+]
+
+
+def json_rows(client: TestClient[Any], url: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    answer = client.get(url).json()
+    if "interval=" in url:
+        return [{"token": one["token"], **point} for one in answer["history"] for point in one["points"]], answer
+    return answer.get("data", answer.get("current")), answer
+
+
+def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
+
+
+def as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize("batch", [5_000, 2])
+@pytest.mark.parametrize("url", COLLECTIONS)
+def test_all_forms_agree(client: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.calls._BATCH", batch)
+    rows, answer = json_rows(client, url)
+    assert rows
+
+    ndjson = client.get(url, headers={"Accept": "application/x-ndjson"})
+    assert ndjson.headers["content-type"] == "application/x-ndjson"
+    assert [json.loads(line) for line in ndjson.text.splitlines()] == rows
+
+    as_csv = client.get(url, headers={"Accept": "text/csv"})
+    assert as_csv.headers["content-type"].startswith("text/csv")
+    assert list(csv.DictReader(io.StringIO(as_csv.text, newline=""))) == [
+        {name: as_text(value) for name, value in flat(row).items()} for row in rows
+    ]
+
+    parquet = client.get(url, headers={"Accept": "application/vnd.apache.parquet"})
+    table = pq.read_table(pa.BufferReader(parquet.content))
+    assert table.num_rows == len(rows)
+    for row, found in zip(rows, table.to_pylist(), strict=True):
+        for name, value in flat(row).items():
+            stored = found[name]
+            assert (f"{stored:%Y-%m-%dT%H:%M:%S}" in str(value)) if hasattr(stored, "hour") else (stored == value)
+    assert not any(pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in table.schema.types)
+
+    for name, header in (("asOf", "x-as-of"), ("coverage", "x-coverage")):
+        if name in answer:
+            assert json.loads(ndjson.headers[header]) == answer[name]
+            assert as_csv.headers[header] == ndjson.headers[header]
+            assert json.loads(table.schema.metadata[name.encode()]) == answer[name]
+
+
+def test_tabular_answers_have_all_rows_whatever_the_limit(client: TestClient[Any]) -> None:
+    answer = client.get(f"{TOKEN}/activities?limit=1", headers={"Accept": "application/x-ndjson"})
+    assert len(answer.text.splitlines()) == 5
+
+
+def test_an_empty_collection_has_a_header(client: TestClient[Any]) -> None:
+    answer = client.get(f"{TOKEN}/activities?from=2030-01-01", headers={"Accept": "text/csv"})
+    assert answer.text.startswith("id,type,date,status,fromWallet,")
+    assert len(answer.text.splitlines()) == 1
+    parquet = client.get(f"{TOKEN}/activities?from=2030-01-01", headers={"Accept": "application/vnd.apache.parquet"})
+    assert pq.read_table(pa.BufferReader(parquet.content)).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("*/*", "application/json"),
+        ("", "application/json"),
+        ("text/*", "text/csv"),
+        ("text/html, */*;q=0.1", "application/json"),
+        ("application/json;q=0.5, text/csv", "text/csv"),
+        ("application/x-ndjson;q=0.9, text/csv;q=0.8, application/json;q=0", "application/x-ndjson"),
+        ("text/csv;q=0, text/*", None),
+        ("text/csv;q=high", None),
+    ],
+)
+def test_the_preferred_form_is_chosen(client: TestClient[Any], accept: str, expected: str | None) -> None:
+    answer = client.get(f"{TOKEN}/activities", headers={"Accept": accept})
+    if expected is None:
+        problem(answer, 406, "not-acceptable")
+    else:
+        assert answer.headers["content-type"].split(";")[0] == expected

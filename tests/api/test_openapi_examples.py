@@ -1,0 +1,65 @@
+"""The OpenAPI document: valid, complete, and every operation's example executed against its own schema."""
+
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+from openapi_spec_validator import validate
+
+from tests.api.document import DOCUMENT, check
+from tests.api.world import World
+
+OPERATIONS = [
+    pytest.param(path, method, operation, id=operation["operationId"])
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+
+
+def test_the_document_is_openapi_31() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    validate(DOCUMENT)
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
+def test_every_operation_is_described(path: str, method: str, operation: dict[str, Any]) -> None:
+    assert operation["summary"]
+    assert operation["description"]
+    assert "security" in operation
+    assert bool(operation["security"]) == path.startswith("/v1/")
+    errors = {status for status in operation["responses"] if status >= "400"}
+    assert "500" in errors
+    if path.startswith("/v1/"):
+        assert {"400", "401", "403", "406", "422", "429", "500", "503"} <= errors
+    if "{" in path:
+        assert "404" in errors
+    for status in errors:
+        resolved = DOCUMENT["components"]["responses"][status]
+        assert list(resolved["content"]) == ["application/problem+json"]
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
+def test_the_example_of_every_operation_works(
+    world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+) -> None:
+    query = {}
+    for parameter in operation["parameters"]:
+        if parameter["in"] == "path":
+            path = path.replace("{" + parameter["name"] + "}", parameter["example"])
+        elif "example" in parameter:
+            query[parameter["name"]] = parameter["example"]
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+    answer = client.request(method.upper(), path, params=query, json=body)
+    assert answer.status_code in {200, 201}, answer.text
+    documented = operation["responses"][str(answer.status_code)]["content"]["application/json"]["schema"]
+    check(documented, answer.json())
+    if "requestBody" in operation:
+        check(operation["requestBody"]["content"]["application/json"]["schema"], body)
+
+
+def test_a_wrong_answer_would_be_noticed(client: TestClient[Any]) -> None:
+    answer = client.get("/v1/networks").json()
+    del answer["data"][0]["chainId"]
+    schema = {"$ref": "#/components/schemas/Networks"}
+    with pytest.raises(Exception, match="chainId"):
+        check(schema, answer)

@@ -1,0 +1,282 @@
+"""Published versions: switching, pinning of cursors, expiry, limits of statements, and the marts' contract."""
+
+import sys
+import threading
+import time
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pytest
+from litestar.testing import TestClient
+
+from api import rows as row_types
+from api.errors import ApiError
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.paging import CursorSigner, Position
+from api.rows import BlockRow, Row
+from api.serving import Serving, load_queries
+from tests.api.marts import publish
+from tests.api.test_errors import problem
+from tests.api.world import World, marts_rows
+
+TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
+
+
+def publish_next(world: World, version: int, kept_activities: int) -> None:
+    """Publish a version with only so many of the first token's activities; the pointer is looked at every 0.2 s."""
+    rows = marts_rows(world)
+    own = [row for row in rows["token_activities"] if row["token_id"] == EXAMPLE_TOKEN_ID]
+    rows["token_activities"] = own[:kept_activities]
+    publish(world.settings.serving_dir, version, rows)
+    time.sleep(0.25)
+
+
+def test_the_newest_version_is_served(world: World, client: TestClient[Any]) -> None:
+    assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 1
+    publish_next(world, 2, 3)
+    answer = client.get(f"{TOKEN}/activities").json()
+    assert answer["asOf"]["dataVersion"] == 2
+    assert len(answer["data"]) == 3
+    assert client.get("/health/ready").json()["dataVersion"] == 2
+
+
+def test_cursors_stay_within_their_version(world: World, client: TestClient[Any]) -> None:
+    whole = client.get(f"{TOKEN}/activities").json()["data"]
+    url = client.get(f"{TOKEN}/activities?limit=2").links["next"]["url"]
+    publish_next(world, 2, 1)
+    rest: list[Any] = []
+    while url:
+        answer = client.get(url)
+        assert answer.json()["asOf"]["dataVersion"] == 1
+        rest += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert rest == whole[2:]
+
+
+@pytest.mark.parametrize("was_open", [True, False])
+def test_cursors_of_a_removed_version_expire(world: World, was_open: bool) -> None:
+    with world.client() as client:
+        url = client.get(f"{TOKEN}/cap-table?limit=1").links["next"]["url"]
+        publish_next(world, 2, 1)
+        assert client.get(url).status_code == 200
+    with world.client() as client:
+        if was_open:
+            assert client.get(url).status_code == 200
+        (world.settings.serving_dir / "marts-000000000001.duckdb").unlink()
+        problem(client.get(url), 410, "cursor-expired")
+        assert client.get(f"{TOKEN}/cap-table").status_code == 200
+
+
+@pytest.mark.parametrize("change", ["tampered", "filter", "route", "garbage", "unsigned"])
+def test_cursors_that_are_not_ours(client: TestClient[Any], change: str) -> None:
+    cursor = client.get(f"{TOKEN}/activities?limit=1").json()["page"]["nextCursor"]
+    flipped = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
+    url = {
+        "tampered": f"{TOKEN}/activities?cursor={flipped}",
+        "filter": f"{TOKEN}/activities?type=Mint&cursor={cursor}",
+        "route": f"{TOKEN}/cap-table?cursor={cursor}",
+        "garbage": f"{TOKEN}/activities?cursor=%00%FF",
+        "unsigned": f"{TOKEN}/activities?cursor={CursorSigner(b'x' * 32).sign(b'', Position(1, (1,)))}",
+    }[change]
+    assert problem(client.get(url), 400, "bad-cursor")["errors"][0]["parameter"] == "cursor"
+
+
+def test_a_cursor_goes_on_with_another_limit(client: TestClient[Any]) -> None:
+    cursor = client.get(f"{TOKEN}/activities?limit=1").json()["page"]["nextCursor"]
+    assert len(client.get(f"{TOKEN}/activities?limit=100&cursor={cursor}").json()["data"]) == 4
+
+
+def test_switching_under_load(world: World) -> None:
+    """Readers page and stream while versions come and go; nobody sees an error or a mixture."""
+    problems: list[str] = []
+    seen: set[int] = set()
+    stop = threading.Event()
+
+    def read(client: TestClient[Any], accept: str) -> None:
+        while not stop.is_set():
+            answer = client.get(f"{TOKEN}/activities", headers={"Accept": accept})
+            if answer.status_code != 200:
+                problems.append(answer.text)
+                return
+            if accept == "application/json":
+                version, count = answer.json()["asOf"]["dataVersion"], len(answer.json()["data"])
+                seen.add(version)
+                if count != (5 if version == 1 else version % 4):
+                    problems.append(f"version {version} had {count} rows")
+
+    with world.client() as client:
+        readers = [
+            threading.Thread(target=read, args=(client, accept))
+            for accept in ("application/json", "application/json", "text/csv")
+        ]
+        for reader in readers:
+            reader.start()
+        for version in range(2, 7):
+            publish_next(world, version, version % 4)
+            if version > 3:
+                (world.settings.serving_dir / f"marts-{version - 2:012d}.duckdb").unlink()
+        stop.set()
+        for reader in readers:
+            reader.join()
+    assert not problems
+    assert seen >= {1, 6}
+
+
+def test_versions_are_closed_when_idle(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 256, 10)
+    try:
+        for version in range(1, 9):
+            if version > 1:
+                publish(world.settings.serving_dir, version, {})
+            time.sleep(0.21)
+            with serving.snapshot() as snapshot:
+                assert snapshot.version == version
+        assert len(serving._open) <= 5
+    finally:
+        serving.close()
+
+
+def test_a_version_in_use_stays_open(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 256, 10)
+    try:
+        with serving.snapshot() as old:
+            for version in range(2, 9):
+                publish(world.settings.serving_dir, version, {})
+                (world.settings.serving_dir / f"marts-{version - 1:012d}.duckdb").unlink()
+                time.sleep(0.21)
+                with serving.snapshot():
+                    pass
+            assert old.rows("block", BlockRow, network="ethereum", block_number=400)
+    finally:
+        serving.close()
+
+
+SLOW = "select sum(a.range + b.range) as block_number from range(10000000) a, range(1000000) b"
+
+
+def test_a_slow_statement_is_interrupted(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 256, 0.3)
+    serving._queries["slow"] = SLOW
+    try:
+        with serving.snapshot() as snapshot:
+            started = time.monotonic()
+            with pytest.raises(ApiError) as caught:
+                snapshot.rows("slow", BlockRow)
+            assert time.monotonic() - started < 5
+            assert (caught.value.status, caught.value.code) == (503, "query-timeout")
+            assert "LEDGERMART_QUERY_TIMEOUT_SECONDS" in caught.value.detail
+            assert snapshot.rows("block", BlockRow, network="ethereum", block_number=400)
+    finally:
+        serving.close()
+
+
+def test_a_query_has_a_memory_limit(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 64, 30)
+    serving._queries["large"] = "select list(range) as block_number from range(100000000)"
+    try:
+        with serving.snapshot() as snapshot, pytest.raises(ApiError) as caught:
+            snapshot.rows("large", BlockRow)
+        assert (caught.value.status, caught.value.code) == (503, "query-memory")
+    finally:
+        serving.close()
+
+
+def test_a_version_can_neither_be_written_nor_left(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 256, 10)
+    try:
+        with serving.snapshot() as snapshot:
+            for statement in (
+                "delete from marts.tokens",
+                "select * from read_text('/etc/hostname')",
+                "set memory_limit = '9GB'",
+                "attach ':memory:' as other",
+            ):
+                serving._queries["bad"] = statement
+                with pytest.raises(duckdb.Error):
+                    snapshot.rows("bad", BlockRow)
+    finally:
+        serving.close()
+
+
+def test_queries_name_marts_alone_and_no_approximation() -> None:
+    for name, text in load_queries().items():
+        words = text.replace("(", " ").split()
+        for word, following in pairwise(words):
+            if word in ("from", "join") and "." in following:
+                assert following.startswith("marts."), name
+        assert "_approx" not in text, name
+
+
+def test_every_query_is_of_the_contract(world: World) -> None:
+    """Each row struct names its queries in its docstring; DuckDB says which columns and types they have."""
+    declared: dict[str, type[Row]] = {}
+    for kind in vars(row_types).values():
+        if isinstance(kind, type) and issubclass(kind, Row) and kind is not Row:
+            for quoted in (kind.__doc__ or "").split("`")[1::2]:
+                for name in load_queries():
+                    if name == quoted or (quoted.endswith("*") and name.startswith(quoted[:-1])):
+                        declared.setdefault(name, kind)
+    assert set(declared) == set(load_queries())
+    path = world.settings.serving_dir / "marts-000000000001.duckdb"
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for name, kind in declared.items():
+            statement = connection.extract_statements(load_queries()[name])[0]
+            marks = dict.fromkeys(statement.named_parameters)
+            columns = connection.execute(statement, marks).description
+            assert tuple(column[0] for column in columns) == kind.__struct_fields__, name
+            assert not {str(column[1]) for column in columns} & {"DOUBLE", "FLOAT", "BIGNUM"}, name
+
+
+def test_what_is_remembered_is_of_one_version(world: World) -> None:
+    with world.client() as client:
+        before = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()
+        rows = marts_rows(world)
+        rows["balance_changes"] = [row for row in rows["balance_changes"] if row["block_number"] != 300]
+        publish(world.settings.serving_dir, 2, rows)
+        time.sleep(0.25)
+        after = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()
+    assert (before["holderCount"], before["concentration"]["hhi"]) == (3, "4062.5")
+    assert (after["holderCount"], after["concentration"]["hhi"]) == (3, "4062.5")
+    assert before["data"] != after["data"]
+
+
+def test_requests_of_threads_do_not_share_cursors(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 256, 10)
+    errors: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            for block in range(390, 411):
+                with serving.snapshot() as snapshot:
+                    found = snapshot.row("block", BlockRow, network="ethereum", block_number=block)
+                    assert found is not None
+                    assert found.block_number == block
+        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
+            errors.append(error)
+
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=read) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switch)
+        serving.close()
+    assert not errors
+
+
+def test_a_timeout_becomes_a_problem(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world.client(settings=replace(world.settings, query_timeout_seconds=1)) as client:
+        queries = client.app.state.services.serving._queries
+        slow = queries["wallet_activities_newest_first"].replace(
+            "amount\nfrom", f"(select block_number::varchar from ({SLOW})) as amount\nfrom"
+        )
+        monkeypatch.setitem(queries, "wallet_activities_newest_first", slow)
+        answer = client.get(f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities")
+        problem(answer, 503, "query-timeout")
+        assert answer.headers["retry-after"] == "5"
