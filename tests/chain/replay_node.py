@@ -16,6 +16,7 @@ from tests.chain.http_server import LoopbackServer, Reply
 
 # The real first block's time; filler blocks before the first recorded one start there.
 _GENESIS_TIME = 1_438_269_973
+_BLOCK_SECONDS = 12
 _EMPTY_ROOT = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"
 _NO_UNCLES = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"
 
@@ -36,14 +37,17 @@ class _RpcError(Exception):
 
 
 class ReplayNode(LoopbackServer):
-    """Ethereum mainnet (chain id 1) up to the last recorded block, which is latest, safe and finalized at once.
+    """Ethereum mainnet (chain id 1) up to the last recorded block or a little further.
+
+    Its newest block is latest, safe and finalized at once.
 
     Args:
         folder: holds blocks.jsonl and receipts.jsonl: answers of eth_getBlockByNumber(n, true) and
             eth_getTransactionReceipt, one per line.
+        blocks_after: empty blocks after the last recorded one.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, blocks_after: int = 0) -> None:
         super().__init__()
         blocks, receipts = (
             [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
@@ -51,6 +55,7 @@ class ReplayNode(LoopbackServer):
         )
         self._blocks = {int(block["number"], 16): block for block in blocks}
         self.numbers = sorted(self._blocks)
+        self.head = self.numbers[-1] + blocks_after
         self._numbers_by_hash = {block["hash"]: number for number, block in self._blocks.items()}
         self._receipts = {receipt["transactionHash"]: receipt for receipt in receipts}
         self._transactions = {item["hash"]: item for block in blocks for item in block["transactions"]}
@@ -65,7 +70,7 @@ class ReplayNode(LoopbackServer):
             "net_listening": lambda: True,
             "web3_clientVersion": lambda: "replay/1",
             "eth_syncing": lambda: False,
-            "eth_blockNumber": lambda: hex(self.numbers[-1]),
+            "eth_blockNumber": lambda: hex(self.head),
             "eth_getBlockByNumber": self._block_by_number,
             "eth_getBlockByHash": self._block_by_hash,
             "eth_getTransactionByHash": self._transactions.get,
@@ -85,7 +90,7 @@ class ReplayNode(LoopbackServer):
         return Reply(json.dumps(answers if isinstance(request, list) else answers[0]).encode())
 
     def block_hash(self, number: int) -> str:
-        """Return the hash of any block up to the last one: a real one's, its parent's as it names it, or made up."""
+        """Return the hash of any block up to the newest: a real one's, its parent's as it names it, or made up."""
         if number in self._blocks:
             return str(self._blocks[number]["hash"])
         if number + 1 in self._blocks:
@@ -96,6 +101,8 @@ class ReplayNode(LoopbackServer):
         """Return a block's timestamp, Unix seconds: real, or in a line between those of its real neighbours."""
         if number in self._blocks:
             return int(self._blocks[number]["timestamp"], 16)
+        if number > self.numbers[-1]:
+            return self.block_time(self.numbers[-1]) + _BLOCK_SECONDS * (number - self.numbers[-1])
         position = bisect.bisect(self.numbers, number)
         low, low_time = (0, _GENESIS_TIME)
         if position:
@@ -117,12 +124,12 @@ class ReplayNode(LoopbackServer):
 
     def _number(self, tag: str) -> int:
         if tag in ("latest", "safe", "finalized", "pending"):
-            return self.numbers[-1]
+            return self.head
         return 0 if tag == "earliest" else int(tag, 16)
 
     def _block_by_number(self, tag: str, is_full: bool) -> dict[str, Any] | None:
         number = self._number(tag)
-        if number > self.numbers[-1]:
+        if number > self.head:
             return None
         if number not in self._blocks:
             return self._filler(number)
@@ -168,7 +175,7 @@ class ReplayNode(LoopbackServer):
             first, last = (self._number(criteria.get(key, "latest")) for key in ("fromBlock", "toBlock"))
             if first > last:
                 raise _RpcError(-32602, "invalid block range params")
-            if last > self.numbers[-1]:
+            if last > self.head:
                 raise _RpcError(-32602, "block range extends beyond current head block")
             numbers = [number for number in self.numbers if first <= number <= last]
         wanted = criteria.get("address")

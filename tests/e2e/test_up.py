@@ -1,4 +1,4 @@
-"""`ledgermart up` as a person on call meets it: it comes up, heals itself, and stops without leaving anything behind."""
+"""`ledgermart up` as a person on call meets it: it comes up, heals itself, and stops with nothing left behind."""
 
 import json
 import os

@@ -1,0 +1,65 @@
+# Thin over the console command and the test runner. `make` alone prints help.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: help install demo up test test-long bench lint format lock clean
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# Python packages from the lock file, with hashes. --no-deps: the lock is complete, and pip cannot match an extra to its pin.
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Node packages from the lock file: the documentation page, and the EVM node for the demo and the tests.
+node_modules/installed: package.json package-lock.json
+	npm ci --silent
+	touch $@
+
+install: .venv/installed node_modules/installed ## Install the service into .venv
+
+demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop)
+	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once)
+
+up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
+	$(BIN)/ledgermart up
+
+test: install lint ## Prove the system, within 15 minutes on two cores
+	tests/debian-packages
+	$(BIN)/pytest -m "not long and not bench" $(ARGS)
+
+test-long: install ## The same with more seeds, kills, examples and rows
+	tests/debian-packages
+	$(BIN)/pytest -m "not bench" $(ARGS)
+
+bench: install ## Measure, and print what was measured with the machine
+	$(BIN)/python -m tests.bench $(ARGS)
+
+lint: .venv/installed ## Style, types, import contracts, SQL
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/sqlfluff lint --nofail-on-parsing-error dbt_project/models dbt_project/tests
+
+format: .venv/installed ## Format Python and SQL in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests
+
+lock: ## Resolve pyproject.toml anew into requirements.lock
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/pip install --quiet --disable-pip-version-check uv
+	(echo '# Made by `make lock` from pyproject.toml; do not edit.'; \
+	 build/uv/bin/uv pip compile --quiet pyproject.toml --group dev --universal --python-version 3.11 \
+	   --generate-hashes --no-emit-index-url --no-annotate --no-header) > build/requirements.lock
+	mv build/requirements.lock requirements.lock
+
+clean: ## Remove what make installed and built; data stays
+	rm -rf .venv node_modules build

@@ -1,0 +1,1 @@
+"""Benchmarks: measured and printed with the machine; no timing decides anything."""

@@ -1,0 +1,70 @@
+"""`make bench`: run benchmarks one after the other and print what they measured, with the machine."""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from tests.bench import api, cycle, extract, idle
+from tests.bench.machine import describe_machine
+from tests.bench.measurement import Measurement, as_text, summarised
+from tests.chain.process import adopt_orphans, stop_descendants
+
+_BENCHMARKS: dict[str, Callable[[Path, int | None, Callable[[str], None]], list[Measurement]]] = {
+    "extract": extract.run,
+    "cycle": cycle.run,
+    "idle": idle.run,
+    "api": api.run,
+}
+
+
+def main() -> int:
+    """Run the named benchmarks, by default all; the exit code says whether they ran, never how fast."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(_BENCHMARKS)}; default: all")
+    parser.add_argument("--repeat", type=int, help="runs of each; default: as many as the benchmark finds right")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    options = parser.parse_args()
+    if unknown := set(options.names) - _BENCHMARKS.keys():
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(_BENCHMARKS)}")
+    if options.repeat is not None and options.repeat < 1:
+        parser.error("--repeat must be at least 1")
+    # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
+    signal.signal(signal.SIGTERM, _interrupt)
+    adopt_orphans()
+    machine = describe_machine()
+    measured: list[Measurement] = []
+    try:
+        for name in options.names or _BENCHMARKS:
+            with tempfile.TemporaryDirectory(prefix="ledgermart-bench-") as folder:
+                measured += _BENCHMARKS[name](Path(folder), options.repeat, _note)
+    except KeyboardInterrupt:
+        _note("interrupted")
+        return 130
+    finally:
+        for command in stop_descendants():
+            _note(f"ended what was left of: {command}")
+    summary = summarised(measured)
+    if options.json:
+        print(json.dumps({"machine": machine, "measurements": summary.to_dict("records")}))
+    else:
+        print("\n".join(f"{name:12} {value}" for name, value in machine.items()))
+        print(f"\n{as_text(summary)}")
+    return 0
+
+
+def _note(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""A cycle with 1,000 new transfers on top of 1,000,000 old ones: from the start of the process to published."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from pipelines.progress import read_progress
+from tests.bench.measurement import Measurement
+from tests.bench.workload import instant_of, new_service, running_world, track
+from tests.chain.world import Token, World
+from tests.e2e.service import LEDGERMART, Service, ServiceError
+
+# Events in a transaction, transactions in a block, blocks.
+_OLD = (1000, 1, 1000)
+_NEW = (5, 40, 5)
+_HOLDERS = 10_000
+_REPEAT = 5
+_MIB = 2**20
+
+
+def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
+    """Fill a chain and build the marts once, then measure `repeat` cycles, each with its own 1,000 new transfers."""
+    measured: list[Measurement] = []
+
+    def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
+        measured.append(Measurement("cycle", quantity, unit, value, goal))
+
+    repeat = repeat or _REPEAT
+    with running_world(_OLD[2] + (repeat + 1) * _NEW[2]) as world:
+        token = world.deploy_token("BENCH", 18)
+        note("cycle: filling a chain with 1,000,000 transfers")
+        first = _emit(world, token, _OLD)
+        data = folder / "cycle"
+        service, key = new_service(data, world.node.url)
+        track(service, key, "local", {token: instant_of(world.node, first)})
+        note("cycle: the first one, over all of them")
+        found = _measure(service, data)
+        _expect(found, 1_000_000)
+        add("first cycle, 1,000,000 transfers", "s", found["total"])
+        add("peak memory of the first cycle's process", "MiB", found["peak"] / _MIB)
+        for number in range(repeat):
+            _emit(world, token, _NEW)
+            note(f"cycle: run {number + 1}")
+            found = _measure(service, data)
+            _expect(found, 1_000)
+            add("start of the process to published", "s", found["published"], "below 15")
+            add("  of it: start of the process to first step", "s", found["start"])
+            add("  of it: extraction (step of the network)", "s", found["extraction"], "below 1")
+            add("  of it: dbt", "s", found["dbt"])
+            add("  of it: publication", "s", found["publication"])
+            add("start of the process to its end", "s", found["total"])
+            add("CPU of the process and dbt", "s", found["cpu"])
+            add("peak memory of the process", "MiB", found["peak"] / _MIB)
+        size = (data / "warehouse.duckdb").stat().st_size
+        add("size of the warehouse", "MiB", size / _MIB)
+        published = (data / "serving" / "current.duckdb").stat().st_size
+        add("size of the published version", "MiB", published / _MIB)
+    return measured
+
+
+def _emit(world: World, token: Token, shape: tuple[int, int, int]) -> int:
+    events, transactions, blocks = shape
+    return world.emit_blocks(token, blocks=blocks, transactions=transactions, events=events, holders=_HOLDERS).first
+
+
+def _expect(found: dict[str, Any], rows: int) -> None:
+    if found["rows"] != rows or not found["is_new"]:
+        raise RuntimeError(f"the cycle loaded {found['rows']} rows, not {rows}; published: {found['is_new']}")
+
+
+def _measure(service: Service, folder: Path) -> dict[str, Any]:
+    """Run `ledgermart cycle --json`; when its steps began and ended is in the run's own event log."""
+    printed = folder / "printed"
+    with printed.open("wb") as out, (folder / "complaints").open("wb") as err:
+        begun, begun_at = time.perf_counter(), time.time()
+        process = subprocess.Popen([LEDGERMART, "cycle", "--json"], env=service.environment, stdout=out, stderr=err)
+        _, status, used = os.wait4(process.pid, 0)
+        total = time.perf_counter() - begun
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        complaints = (folder / "complaints").read_text()[-4000:]
+        raise ServiceError(f"`ledgermart cycle` exited with {process.returncode}:\n{complaints}")
+    answer = json.loads(printed.read_text())
+    steps = _steps(folder)
+    return {
+        "rows": sum(
+            part["rows"] for part in answer["networks"]["local"]["collected"] if part["table"] == "token_transfers"
+        ),
+        "is_new": answer["published"]["isNew"],
+        "total": total,
+        "start": min(begin for begin, _ in steps.values()) - begun_at,
+        "published": steps["serving__publication"][1] - begun_at,
+        "extraction": _length(steps["collect_local"]),
+        "dbt": _length(steps["transform"]),
+        "publication": _length(steps["serving__publication"]),
+        "cpu": used.ru_utime + used.ru_stime,
+        "peak": used.ru_maxrss * 1024,
+    }
+
+
+def _length(step: tuple[float, float]) -> float:
+    return step[1] - step[0]
+
+
+def _steps(folder: Path) -> dict[str, tuple[float, float]]:
+    """Begin and end of every step of the last run, Unix seconds, by step key."""
+    progress = read_progress(folder)
+    assert progress is not None
+    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
+        stats = instance.get_run_step_stats(progress.run_id)
+    return {step.step_key: (step.start_time, step.end_time) for step in stats if step.start_time and step.end_time}

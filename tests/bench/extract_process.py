@@ -1,0 +1,124 @@
+"""One measured run of the extract benchmark: `python -m tests.bench.extract_process PART FOLDER URL TOKEN FIRST LAST`.
+
+Parts: `extract` fetches and decodes, and keeps nothing; `load` writes what was fetched before its clock starts;
+`cycle` is all that a cycle does for the network, with probing, headers, metadata and balance readings.
+Prints one JSON object: rows, cpu and wall in seconds, peak and imported in bytes.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from control.networks.definitions import Network, load_networks
+from control.settings import load_settings
+from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
+from pipelines.collect.network import collect_network
+from pipelines.extract.evm.blocks import read_headers
+from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.chain import insert_blocks, replace_token_range
+from pipelines.load.control import open_batch, replace_control
+from pipelines.load.ranges import BlockRange
+from pipelines.load.warehouse import open_warehouse
+
+_NETWORK = "local"
+# As many rows as a cycle puts into one transaction.
+_ROWS_PER_WRITE = 50_000
+
+
+class _Clock:
+    """Wall and processor seconds, all threads, since it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def read(self) -> dict[str, float]:
+        return {"wall": time.perf_counter() - self._wall, "cpu": time.process_time() - self._cpu}
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _fetch(client: RpcClient, token: str, covered: BlockRange) -> Iterable[Transfers]:
+    return fetch_transfers(client, TransferFilter(tokens=frozenset({token})), covered.first, covered.last)
+
+
+def _extract(client: RpcClient, token: str, covered: BlockRange) -> dict[str, float]:
+    clock = _Clock()
+    rows = sum(part.rows.height for part in _fetch(client, token, covered))
+    return {"rows": rows, **clock.read()}
+
+
+def _load(
+    connection: duckdb.DuckDBPyConnection, client: RpcClient, token: str, covered: BlockRange, batch_id: int
+) -> dict[str, float]:
+    writes: list[tuple[BlockRange, pl.DataFrame]] = []
+    waiting: list[Transfers] = []
+    for part in _fetch(client, token, covered):
+        waiting.append(part)
+        if part.to_block == covered.last or sum(p.rows.height for p in waiting) >= _ROWS_PER_WRITE:
+            written = BlockRange(waiting[0].from_block, part.to_block)
+            writes.append((written, pl.concat([p.rows for p in waiting])))
+            waiting = []
+    headers = read_headers(client, range(covered.first, covered.last + 1))
+    clock = _Clock()
+    insert_blocks(connection, _NETWORK, headers, batch_id)
+    for written, rows in writes:
+        replace_token_range(connection, _NETWORK, [token], written, rows, client.provider, batch_id)
+    return {"rows": sum(rows.height for _, rows in writes), **clock.read()}
+
+
+def _cycle(
+    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int
+) -> dict[str, float]:
+    clock = _Clock()
+    report = collect_network(connection, client, network, batch_id)
+    if report.error is not None:
+        raise RuntimeError(report.error)
+    return {"rows": report.rows["token_transfers"], **clock.read()}
+
+
+def _tracking(token: str, opened_at: datetime) -> ControlSnapshot:
+    return ControlSnapshot(
+        revision=1,
+        tenants=(SnapshotTenant("ten_bench", "bench"),),
+        ledgers=(SnapshotLedger("led_bench", "ten_bench", _NETWORK, "bench", None),),
+        subjects=(
+            SnapshotSubject(
+                1, "tok_bench", "token", "ten_bench", "led_bench", _NETWORK, token, "BENCH", None, None, opened_at
+            ),
+        ),
+        windows=(SnapshotWindow(1, 1, opened_at, None),),
+    )
+
+
+def main(part: str, folder: str, url: str, token: str, first: str, last: str) -> None:
+    """Run one part and print what it took."""
+    imported = _peak_bytes()
+    covered = BlockRange(int(first), int(last))
+    networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
+    network = networks[_NETWORK]
+    client = RpcClient(network.name, network.rpc_urls)
+    with open_warehouse(Path(folder) / "warehouse.duckdb") as connection:
+        opened_at: datetime = read_headers(client, [covered.first])["block_time"][0]
+        batch_id = open_batch(connection, "bench")
+        replace_control(connection, _tracking(token, opened_at.replace(tzinfo=UTC)), networks, batch_id)
+        if part == "extract":
+            found = _extract(client, token, covered)
+        elif part == "load":
+            found = _load(connection, client, token, covered, batch_id)
+        else:
+            found = _cycle(connection, client, network, batch_id)
+    print(json.dumps({**found, "peak": _peak_bytes(), "imported": imported}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,55 @@
+"""Nodes, worlds and services of the integration tests: each test has its own data folder."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.chain.conftest import GENESIS_TIME
+from tests.chain.node import AnvilNode
+from tests.integration.harness import LocalNetwork, Service
+
+MakeService = Callable[..., Service]
+READY_NETWORKS = (LocalNetwork("local", None), LocalNetwork("second", None))
+
+
+@pytest.fixture
+def node() -> Iterator[AnvilNode]:
+    """A node of this test alone."""
+    with AnvilNode(genesis_time=GENESIS_TIME) as running:
+        yield running
+
+
+@pytest.fixture
+def make_service(tmp_path: Path) -> Iterator[MakeService]:
+    """Make a service over networks; a second one in the same test needs a name of its own."""
+    with ExitStack() as stack:
+
+        def make(*networks: LocalNetwork, name: str = "service", **settings: str) -> Service:
+            service = Service(tmp_path / name, networks, settings)
+            stack.callback(service.close)
+            return service
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def ready_folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder that `ledgermart init` prepared for the tenant `first`, and what that printed; only to be copied."""
+    folder = tmp_path_factory.mktemp("ready")
+    service = Service(folder, READY_NETWORKS)
+    done = service.ledgermart("init", "--tenant", "first", "--json")
+    service.close()
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+@pytest.fixture
+def ready_service(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[Service]:
+    """A service on which `ledgermart init` was run; its networks `local` and `second` have no node yet."""
+    shutil.copytree(ready_folder[0], tmp_path / "ready")
+    service = Service(tmp_path / "ready", READY_NETWORKS)
+    yield service
+    service.close()

@@ -1,0 +1,285 @@
+"""A service of its own for one test: data folder, network definitions, control store, and cycles of its pipeline.
+
+`cycle` runs the collection in this process, as a Dagster run does but without Dagster; `ledgermart` runs the real
+console command. What the numbers should be is in `oracle`.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from control import access, ledgers, tenants, tokens, wallets
+from control.access import Principal
+from control.models import TrackingWindow
+from control.networks.definitions import load_networks
+from control.settings import load_settings
+from control.snapshot import read_snapshot
+from control.store import open_store
+from control.subjects import Kind, SubjectRow
+from pipelines.collect.network import NetworkReport, collect_network
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.checks import check_batch
+from pipelines.load.control import open_batch, replace_control
+from pipelines.load.state import finish_batch
+from pipelines.load.warehouse import open_warehouse
+from pipelines.progress import write_progress
+
+CHECKOUT = Path(__file__).parents[2]
+LEDGERMART = Path(sys.executable).with_name("ledgermart")
+
+# What of each raw table does not depend on when, in how many cycles, and in which batch it was collected.
+_STABLE = {
+    "token_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
+    "transactions": """
+        select * exclude (batch_id) replace (value_raw::varchar as value_raw, fee_raw::varchar as fee_raw)""",
+    "window_ranges": "select *",
+    "token_metadata": "select * exclude (read_at)",
+    "balance_observations": "select * exclude (batch_id) replace (quantity_raw::varchar as quantity_raw)",
+    "supply_observations": "select * exclude (batch_id) replace (total_supply_raw::varchar as total_supply_raw)",
+    "blocks": "select * exclude (batch_id)",
+}
+
+
+@dataclass(frozen=True)
+class LocalNetwork:
+    """A network of the service; `url` None leaves its variable unset, which disables it."""
+
+    name: str
+    url: str | None
+    chain_id: int = 31337
+    finality_depth: int = 64
+    max_log_range: int | None = None
+    multicall_address: str | None = None
+    common_tokens: Sequence[tuple[str, str, int]] = ()
+
+    @property
+    def variable(self) -> str:
+        """The environment variable with the node's address."""
+        return f"{self.name.upper()}_RPC_URL"
+
+    def as_toml(self) -> str:
+        """The network's part of the definitions file."""
+        lines = [
+            "[[network]]",
+            f'name = "{self.name}"',
+            f'display_name = "{self.name.title()}"',
+            'family = "evm"',
+            f"chain_id = {self.chain_id}",
+            "is_testnet = true",
+            f'rpc = ["${{{self.variable}}}"]',
+            'native = { symbol = "ETH", decimals = 18 }',
+            f"finality_depth = {self.finality_depth}",
+            "poll_seconds = 1",
+        ]
+        if self.max_log_range is not None:
+            lines.append(f"max_log_range = {self.max_log_range}")
+        if self.multicall_address is not None:
+            lines.append(f'multicall_address = "{self.multicall_address}"')
+        for symbol, address, decimals in self.common_tokens:
+            lines += ["[[network.token]]", f'symbol = "{symbol}"', f'address = "{address}"', f"decimals = {decimals}"]
+        return "\n".join(lines) + "\n"
+
+
+class Service:
+    """One service in a folder of its own; its control store is migrated.
+
+    Args:
+        folder: empty; everything that the service writes is below it.
+        networks: the definitions.
+        settings: further LEDGERMART_* variables.
+    """
+
+    def __init__(
+        self, folder: Path, networks: Sequence[LocalNetwork], settings: Mapping[str, str] | None = None
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        definitions = folder / "networks.toml"
+        definitions.write_text("\n".join(network.as_toml() for network in networks))
+        self.variables = {
+            "LEDGERMART_DATA_DIR": str(folder / "data"),
+            "LEDGERMART_NETWORKS": str(definitions),
+            **{network.variable: network.url for network in networks if network.url is not None},
+            **(settings or {}),
+        }
+        self.settings = load_settings(self.variables)
+        self.networks = load_networks(definitions, self.variables)
+        self.store = open_store(self.settings)
+        self.store.migrate()
+        self._batches = 0
+
+    def point_at(self, network: str, url: str) -> None:
+        """Have another node serve a network from now on."""
+        self.variables[f"{network.upper()}_RPC_URL"] = url
+        self.networks = load_networks(self.settings.networks_file, self.variables)
+
+    def close(self) -> None:
+        """Close the control store."""
+        self.store.close()
+
+    # What tenants do
+
+    def tenant(self, name: str = "acme", network: str = "local") -> Principal:
+        """Make a tenant with an admin key and a ledger on the network, named as the network."""
+        with self.store.write() as session:
+            tenant = tenants.create(session, name)
+            key, _ = access.create_key(session, tenant.id, access.Role.ADMIN)
+            principal = Principal(tenant.id, key.id, access.Role.ADMIN)
+            ledgers.put(session, principal, self.networks, network, network)
+        return principal
+
+    def bearer(self, principal: Principal) -> str:
+        """One more admin key of the tenant."""
+        with self.store.write() as session:
+            return access.create_key(session, principal.tenant_id, access.Role.ADMIN)[1]
+
+    def ledger(self, principal: Principal, network: str) -> None:
+        """Make one more ledger, named as its network."""
+        with self.store.write() as session:
+            ledgers.put(session, principal, self.networks, network, network)
+
+    def token(
+        self, principal: Principal, address: str, *, tracked_from: datetime | None = None, ledger: str = "local"
+    ) -> SubjectRow:
+        """Add a token, tracked from an instant or not at all."""
+        with self.store.write() as session:
+            row = tokens.create(session, principal, ledger=ledger, symbol="TKN", ledger_id=address)
+        return row if tracked_from is None else self.track(principal, row, True, tracked_from)
+
+    def wallet(
+        self, principal: Principal, address: str, *, tracked_from: datetime | None = None, ledger: str = "local"
+    ) -> SubjectRow:
+        """Add a wallet, tracked from an instant or not at all."""
+        with self.store.write() as session:
+            row = wallets.create(session, principal, ledger=ledger, ledger_id=address)
+        return row if tracked_from is None else self.track(principal, row, True, tracked_from)
+
+    def track(self, principal: Principal, subject: SubjectRow, enabled: bool, at: datetime) -> SubjectRow:
+        """Enable or disable tracking at an instant, also one that is past."""
+        rules = tokens if subject.kind is Kind.TOKEN else wallets
+        with self.store.write() as session:
+            return rules.set_tracking(session, principal, subject, enabled, at)
+
+    def add_window(self, principal: Principal, subject: SubjectRow, opened_at: datetime, closed_at: datetime) -> None:
+        """Give a subject a closed window in the past, as a history has."""
+        with self.store.write() as session:
+            session.add(
+                TrackingWindow(
+                    subject_key=subject.subject_key,
+                    opened_at=opened_at,
+                    closed_at=closed_at,
+                    opened_by=principal.key_id,
+                )
+            )
+
+    # What the pipeline does
+
+    def client(self, network: str = "local", **options: Any) -> RpcClient:
+        """A client that gives up soon; `options` as RpcClient's."""
+        return RpcClient(
+            network,
+            self.networks[network].rpc_urls,
+            **{"timeout": (1.0, 10.0), "max_attempts": 3, "max_seconds": 20.0, **options},
+        )
+
+    def cycle(
+        self, network: str = "local", *, client: RpcClient | None = None, warehouse: Path | None = None
+    ) -> NetworkReport:
+        """Run one cycle of one network in this process; when it went well, the raw checks hold as well.
+
+        Args:
+            client: default: a patient one.
+            warehouse: default: the service's own; another file for a collection from nothing.
+        """
+        with self.store.read() as session:
+            snapshot = read_snapshot(session)
+        used = client or self.client(network)
+        try:
+            with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
+                self._batches += 1
+                batch = open_batch(connection, f"test run {self._batches}")
+                replace_control(connection, snapshot, self.networks, batch)
+                report = collect_network(connection, used, self.networks[network], batch)
+                finish_batch(connection, batch)
+                if warehouse is None:
+                    write_progress(connection, self.settings.data_dir, batch)
+                if report.error is None:
+                    found = {finding.check.name: finding.example for finding in check_batch(connection, network, batch)}
+                    assert found == dict.fromkeys(found), found
+        finally:
+            if client is None:
+                used.close()
+        return report
+
+    def good_cycle(self, network: str = "local") -> NetworkReport:
+        """Run one cycle that has to go well."""
+        report = self.cycle(network)
+        assert report.error is None
+        return report
+
+    def query(self, sql: str, parameters: Sequence[Any] = (), warehouse: Path | None = None) -> list[tuple[Any, ...]]:
+        """Rows of a query over the warehouse."""
+        with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
+            return connection.execute(sql, list(parameters)).fetchall()
+
+    def raw_rows(self, warehouse: Path | None = None) -> dict[str, list[tuple[Any, ...]]]:
+        """All raw tables without batch ids and moments of collection, each in a stable order; coverage merged."""
+        with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
+            rows = {
+                table: connection.execute(f"{columns} from raw.{table} order by all").fetchall()
+                for table, columns in _STABLE.items()
+            }
+            rows["coverage"] = connection.execute(
+                """
+                select network, subject_kind, address, min(from_block), max(to_block), sum(row_count)::bigint
+                from (
+                    select
+                        *,
+                        sum(is_new) over (
+                            partition by network, subject_kind, address order by from_block
+                        ) as range_number
+                    from (
+                        select
+                            *,
+                            coalesce(
+                                from_block != lag(to_block) over (
+                                    partition by network, subject_kind, address order by from_block
+                                ) + 1,
+                                true
+                            )::integer as is_new
+                        from raw.coverage
+                    )
+                )
+                group by network, subject_kind, address, range_number
+                order by all
+                """
+            ).fetchall()
+        return rows
+
+    def clean_rows(self, folder: Path, networks: Sequence[str] = ("local",)) -> dict[str, list[tuple[Any, ...]]]:
+        """The raw tables of one cycle from nothing over the same configuration, from the nodes as they are now."""
+        warehouse = folder / "clean.duckdb"
+        warehouse.unlink(missing_ok=True)
+        for network in networks:
+            assert self.cycle(network, warehouse=warehouse).error is None
+        return self.raw_rows(warehouse)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The environment of the service's processes."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("LEDGERMART_")}
+        return {**kept, **self.variables, **more}
+
+    def ledgermart(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run the console command to its end."""
+        return subprocess.run(
+            [str(LEDGERMART), *arguments],
+            env=self.environment(**variables),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )

@@ -1,0 +1,188 @@
+"""The console command: what it prints, its exit codes, and what it says when something is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipelines.load.lock import writer_lock
+from pipelines.publish import current_publication
+from tests.chain.node import AnvilNode
+from tests.chain.process import free_port
+from tests.chain.world import World
+from tests.integration.conftest import READY_NETWORKS, MakeService
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.oracle import instant
+
+
+def output(service: Service, *arguments: str, code: int = 0, **variables: str) -> dict[str, Any]:
+    """Run the command with --json and return the one object that it prints."""
+    done = service.ledgermart(*arguments, "--json", **variables)
+    assert done.returncode == code, done.stdout + done.stderr
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
+
+
+def published(service: Service, query: str) -> list[tuple[Any, ...]]:
+    """Rows of the version in force."""
+    current = current_publication(service.settings.serving_dir)
+    assert current is not None
+    with duckdb.connect(str(service.settings.serving_dir / current.file), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_init_prints_the_key_once_and_publishes_an_empty_version(
+    ready_folder: tuple[Path, str], ready_service: Service
+) -> None:
+    first = json.loads(ready_folder[1])
+    assert first.keys() == {"tenant", "apiKey"}
+    assert first["tenant"] == "first"
+    assert first["apiKey"].startswith("lm_")
+    for mart in ("tokens", "wallets", "token_activities", "cap_tables", "coverage"):
+        assert published(ready_service, f"select count(*) from marts.{mart}") == [(0,)]
+    version = current_publication(ready_service.settings.serving_dir)
+    assert output(ready_service, "init", "--tenant", "first") == {"tenant": "first", "apiKey": None}
+    assert output(ready_service, "init", "--tenant", "another")["apiKey"].startswith("lm_")
+    assert current_publication(ready_service.settings.serving_dir) == version
+    assert output(ready_service, "status")["tenants"] == ["first", "another"]
+
+
+def test_status_before_anything_is_set_up(tmp_path: Path) -> None:
+    service = Service(tmp_path / "service", READY_NETWORKS)
+    service.close()
+    (tmp_path / "service" / "data" / "control.db").unlink()
+    status = output(service, "status")
+    assert (status["isInitialised"], status["version"], status["lastCycle"]) == (False, None, None)
+    assert "ledgermart init" in service.ledgermart("status").stdout
+
+
+@pytest.mark.timeout(240)
+def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, ready_service: Service) -> None:
+    service = ready_service
+    world = World(node, wallet_count=4)
+    gold = world.deploy_token("GOLD", 18)
+    opening = world.distribute(gold, 10)
+    dead = f"http://127.0.0.1:{free_port()}"
+    service.point_at("local", node.url)
+    service.point_at("second", dead)
+    tenant = service.tenant()
+    service.ledger(tenant, "second")
+    for ledger in ("local", "second"):
+        service.token(tenant, gold.address, tracked_from=instant(node, opening), ledger=ledger)
+    before = current_publication(service.settings.serving_dir)
+    assert before is not None
+
+    # One network fails, and the other one's rows are published.
+    result = output(service, "cycle", code=3)
+    assert result["exitCode"] == 3
+    assert result["networks"].keys() == {"local", "second"}
+    local, second = result["networks"]["local"], result["networks"]["second"]
+    assert (local["status"], local["error"]) == ("Healthy", None)
+    assert (local["head"], local["collectedTo"]) == (opening, opening)
+    assert {"table": "token_transfers", "from": opening, "to": opening, "rows": 4} in local["collected"]
+    assert (second["status"], second["head"], second["collected"]) == ("Unreachable", None, [])
+    assert "second: eth_" in second["error"]
+    assert second["error"] in result["error"]
+    assert result["published"].keys() == {"version", "publishedAt", "isNew"}
+    assert (result["published"]["version"], result["published"]["isNew"]) == (before.version + 1, True)
+    assert published(service, "select status from marts.networks order by network") == [("Healthy",), ("Unreachable",)]
+    assert published(service, "select count(*), max(block_number) from marts.token_activities") == [(4, opening)]
+
+    # With its node there, the second one is made good, alone.
+    service.point_at("second", node.url)
+    result = output(service, "cycle", "--network", "second")
+    assert result["networks"].keys() == {"second"}
+    assert result["networks"]["second"]["collectedTo"] == opening
+    assert published(service, "select count(*) from marts.token_activities") == [(8,)]
+    version = result["published"]["version"]
+
+    # With nothing new there is no new version.
+    result = output(service, "cycle")
+    assert (result["published"]["version"], result["published"]["isNew"]) == (version, False)
+    assert [part for network in result["networks"].values() for part in network["collected"]] == []
+
+    rows = {row["network"]: row for row in output(service, "status")["networks"]}
+    assert (rows["local"]["status"], rows["local"]["tokens"], rows["local"]["tracked"]) == ("Healthy", 1, 1)
+    assert rows["second"]["collectedTo"] == opening
+
+
+def test_cycle_gives_up_while_another_process_writes(node: AnvilNode, ready_service: Service) -> None:
+    ready_service.point_at("local", node.url)
+    with writer_lock(ready_service.settings.lock_path, "a test", 0):
+        result = output(ready_service, "cycle", code=4, LEDGERMART_LOCK_WAIT_SECONDS="1")
+    assert result["exitCode"] == 4
+    assert "a test" in result["error"]
+    assert result["networks"] == {}
+    assert result["published"]["isNew"] is False
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [("nowhere", ["'nowhere' is not defined"]), ("second", ["'second' is disabled", "set SECOND_RPC_URL"])],
+)
+def test_cycle_of_a_network_that_cannot_be(network: str, words: list[str], ready_service: Service) -> None:
+    done = ready_service.ledgermart("cycle", "--network", network, "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert all(word in done.stderr for word in words), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("LEDGERMART_CYCLE_SECONDS", "often"),
+        ("LEDGERMART_API_PORT", "70000"),
+        ("LEDGERMART_CONTROL_URL", "mysql://host/database"),
+        ("LEDGERMART_NETWORKS", "/nowhere/networks.toml"),
+    ],
+)
+def test_malformed_variable_is_named(variable: str, value: str, ready_service: Service) -> None:
+    done = ready_service.ledgermart("cycle", **{variable: value})
+    assert done.returncode == 2
+    assert variable in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_malformed_network_definition_is_named(ready_service: Service) -> None:
+    definitions = ready_service.settings.networks_file
+    definitions.write_text(definitions.read_text().replace("chain_id = 31337", 'chain_id = "mainnet"', 1))
+    done = ready_service.ledgermart("cycle")
+    assert done.returncode == 2
+    assert "network 'local': field 'chain_id'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_keys_are_made_listed_and_revoked(ready_service: Service) -> None:
+    service = ready_service
+    made = output(service, "key", "create", "--tenant", "first", "--role", "viewer")
+    assert made.keys() == {"id", "tenant", "role", "apiKey"}
+    assert (made["tenant"], made["role"]) == ("first", "viewer")
+    rows = output(service, "key", "list", "--tenant", "first")["data"]
+    assert [(row["role"], row["revokedAt"]) for row in rows] == [("admin", None), ("viewer", None)]
+    assert made["apiKey"] not in json.dumps(rows)
+    assert service.ledgermart("key", "revoke", "--tenant", "first", made["id"]).returncode == 0
+    rows = output(service, "key", "list", "--tenant", "first")["data"]
+    assert [row["revokedAt"] is None for row in rows] == [True, False]
+    for arguments in (
+        ("key", "create", "--tenant", "nobody", "--role", "viewer"),
+        ("key", "create", "--tenant", "first", "--role", "emperor"),
+        ("key", "list", "--tenant", "nobody"),
+        ("key", "revoke", "--tenant", "first", "key_unknown"),
+    ):
+        done = service.ledgermart(*arguments)
+        assert done.returncode == 2
+        assert done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_wrong_chain_fails_its_network_alone(node: AnvilNode, make_service: MakeService) -> None:
+    service = make_service(LocalNetwork("local", node.url), LocalNetwork("second", node.url, chain_id=5))
+    tenant = service.tenant(network="second")
+    service.wallet(tenant, "0x" + "11" * 20, tracked_from=instant(node, 0), ledger="second")
+    report = service.cycle("second")
+    assert report.error is not None
+    assert "serves chain 31337, not 5" in report.error
+    assert service.good_cycle("local").head == 0

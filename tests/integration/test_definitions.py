@@ -1,0 +1,265 @@
+"""The Dagster code location: its assets and their lineage, and the sensor's decision to start a cycle."""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+
+from control.access import Principal
+from control.networks.definitions import Network, load_networks
+from control.settings import load_settings
+from pipelines.definitions import build_definitions
+from pipelines.defs import cycle
+from pipelines.defs.cycle import JOB
+from pipelines.defs.keys import NETWORK_ASSETS, network_key
+from pipelines.load.lock import writer_lock
+from tests.chain.node import AnvilNode
+from tests.chain.process import free_port
+from tests.chain.world import Token, World
+from tests.integration.harness import Service
+from tests.integration.oracle import instant
+
+# dagster-dbt 0.29 asks a pydantic model for its fields in the old way.
+pytestmark = pytest.mark.filterwarnings("ignore:The `__fields__` attribute:DeprecationWarning")
+
+
+@pytest.fixture
+def service(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """A prepared service whose variables are those of this process."""
+    for name, value in ready_service.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LEDGERMART_CYCLE_SECONDS", "10")
+    return ready_service
+
+
+def shipped_networks(without: str = "") -> dict[str, Network]:
+    """The shipped definitions with an address for every network but one."""
+    path = load_settings({}).networks_file
+    names = load_networks(path, {})
+    variables = {f"{name.upper()}_RPC_URL": f"http://127.0.0.1/{name}" for name in names if name != without}
+    networks = load_networks(path, variables)
+    assert {network.name for network in networks.values() if not network.is_enabled} == ({without} - {""})
+    return networks
+
+
+def ancestors(graph: Any, key: dg.AssetKey) -> set[dg.AssetKey]:
+    """All that an asset rests on."""
+    found: set[dg.AssetKey] = set()
+    waiting = [key]
+    while waiting:
+        for parent in graph.get(waiting.pop()).parent_keys - found:
+            found.add(parent)
+            waiting.append(parent)
+    return found
+
+
+def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
+    networks = shipped_networks()
+    definitions = build_definitions(networks)
+    dg.Definitions.validate_loadable(definitions)
+    graph = definitions.resolve_asset_graph()
+    keys = graph.get_all_asset_keys()
+    assert len(networks) == 10
+    for name in networks:
+        assert {network_key(name, asset) for asset in NETWORK_ASSETS} <= keys
+        for mart in ("token_activities", "wallet_activities", "cap_tables", "wallet_balances"):
+            assert network_key(name, "token_transfers") in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
+        assert network_key(name, "blocks") in ancestors(graph, dg.AssetKey(["marts", "coverage"]))
+    marts = {key for key in keys if key.path[0] == "marts"}
+    assert marts <= ancestors(graph, dg.AssetKey(["serving", "publication"]))
+    assert dg.AssetKey(["control", "snapshot"]) in ancestors(graph, network_key("ethereum", "blocks"))
+    # Every source is replaced by the asset that fills it: nothing hangs in the air.
+    assert {key for key in keys if not graph.get(key).is_executable} == set()
+    checks = {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys}
+    assert {
+        ("ethereum/blocks", "collected"),
+        ("ethereum/blocks", "gaps"),
+        ("ethereum/token_transfers", "duplicates"),
+        ("ethereum/token_transfers", "orphans"),
+    } <= checks
+
+
+def test_disabled_network_has_no_assets(service: Service) -> None:
+    keys = build_definitions(shipped_networks(without="gnosis")).resolve_asset_graph().get_all_asset_keys()
+    assert not [key for key in keys if key.path[0] == "gnosis"]
+    assert network_key("base", "token_transfers") in keys
+
+
+class Sensor:
+    """The cycle sensor of a service, with its cursor and Dagster's records."""
+
+    def __init__(self, networks: Mapping[str, Network]) -> None:
+        self.networks = networks
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.sensor = cycle.cycle_sensor(cycle.cycle_job(), networks, [dg.AssetKey("shared")])
+        self.cursor: str | None = None
+
+    def tick(self) -> list[str] | str:
+        """Evaluate once; the networks that a cycle is asked for, or why there is none.
+
+        The pauses since the last cycle and since the last look at a head count as over.
+        """
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
+        answer = self.sensor(context)
+        if isinstance(answer, dg.SkipReason):
+            return str(answer.skip_message)
+        assert isinstance(answer, dg.SensorResult)
+        self.cursor = json.dumps({"launched_at": 0.0, "polled_at": {}})
+        if not answer.run_requests:
+            return "nothing to do"
+        (request,) = answer.run_requests
+        assert request.asset_selection is not None
+        networks = sorted({key.path[0] for key in request.asset_selection} - {"shared"})
+        assert len(request.asset_selection) == 1 + len(networks) * len(NETWORK_ASSETS)
+        assert request.tags["networks"] == ",".join(networks)
+        return networks
+
+
+class Scene:
+    """A service with a token tracked on the network `local`, collected up to the head."""
+
+    def __init__(self, service: Service, node: AnvilNode) -> None:
+        self.service = service
+        self.node = node
+        self.world = World(node, wallet_count=3)
+        self.token: Token = self.world.deploy_token("GOLD", 18)
+        service.point_at("local", node.url)
+        self.tenant: Principal = service.tenant()
+        self.opened = instant(node, node.head())
+        self.subject = service.token(self.tenant, self.token.address, tracked_from=self.opened)
+        service.good_cycle()
+        self.sensor = Sensor(service.networks)
+
+    def edit_progress(self, network: str, **fields: object) -> None:
+        """Change what the last cycle left behind about a network."""
+        path = self.service.settings.data_dir / "progress.json"
+        progress = json.loads(path.read_bytes())
+        progress["networks"][network].update(fields)
+        path.write_text(json.dumps(progress))
+
+
+@pytest.fixture
+def scene(service: Service, node: AnvilNode) -> Scene:
+    return Scene(service, node)
+
+
+def text(moment: datetime) -> str:
+    """As in progress.json."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_new_block_starts_a_cycle_and_nothing_new_starts_none(scene: Scene) -> None:
+    assert scene.sensor.tick() == "nothing to do"
+    scene.world.mine()
+    assert scene.sensor.tick() == ["local"]
+    scene.service.good_cycle()
+    assert scene.sensor.tick() == "nothing to do"
+
+
+def test_changed_configuration_starts_a_cycle(scene: Scene) -> None:
+    scene.service.wallet(scene.tenant, scene.world.wallets[0])
+    assert scene.sensor.tick() == ["local"]
+    scene.service.good_cycle()
+    assert scene.sensor.tick() == "nothing to do"
+    # One that concerns no network needs the snapshot and the marts alone, besides the networks in use.
+    scene.service.tenant("newcomer", "second")
+    assert scene.sensor.tick() == ["local"]
+
+
+def test_nothing_is_known_before_the_first_cycle(service: Service) -> None:
+    (service.settings.data_dir / "progress.json").unlink()
+    assert Sensor(service.networks).tick() == []
+
+
+def test_unreadable_progress_costs_one_cycle(scene: Scene) -> None:
+    (scene.service.settings.data_dir / "progress.json").write_text('{"batch_id": 1}')
+    assert scene.sensor.tick() == ["local"]
+
+
+def test_cycle_seconds_apart(scene: Scene) -> None:
+    scene.world.mine()
+    scene.sensor.cursor = json.dumps({"launched_at": time.time() - 8, "polled_at": {}})
+    assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(scene.sensor.tick())
+    scene.sensor.cursor = json.dumps({"launched_at": time.time() - 11, "polled_at": {}})
+    assert scene.sensor.tick() == ["local"]
+
+
+def test_head_is_asked_for_not_oftener_than_poll_seconds(scene: Scene) -> None:
+    scene.world.mine()
+    scene.sensor.cursor = json.dumps({"launched_at": 0.0, "polled_at": {"local": time.time() + 5}})
+    assert scene.sensor.tick() == "nothing to do"
+    assert scene.sensor.tick() == ["local"]
+
+
+def test_unreachable_network_is_tried_less_and_less(scene: Scene) -> None:
+    service = scene.service
+    service.point_at("local", f"http://127.0.0.1:{free_port()}")
+    sensor = Sensor(service.networks)
+    # The first time is news, for the cycle to record.
+    assert sensor.tick() == ["local"]
+    assert service.cycle().error is not None
+    assert sensor.tick() == "nothing to do"
+    now = datetime.now(UTC)
+    for failures, seconds in ((1, 10), (2, 20), (4, 80), (6, 320), (40, 320)):
+        # Other networks' cycles go on meanwhile; only its own last try counts.
+        for early, expected in ((8, "nothing to do"), (-2, ["local"])):
+            tried_at = text(now - timedelta(seconds=seconds - early))
+            scene.edit_progress("local", failures_in_a_row=failures, tried_at=tried_at)
+            assert sensor.tick() == expected, (failures, seconds, early)
+
+
+def test_failure_is_made_good_also_where_nothing_is_tracked_any_more(scene: Scene) -> None:
+    service = scene.service
+    service.track(scene.tenant, scene.subject, False, scene.opened + timedelta(seconds=1))
+    scene.world.mine()
+    service.point_at("local", f"http://127.0.0.1:{free_port()}")
+    assert service.cycle().error is not None
+    service.point_at("local", scene.node.url)
+    sensor = Sensor(service.networks)
+    scene.edit_progress("local", tried_at=text(datetime.now(UTC) - timedelta(minutes=1)))
+    assert sensor.tick() == ["local"]
+    service.good_cycle()
+    assert sensor.tick() == "nothing to do"
+
+
+def test_window_that_ends_beyond_the_head_is_collected_to_its_end(scene: Scene) -> None:
+    """Disabled while the node has not got the blocks before that moment: they come later, and then no more."""
+    service = scene.service
+    service.track(scene.tenant, scene.subject, False, scene.opened + timedelta(seconds=30))
+    assert scene.sensor.tick() == ["local"]
+    service.good_cycle()
+    assert scene.sensor.tick() == "nothing to do"
+    for _ in range(3):
+        scene.world.distribute(scene.token, 5)
+        if scene.sensor.tick() == ["local"]:
+            service.good_cycle()
+    assert scene.sensor.tick() == "nothing to do"
+    last = scene.node.head() - 1
+    assert [row[4] for row in service.raw_rows()["coverage"]] == [last]
+    scene.world.mine()
+    assert scene.sensor.tick() == "nothing to do"
+
+
+def test_no_cycle_while_another_is_at_work(scene: Scene) -> None:
+    scene.world.mine()
+    with writer_lock(scene.service.settings.lock_path, "a test", 0):
+        assert scene.sensor.tick() == "a cycle is at work"
+    assert scene.sensor.tick() == ["local"]
+
+
+def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.world.mine()
+    run = create_run_for_test(scene.sensor.instance, job_name=JOB, status=dg.DagsterRunStatus.STARTED)
+    assert scene.sensor.tick() == "a cycle is at work"
+    monkeypatch.setattr(cycle, "_START_SECONDS", -1)
+    assert scene.sensor.tick() == ["local"]
+    found = scene.sensor.instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.status is dg.DagsterRunStatus.FAILURE

@@ -1,0 +1,331 @@
+"""A provider that fails: the cycle goes on within bounds, or says what failed, and the next one makes it good.
+
+Every case ends in the same state as a collection that never saw a fault.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pipelines.extract.evm.rpc import RpcClient
+from tests.chain.conftest import GENESIS_TIME
+from tests.chain.fault_proxy import (
+    CutFault,
+    Fault,
+    FaultProxy,
+    GarbageFault,
+    HttpFault,
+    RangeFault,
+    ResultFault,
+    ResultSwap,
+    RpcFault,
+    SlowFault,
+    StaleFault,
+)
+from tests.chain.http_server import Reply
+from tests.chain.node import AnvilNode
+from tests.chain.world import Token, World
+from tests.integration.conftest import MakeService
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.oracle import check_anchors, check_truth, instant
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+_READ_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A node with traffic, of which only the part from `opening` on is tracked."""
+
+    node: AnvilNode
+    world: World
+    tokens: list[Token]
+    opening: int
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[Chain]:
+    with AnvilNode(genesis_time=GENESIS_TIME) as node:
+        world = World(node, wallet_count=8, gas_price=10**9)
+        world.place_multicall()
+        tokens = [world.deploy_token("GOLD", 18), world.deploy_bytes32_token("OLD", 0)]
+        for token in tokens:
+            world.distribute(token, 10_000)
+        opening = node.head() + 1
+        world.transfer_many(60, tokens, per_block=5)
+        yield Chain(node, world, tokens, opening)
+
+
+@pytest.fixture
+def proxy(chain: Chain) -> Iterator[FaultProxy]:
+    with FaultProxy(chain.node.url) as running:
+        yield running
+
+
+def configure(service: Service, chain: Chain) -> None:
+    """Have two tokens and a wallet tracked."""
+    tenant = service.tenant()
+    for token in chain.tokens:
+        service.token(tenant, token.address, tracked_from=instant(chain.node, chain.opening))
+    service.wallet(tenant, chain.world.wallets[0], tracked_from=instant(chain.node, chain.opening))
+
+
+@pytest.fixture
+def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Service:
+    """A service that reaches the node through the proxy."""
+    service = make_service(LocalNetwork("local", proxy.url, max_log_range=4))
+    configure(service, chain)
+    return service
+
+
+@pytest.fixture
+def hasty(service: Service) -> Iterator[RpcClient]:
+    """A client that waits for nothing long."""
+    client = service.client(timeout=(0.5, _READ_SECONDS), max_attempts=3, max_seconds=8.0)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """What `service` has to end with: collected in one cycle without faults, and held against the node."""
+    service = Service(tmp_path_factory.mktemp("clean"), [LocalNetwork("local", chain.node.url)])
+    configure(service, chain)
+    service.good_cycle()
+    check_truth(service, chain.node)
+    assert check_anchors(service, chain.node) > 10
+    service.close()
+    return service.raw_rows()
+
+
+PASSING: dict[str, Fault] = {
+    "429 that names its pause": HttpFault(status=429, retry_after="1", times=2),
+    "429 on logs": HttpFault(status=429, times=2, methods=["eth_getLogs"]),
+    "503": HttpFault(status=503, times=2),
+    "502 on logs": HttpFault(status=502, times=2, methods=["eth_getLogs"]),
+    "cut off": CutFault(times=2),
+    "logs cut off": CutFault(times=2, methods=["eth_getLogs"], part=0.9),
+    "receipts cut off": CutFault(times=2, methods=["eth_getTransactionReceipt"]),
+    "a gateway's page": GarbageFault(times=2),
+    "rate limit inside 200": RpcFault(code=-32005, message="daily request count exceeded, slow down", times=2),
+    "slow logs": SlowFault(seconds=2 * _READ_SECONDS, times=2, methods=["eth_getLogs"]),
+    "slow headers": SlowFault(seconds=2 * _READ_SECONDS, times=1, methods=["eth_getBlockByNumber"]),
+    "slow readings": SlowFault(seconds=2 * _READ_SECONDS, times=1, methods=["eth_call"]),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_passing_fault_is_got_over_in_the_same_cycle(
+    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+) -> None:
+    proxy.inject(PASSING[name])
+    report = service.cycle(client=hasty)
+    assert proxy.pending() == 0, "the fault did not act"
+    assert report.error is None
+    assert service.query("select * from raw.collection_failures") == []
+    assert service.raw_rows() == clean
+
+
+LIMITS: dict[str, Fault] = {
+    "blocks": RangeFault(blocks=3),
+    "one block": RangeFault(blocks=1),
+    "blocks, in QuickNode's words": RangeFault(
+        blocks=2, code=-32614, message="eth_getLogs is limited to a {blocks} range"
+    ),
+    "results": ResultFault(logs=6),
+    "results, with a range that would do": ResultFault(logs=6, is_suggesting=True),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_refused_ranges_are_asked_for_in_parts(
+    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+) -> None:
+    proxy.inject(LIMITS[name])
+    assert service.cycle(client=hasty).error is None
+    assert proxy.count("eth_getLogs") > 6
+    proxy.clear()
+    assert service.raw_rows() == clean
+
+
+LASTING: dict[str, tuple[Fault, str, str]] = {
+    # what fails: the fault, the call that the failure names, and the network's status
+    "503 on everything": (HttpFault(status=503), "eth_chainId", "Unreachable"),
+    "503 on logs": (HttpFault(status=503, methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
+    "429 for an hour": (HttpFault(status=429, retry_after="3600"), "eth_blockNumber", "Unreachable"),
+    "429 on logs": (HttpFault(status=429, methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
+    "logs cut off": (CutFault(methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
+    "slow logs": (SlowFault(seconds=2 * _READ_SECONDS, methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
+    "error inside 200": (
+        RpcFault(code=-32000, message="leveldb: closed", methods=["eth_getLogs"]),
+        "eth_getLogs",
+        "Unreachable",
+    ),
+    "no range is narrow enough": (RangeFault(blocks=0), "eth_getLogs", "Unreachable"),
+    "no headers": (
+        RpcFault(code=-32000, message="leveldb: closed", methods=["eth_getBlockByNumber"]),
+        "eth_getBlockByNumber",
+        "Unreachable",
+    ),
+    "no receipts": (
+        RpcFault(code=-32000, message="leveldb: closed", methods=["eth_getTransactionReceipt"]),
+        "eth_getTransactionReceipt",
+        "Unreachable",
+    ),
+    "no calls": (HttpFault(status=500, methods=["eth_call"]), "eth_call", "Unreachable"),
+    "calls cut off": (CutFault(methods=["eth_call"]), "eth_call", "Unreachable"),
+    "another chain": (ResultSwap(result="0x1", methods=["eth_chainId"]), "eth_chainId", "WrongChain"),
+}
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
+    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+) -> None:
+    fault, call, status = LASTING[name]
+    proxy.inject(fault)
+    report = service.cycle(client=hasty)
+    assert report.error is not None
+    assert call in report.error
+    ((named, first, last, detail),) = service.query(
+        "select call, from_block, to_block, detail from raw.collection_failures"
+    )
+    assert (named, detail) == (call, report.error)
+    assert service.query("select status, detail, failures_in_a_row from raw.network_states") == [
+        (status, report.error, 1)
+    ]
+    if call == "eth_getLogs":
+        assert chain.opening <= first <= last <= chain.node.head()
+        assert service.raw_rows()["coverage"] == []
+        assert f"{first}" in detail
+    proxy.clear()
+    assert service.cycle().error is None
+    assert service.query("select status, detail, failures_in_a_row from raw.network_states") == [("Healthy", None, 0)]
+    assert service.raw_rows() == clean
+
+
+def test_node_that_is_down_is_recorded_and_made_good(
+    chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+) -> None:
+    proxy.stop()
+    for failures in (1, 2):
+        assert service.cycle(client=hasty).error is not None
+        assert service.query("select status, failures_in_a_row from raw.network_states") == [("Unreachable", failures)]
+    assert service.raw_rows()["coverage"] == []
+    proxy.start()
+    assert service.cycle().error is None
+    assert service.raw_rows() == clean
+
+
+class _NoLogsFrom(FaultProxy):
+    """Refuses logs of a block and those after it, until told otherwise."""
+
+    refused_from: int | None = None
+
+    def answer(self, body: bytes) -> Reply:
+        text = body.decode()
+        if self.refused_from is not None and '"eth_getLogs"' in text:
+            last = int(text.split('"toBlock":"')[1].split('"')[0], 16)
+            if last >= self.refused_from:
+                return Reply(b"no", 503)
+        return super().answer(body)
+
+
+def asked_ranges(proxy: FaultProxy) -> list[tuple[int, int, bool]]:
+    """(first, last, whether it is about tokens) of every eth_getLogs that came."""
+    return [
+        (int(params[0]["fromBlock"], 16), int(params[0]["toBlock"], 16), "address" in params[0])
+        for method, params in proxy.calls
+        if method == "eth_getLogs"
+    ]
+
+
+def test_what_came_before_the_failure_stays_and_only_the_rest_is_asked_for(
+    chain: Chain, make_service: MakeService
+) -> None:
+    middle = chain.opening + 6
+    with _NoLogsFrom(chain.node.url) as proxy:
+        service = make_service(LocalNetwork("local", proxy.url, max_log_range=2))
+        service.token(service.tenant(), chain.tokens[0].address, tracked_from=instant(chain.node, chain.opening))
+        proxy.refused_from = middle
+        assert service.cycle(client=service.client(max_attempts=1)).error is not None
+        ((first, last),) = service.query("select from_block, to_block from raw.coverage")
+        assert first == chain.opening
+        assert last < middle
+        proxy.refused_from = None
+        proxy.calls.clear()
+        service.good_cycle()
+        assert min(start for start, _, _ in asked_ranges(proxy)) == last + 1
+    check_truth(service, chain.node)
+    check_anchors(service, chain.node)
+
+
+def test_tokens_are_not_asked_for_again_when_only_wallets_failed(
+    chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+) -> None:
+    proxy.inject(HttpFault(status=503, methods=["eth_getTransactionReceipt"]))
+    assert service.cycle(client=hasty).error is not None
+    assert {row[1] for row in service.raw_rows()["coverage"]} == {"token"}
+    assert service.query("select count(*) from raw.transactions") == [(0,)]
+    proxy.clear()
+    proxy.calls.clear()
+    assert service.cycle().error is None
+    assert {is_token for _, _, is_token in asked_ranges(proxy)} == {False}
+    assert service.raw_rows() == clean
+
+
+def test_metadata_of_a_token_seen_in_a_failed_cycle_is_read_later(
+    chain: Chain, proxy: FaultProxy, make_service: MakeService
+) -> None:
+    """A wallet's tokens are known by their movements alone: a failure before their metadata must not forget them."""
+    service = make_service(LocalNetwork("local", proxy.url), name="wallets")
+    service.wallet(service.tenant(), chain.world.wallets[0], tracked_from=instant(chain.node, chain.opening))
+    proxy.inject(HttpFault(status=503, methods=["eth_call"]))
+    assert service.cycle(client=service.client(max_attempts=1)).error is not None
+    proxy.clear()
+    service.good_cycle()
+    known = {row[1] for row in service.raw_rows()["token_metadata"]}
+    assert known == {token.address for token in chain.tokens}
+
+
+def test_second_node_takes_over(chain: Chain, proxy: FaultProxy, service: Service, clean: Rows) -> None:
+    proxy.inject(HttpFault(status=503, methods=["eth_getLogs"]))
+    client = RpcClient("local", [proxy.url, chain.node.url], max_attempts=2)
+    assert service.cycle(client=client).error is None
+    client.close()
+    proxy.clear()
+    assert service.raw_rows() == clean
+
+
+@pytest.mark.parametrize("behind", [1, 5, 10_000])
+def test_stale_head_is_unhealthy_and_removes_nothing(
+    behind: int, chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
+) -> None:
+    service.good_cycle()
+    before = service.raw_rows()
+    proxy.inject(StaleFault(blocks=behind))
+    report = service.cycle()
+    assert report.error is not None
+    assert "behind" in report.error
+    assert service.raw_rows() == before
+    assert service.query("select status from raw.network_states") == [("Unhealthy",)]
+    assert service.query("select * from raw.reorganisations") == []
+    proxy.clear()
+    assert service.cycle().error is None
+    assert service.raw_rows() == clean
+
+
+def test_wrong_chain_after_a_good_cycle_removes_nothing(
+    chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
+) -> None:
+    service.good_cycle()
+    before = service.raw_rows()
+    proxy.inject(ResultSwap(result="0x1", methods=["eth_chainId"]))
+    report = service.cycle()
+    assert report.error is not None
+    assert "serves chain 1, not 31337" in report.error
+    assert service.raw_rows() == before
+    assert service.query("select status from raw.network_states") == [("WrongChain",)]

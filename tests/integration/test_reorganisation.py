@@ -1,0 +1,335 @@
+"""A chain that changes its mind: what was orphaned goes with all that rests on it, and what is canonical comes.
+
+Every case ends in the state of a collection from nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipelines.load.chain import HashMismatchError, replace_token_range
+from pipelines.load.ranges import BlockRange
+from pipelines.load.warehouse import open_warehouse
+from tests.chain.conftest import GENESIS_TIME
+from tests.chain.fault_proxy import FaultProxy
+from tests.chain.http_server import Reply
+from tests.chain.node import AnvilNode
+from tests.chain.world import Token, World
+from tests.integration.conftest import MakeService
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.oracle import check_anchors, check_truth, instant
+
+
+class Scene:
+    """A world with a token, of which the last blocks may be replaced by others."""
+
+    def __init__(self, node: AnvilNode) -> None:
+        self.node = node
+        self.world = World(node, wallet_count=6, gas_price=10**9)
+        self.world.place_multicall()
+        self.token: Token = self.world.deploy_token("GOLD", 18)
+        self.world.distribute(self.token, 1_000_000)
+        self.opening = node.head() + 1
+        self.amount = 0
+
+    def configure(self, service: Service) -> None:
+        """Have the token and a wallet tracked from `opening` on."""
+        tenant = service.tenant()
+        service.token(tenant, self.token.address, tracked_from=self.time_of_opening)
+        service.wallet(tenant, self.world.wallets[0], tracked_from=self.time_of_opening)
+
+    @property
+    def time_of_opening(self) -> datetime:
+        """When the block `opening` is."""
+        return instant(self.node, self.opening)
+
+    def mine(self, blocks: int) -> None:
+        """Make blocks with transfers of amounts that never come twice; some blocks stay empty."""
+        wallets = self.world.wallets
+        for _ in range(blocks):
+            self.amount += 1
+            if self.amount % 3:
+                sender, receiver = wallets[self.amount % 2], wallets[2 + self.amount % 4]
+                self.world.transfer(self.token, sender, receiver, self.amount)
+                self.world.submit(wallets[0], wallets[5], value=self.amount)
+            self.world.mine()
+
+    def replace(self, orphaned: int, by: int) -> int:
+        """Replace the newest blocks by others and return the common ancestor."""
+        self.node.rpc("anvil_rollback", [orphaned])
+        ancestor = self.node.head()
+        self.mine(by)
+        return ancestor
+
+
+@pytest.fixture
+def scene(node: AnvilNode) -> Scene:
+    return Scene(node)
+
+
+@pytest.fixture
+def service(scene: Scene, make_service: MakeService) -> Service:
+    """A service that has collected ten blocks."""
+    service = make_service(LocalNetwork("local", scene.node.url))
+    scene.mine(10)
+    scene.configure(service)
+    service.good_cycle()
+    return service
+
+
+def check_end_state(service: Service, scene: Scene, folder: Path) -> None:
+    """The rows are the node's, and those of a collection from nothing.
+
+    Of readings there may be more: those of earlier heads, and of holders whose movements were orphaned. They are as
+    true as the others, which `check_truth` asks the node about.
+    """
+    check_truth(service, scene.node)
+    check_anchors(service, scene.node)
+    rows, clean = service.raw_rows(), service.clean_rows(folder)
+    openings = {row for row in clean.pop("balance_observations") if row[6] != "Check"}
+    assert openings <= set(rows.pop("balance_observations"))
+    assert rows == clean
+
+
+def all_hashes(service: Service) -> set[str]:
+    """Block hashes named anywhere in the raw tables."""
+    return {
+        block_hash
+        for table in ("blocks", "token_transfers", "transactions", "balance_observations", "supply_observations")
+        for (block_hash,) in service.query(f"select distinct block_hash from raw.{table}")
+    }
+
+
+@pytest.mark.parametrize(
+    ("orphaned", "by"),
+    [
+        pytest.param(1, 1, id="newest block"),
+        pytest.param(4, 4, id="same height"),
+        pytest.param(4, 9, id="longer"),
+        pytest.param(5, 2, id="shorter"),
+    ],
+)
+def test_orphaned_rows_go_and_canonical_ones_come(
+    orphaned: int, by: int, scene: Scene, service: Service, tmp_path: Path
+) -> None:
+    head = scene.node.head()
+    doomed = {scene.node.rpc("eth_getBlockByNumber", [hex(head - back), False])["hash"] for back in range(orphaned)}
+    assert doomed <= all_hashes(service)
+    ancestor = scene.replace(orphaned, by)
+    report = service.good_cycle()
+    assert report.reorganised_after == ancestor == head - orphaned
+    assert not doomed & all_hashes(service)
+    ((removed,),) = service.query("select removed_rows from raw.reorganisations where ancestor_block = ?", [ancestor])
+    assert removed > orphaned
+    check_end_state(service, scene, tmp_path)
+
+
+def test_reorganisation_in_anvils_own_way(scene: Scene, service: Service, tmp_path: Path) -> None:
+    """The head's number stays, transactions of the orphaned blocks are gone, another one is there instead."""
+    head = scene.node.head()
+    replacement = {
+        "from": scene.world.wallets[1],
+        "to": scene.world.wallets[0],
+        "value": hex(12345),
+        "gas": hex(50_000),
+        "gasPrice": hex(10**9),
+    }
+    scene.node.rpc("anvil_reorg", [4, [[replacement, 1]]])
+    assert scene.node.head() == head
+    assert service.good_cycle().reorganised_after == head - 4
+    assert service.query("select value_raw::varchar from raw.transactions where block_number > ?", [head - 4]) == [
+        ("12345",)
+    ]
+    check_end_state(service, scene, tmp_path)
+
+
+def test_subjects_are_marked_from_the_first_orphaned_block(scene: Scene, service: Service) -> None:
+    ((batch,),) = service.query("select max(batch_id) from raw.batches")
+    ancestor = scene.replace(3, 3)
+    service.good_cycle()
+    marks = service.query(
+        "select subject_key, from_block, to_block from raw.changes where batch_id > ? and reason = 'Reorganisation'",
+        [batch],
+    )
+    assert sorted(marks) == [(1, ancestor + 1, None), (2, ancestor + 1, None)]
+
+
+def test_several_reorganisations_between_and_after_cycles(scene: Scene, service: Service, tmp_path: Path) -> None:
+    scene.replace(2, 3)
+    scene.replace(5, 4)
+    service.good_cycle()
+    scene.mine(2)
+    service.good_cycle()
+    scene.replace(6, 8)
+    service.good_cycle()
+    check_end_state(service, scene, tmp_path)
+
+
+def test_windows_are_resolved_anew_where_their_blocks_changed(
+    scene: Scene, make_service: MakeService, tmp_path: Path
+) -> None:
+    """Opening and closing fall on other block numbers when the new blocks have other times."""
+    service = make_service(LocalNetwork("local", scene.node.url))
+    tenant = service.tenant()
+    scene.mine(6)
+    first = scene.opening
+    opened, closed = instant(scene.node, first + 2), instant(scene.node, first + 4)
+    subject = service.token(tenant, scene.token.address, tracked_from=opened)
+    wallet = service.wallet(tenant, scene.world.wallets[0], tracked_from=opened)
+    service.track(tenant, subject, False, closed)
+    service.good_cycle()
+    assert service.query("select from_block, to_block from raw.window_ranges order by 1, 2") == [
+        (first + 2, first + 3),
+        (first + 2, None),
+    ]
+    scene.node.rpc("anvil_rollback", [5])
+    start = scene.node.block_time(scene.node.head())
+    # The same times with twice as many blocks.
+    for step in range(1, 11):
+        scene.world.transfer(scene.token, scene.world.wallets[0], scene.world.wallets[3], 100 + step)
+        scene.world.submit(scene.world.wallets[0], scene.world.wallets[4], value=step)
+        for method, params in scene.world._waiting:
+            scene.node.rpc(method, params)
+        scene.world._waiting.clear()
+        scene.node.mine(start + 6 * step)
+    assert service.good_cycle().reorganised_after == first
+    assert service.query("select from_block, to_block from raw.window_ranges order by 1, 2") == [
+        (first + 4, first + 7),
+        (first + 4, None),
+    ]
+    assert wallet.is_tracked
+    check_end_state(service, scene, tmp_path)
+
+
+def test_window_whose_opening_left_the_chain_waits_for_it(scene: Scene, make_service: MakeService) -> None:
+    service = make_service(LocalNetwork("local", scene.node.url))
+    scene.mine(5)
+    service.token(service.tenant(), scene.token.address, tracked_from=instant(scene.node, scene.node.head()))
+    service.good_cycle()
+    assert len(service.raw_rows()["coverage"]) == 1
+    scene.node.rpc("anvil_rollback", [3])
+    # Another block, before the window's opening.
+    scene.node.mine(scene.node.block_time(scene.node.head()) + 1)
+    service.good_cycle()
+    rows = service.raw_rows()
+    assert not any(rows[table] for table in ("window_ranges", "coverage", "token_transfers", "balance_observations"))
+    scene.mine(4)
+    service.good_cycle()
+    assert len(service.raw_rows()["coverage"]) == 1
+    check_truth(service, scene.node)
+    check_anchors(service, scene.node)
+
+
+@pytest.mark.parametrize("missing", [1, 4])
+def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, scene: Scene, service: Service) -> None:
+    before = service.raw_rows()
+    scene.node.rpc("anvil_rollback", [missing])
+    report = service.cycle()
+    assert report.error is not None
+    assert "behind" in report.error
+    assert service.raw_rows() == before
+    assert service.query("select status from raw.network_states") == [("Unhealthy",)]
+
+
+def test_head_further_back_than_finality_is_no_reorganisation(scene: Scene, make_service: MakeService) -> None:
+    """Even where its blocks differ: that is another chain, or a node that lost its data."""
+    service = make_service(LocalNetwork("local", scene.node.url, finality_depth=3))
+    scene.mine(8)
+    scene.configure(service)
+    service.good_cycle()
+    before = service.raw_rows()
+    scene.replace(7, 2)
+    report = service.cycle()
+    assert report.error is not None
+    assert "far behind" in report.error
+    assert service.raw_rows() == before
+    assert service.query("select status from raw.network_states") == [("Unhealthy",)]
+
+
+def test_another_chain_with_the_same_id_is_refused(scene: Scene, service: Service) -> None:
+    before = service.raw_rows()
+    with AnvilNode(genesis_time=GENESIS_TIME + 1) as stranger:
+        stranger.mine_empty(scene.node.head() + 5, 12)
+        service.point_at("local", stranger.url)
+        report = service.cycle()
+    assert report.error is not None
+    assert "no stored block of the tail is on the node's chain" in report.error
+    assert service.raw_rows() == before
+
+
+class _MovingProxy(FaultProxy):
+    """Has something done just before a call of a method is passed on."""
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream)
+        self.method = ""
+        self.left = 0
+        self.action: Callable[[], object] = lambda: None
+
+    def arm(self, method: str, times: int, action: Callable[[], object]) -> None:
+        """From now on."""
+        self.method, self.left, self.action = method, times, action
+
+    def answer(self, body: bytes) -> Reply:
+        with self._lock:
+            is_due = self.left > 0 and f'"{self.method}"' in body.decode()
+            if is_due:
+                self.left -= 1
+                self.action()
+        return super().answer(body)
+
+
+@pytest.mark.parametrize(
+    "method", ["eth_getLogs", "eth_getTransactionReceipt", "eth_getBlockByNumber", "eth_call", "eth_getCode"]
+)
+@pytest.mark.parametrize("is_first_cycle", [True, False])
+def test_chain_that_moves_while_it_is_read_is_read_again(
+    method: str, is_first_cycle: bool, scene: Scene, make_service: MakeService, tmp_path: Path
+) -> None:
+    scene.mine(10)
+    with _MovingProxy(scene.node.url) as proxy:
+        service = make_service(LocalNetwork("local", proxy.url))
+        scene.configure(service)
+        if not is_first_cycle:
+            service.good_cycle()
+            scene.mine(4)
+        proxy.arm(method, 1, lambda: scene.replace(6, 7))
+        report = service.cycle()
+        assert proxy.left == 0
+        assert report.error is None
+        service.good_cycle()
+        check_end_state(service, scene, tmp_path)
+
+
+def test_rows_of_another_hash_than_the_stored_header_are_refused(scene: Scene, service: Service) -> None:
+    """The last line of defence, should the readings that follow not notice the move."""
+    before = service.raw_rows()
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        rows = connection.execute("select * exclude (network, batch_id) from raw.token_transfers").pl()
+        moved = rows.with_columns(pl.lit("0x" + "ee" * 32).alias("block_hash"), pl.col("amount_raw").cast(pl.String))
+        covered = BlockRange(scene.opening, scene.node.head())
+        with pytest.raises(HashMismatchError):
+            replace_token_range(connection, "local", [scene.token.address], covered, moved, "127.0.0.1", 99)
+    assert service.raw_rows() == before
+
+
+def test_chain_that_moves_on_every_attempt_is_reported(scene: Scene, make_service: MakeService, tmp_path: Path) -> None:
+    scene.mine(10)
+    with _MovingProxy(scene.node.url) as proxy:
+        service = make_service(LocalNetwork("local", proxy.url))
+        scene.configure(service)
+        proxy.arm("eth_getLogs", 1000, lambda: scene.replace(6, 7))
+        report = service.cycle()
+        assert report.error is not None
+        assert "changed while" in report.error or "moved" in report.error or "left the chain" in report.error
+        assert service.query("select status from raw.network_states") == [("Unhealthy",)]
+        ((call, first),) = service.query("select call, from_block from raw.collection_failures")
+        assert call.startswith("eth_getBlockBy")
+        assert first >= scene.opening
+        proxy.left = 0
+        service.good_cycle()
+        check_truth(service, scene.node)
+        check_anchors(service, scene.node)

@@ -1,0 +1,28 @@
+"""The documents say what is true: settings and commands are listed as the code has them."""
+
+from pathlib import Path
+
+from cli.main import main
+from control.settings import CHECKOUT, VARIABLES
+
+_DOCS = CHECKOUT / "docs"
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    text = (_DOCS / "operating.md").read_text()
+    for variable in VARIABLES:
+        assert f"| `{variable.name}` | `{variable.default}` | {variable.meaning} |" in text
+
+
+def test_every_command_is_documented() -> None:
+    text = (_DOCS / "operating.md").read_text()
+    for name in main.commands:
+        assert f"`ledgermart {name}" in text
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in (CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *_DOCS.rglob("*.md")):
+        for target in document.read_text().split("](")[1:]:
+            link = target.split(")")[0]
+            if not link.startswith("http"):
+                assert (Path(document).parent / link).exists(), f"{document}: {link}"
