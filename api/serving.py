@@ -79,7 +79,7 @@ class _Deadlines:
                     self._condition.wait(remaining)
                 else:
                     # The lock is held, so the statement cannot have ended and the interrupt cannot hit another one.
-                    pass
+                    cursor.interrupt()
                     del self._running[token]
 
 

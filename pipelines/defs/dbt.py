@@ -138,9 +138,14 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
             if not transform_due(connection, warehouse.settings.as_of_seconds):
                 context.log.info("nothing new: the marts stay as they are")
                 return
-            is_same_project = built_fingerprint(connection) == fingerprint
+            built = built_fingerprint(connection)
         os.environ.update(dbt_environment(warehouse.settings))
-        arguments = [*CYCLE_ARGUMENTS, *(WITHOUT_VIEWS if is_same_project else ())]
+        arguments = [*CYCLE_ARGUMENTS]
+        if built == fingerprint:
+            arguments += WITHOUT_VIEWS
+        elif built is not None:
+            # What earlier models computed need not be what these would have: everything is built anew.
+            arguments.append("--full-refresh")
         yield from dbt.cli(
             arguments, context=context, target_path=warehouse.settings.data_dir / "dbt" / "target"
         ).stream()

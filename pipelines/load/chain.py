@@ -268,14 +268,16 @@ def replace_metadata(
                         and subjects.address in (
                             select unnest([from_address, to_address])
                             from raw.token_transfers
-                            where
-                                network = ?
-                                and token_address in (select token_address from changed_contracts)
+                            where network = ? and token_address in (select token_address from changed_contracts)
+                            union
+                            select holder_address
+                            from raw.balance_observations
+                            where network = ? and token_address in (select token_address from changed_contracts)
                         )
                     )
                 )
             """,
-            [batch_id, network, network],
+            [batch_id, network, network, network],
         )
         connection.execute(
             """

@@ -86,8 +86,9 @@ def replace_control(
 ) -> dict[str, int]:
     """Replace the snapshot and the definitions, and mark in `raw.changes` what that changes for the marts.
 
-    Marked are subjects that are new and subjects with a window that is new or newly closed. Those that are gone
-    need no mark: the marts drop what is no longer in the snapshot.
+    Marked are subjects that are new, subjects with a window that is new or newly closed, and those on a network whose
+    native asset or common tokens are defined otherwise now. Those that are gone need no mark: the marts drop what is no
+    longer in the snapshot.
 
     Returns:
         Row count by table.
@@ -107,6 +108,24 @@ def replace_control(
                 select subject_key
                 from (select * from incoming_control_windows except select * from raw.control_windows)
             ) as changed
+            """,
+            [batch_id],
+        )
+        connection.execute(
+            """
+            insert into raw.changes
+            select ?, subjects.subject_key, 0, null, 'Metadata'
+            from incoming_control_subjects as subjects
+            where subjects.network in (
+                select network from (
+                    select network, native_symbol, native_decimals from incoming_networks
+                    except select network, native_symbol, native_decimals from raw.networks
+                )
+                union
+                select network from (select * from incoming_common_tokens except select * from raw.common_tokens)
+                union
+                select network from (select * from raw.common_tokens except select * from incoming_common_tokens)
+            )
             """,
             [batch_id],
         )
