@@ -189,12 +189,11 @@ def _parquet(
 
 
 class _Sink(io.RawIOBase):
-    """A file that is read away while it is written; its position goes on counting, as Parquet's offsets need."""
+    """A file that is read away while it is written; the writer counts its position itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self._chunks: list[bytes] = []
-        self._position = 0
 
     def writable(self) -> bool:
         return True
@@ -202,11 +201,7 @@ class _Sink(io.RawIOBase):
     def write(self, chunk: Any) -> int:
         written = bytes(chunk)
         self._chunks.append(written)
-        self._position += len(written)
         return len(written)
-
-    def tell(self) -> int:
-        return self._position
 
     def drain(self) -> bytes:
         drained = b"".join(self._chunks)

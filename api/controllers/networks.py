@@ -20,6 +20,7 @@ from control.access import Role
 from control.models import Ledger as LedgerModel
 from control.networks.definitions import Network as NetworkDefinition
 from control.networks.families import codec_for
+from control.networks.pins import enforce_pins
 from control.pages import After
 
 _TAG = "Networks and ledgers"
@@ -43,7 +44,9 @@ class NetworkController(Controller):
         """
         with call.snapshot() as snapshot:
             rows = {row.network: row for row in snapshot.rows("networks", NetworkRow)}
-            networks = [_to_network(network, rows.get(network.name)) for network in call.services.networks.values()]
+            with call.store.read() as session:
+                definitions = enforce_pins(session, call.services.networks)
+            networks = [_to_network(network, rows.get(network.name)) for network in definitions.values()]
             as_of = DataVersion(data_version=snapshot.version)
             if call.is_tabular:
                 return call.tabular(snapshot, Network, lambda *_: Fetched(networks, None), as_of)

@@ -34,6 +34,7 @@ def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[s
     """Write a version with these rows by table, and move the pointer to it."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"marts-{version:012d}.duckdb"
+    path.unlink(missing_ok=True)
     with duckdb.connect(str(path)) as connection:
         connection.execute(functions())
         for table, columns in contract().items():

@@ -1,6 +1,7 @@
 """Activities, cap tables and balances: filters, order, moments, coverage, exact numbers."""
 
 import json
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -9,15 +10,20 @@ import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.rows import as_naive, as_utc
+from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import (
     BIG_TOKEN_ID,
     GOLDEN,
+    GONE,
     HOLDERS,
     UNKNOWN_TOKEN_ID,
     WIDE_TOKEN_ID,
     ZERO,
+    World,
     hash_of,
+    marts_rows,
     percentage_of,
     text_of,
     time_of,
@@ -174,10 +180,11 @@ def test_golden_amounts_are_exact(client: TestClient[Any], token_id: str, decima
     assert table["unattributed"]["quantityRaw"] == str(2**256 - 1 - sum(GOLDEN))
 
 
-def test_least_amounts_are_compared_exactly(client: TestClient[Any]) -> None:
+@pytest.mark.parametrize("sort", ["date", "-date"])
+def test_least_amounts_are_compared_exactly(client: TestClient[Any], sort: str) -> None:
     for raw in GOLDEN[1:]:
         for minimum, expected in ((raw, True), (raw + 1, False)):
-            query = f"minAmount={text_of(minimum, 18)}&sort=date"
+            query = f"minAmount={text_of(minimum, 18)}&sort={sort}"
             amounts = [row["amountRaw"] for row in rows_of(client, f"/v1/tokens/{BIG_TOKEN_ID}/activities?{query}")]
             assert (str(raw) in amounts) is expected
 
@@ -306,10 +313,10 @@ def test_balances_now(client: TestClient[Any]) -> None:
     ("moment", "expected"),
     [
         ("block:110", {"native": "1", "SMALL": "100"}),
-        ("block:120", {"native": "6", "SMALL": "70"}),
+        ("block:120", {"native": "6", "SMALL": "70", GONE: "5"}),
         ("block:260", {"native": "6", "SMALL": "60"}),
         ("block:390", {"native": "5.999999999999979"}),
-        (stamp(150), {"native": "6", "SMALL": "70"}),
+        (stamp(150), {"native": "6", "SMALL": "70", GONE: "5"}),
     ],
 )
 def test_balances_of_the_past(client: TestClient[Any], moment: str, expected: dict[str, str]) -> None:
@@ -347,7 +354,42 @@ def test_history_up_to_a_moment(client: TestClient[Any]) -> None:
     assert dict(series(answer)) == {
         "ETH": [("2026-02-01", "6", False)],
         "SMALL": [("2026-02-01", "70", False)],
+        None: [("2026-02-01", "5", False)],
     }
+
+
+def test_history_is_not_carried_across_a_gap(client: TestClient[Any]) -> None:
+    answer = client.get(f"{WALLET}/balances").json()
+    assert GONE not in [one["token"]["ledgerId"] for one in answer["history"]]
+
+
+def test_balances_after_a_hole_in_a_window_are_unknown(world: World) -> None:
+    rows = marts_rows(world)
+    rows["coverage"] = [
+        {**row, "from_block": first, "to_block": last, "from_time": None, "to_time": None, **more}
+        for row in rows["coverage"]
+        if row["from_block"] == 100
+        for first, last, more in (
+            (100, 150, {"from_time": row["from_time"]}),
+            (151, 160, {"is_covered": False, "reason": "ProviderFailed"}),
+            (161, 400, {"is_covered": True}),
+        )
+    ]
+    publish(world.settings.serving_dir, 1, rows)
+    with world.client() as client:
+        assert client.get(f"{TOKEN}/cap-table?asOf=block:150").status_code == 200
+        problem(client.get(f"{TOKEN}/cap-table?asOf=block:180"), 409, "not-covered")
+
+
+def test_times_of_the_marts_are_utc_whatever_the_clock_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert as_utc(time_of(100).replace(tzinfo=None)) == time_of(100)
+        assert as_naive(time_of(100)) == time_of(100).replace(tzinfo=None)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_histories_that_cannot_be(client: TestClient[Any]) -> None:

@@ -1,5 +1,6 @@
 """Ledgers, tokens and wallets: what is created, listed, tracked; idempotency, conditions and pages of configuration."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -187,3 +188,13 @@ def test_conditional_requests(world: World, client: TestClient[Any]) -> None:
     assert client.get("/v1/tokens", headers={**csv, "If-None-Match": etag}).status_code == 200
     assert client.get("/health/ready").headers["cache-control"] == "no-store"
     assert "etag" not in client.get("/health/live").headers
+
+
+def test_a_network_in_use_whose_definition_changed_says_so(client: TestClient[Any]) -> None:
+    services = client.app.state.services
+    (name, network) = next((n, d) for n, d in services.networks.items() if d.is_enabled)
+    client.put(f"/v1/networks/{name}/ledgers", json={"name": "pinned"})
+    services.networks = {**services.networks, name: replace(network, chain_id=network.chain_id + 1)}
+    (shown,) = [n for n in client.get("/v1/networks").json()["data"] if n["name"] == name]
+    assert shown["status"] == "Disabled"
+    assert "is in use as" in shown["statusDetail"]

@@ -63,6 +63,7 @@ poll_seconds = 12
 
 ZERO = "0x" + "0" * 40
 HOLDERS = {name: "0x" + digit * 40 for name, digit in zip(("h1", "h2", "h3", "h4"), "1234", strict=True)}
+GONE = "0x" + "9" * 40  # a token that the wallet was seen with in its first window alone
 GOLDEN = (0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, 2**256 - 1)
 
 BIG_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y01"
@@ -491,6 +492,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
         (1, 120, "native", 6 * 10**18, 18, False),
         (1, 99, small, 100, 0, True),
         (1, 120, small, 70, 0, False),
+        (1, 120, GONE, 5, 0, False),
         (2, 250, "native", 6 * 10**18, 18, True),
         (2, 300, "native", 6 * 10**18 - 21_000, 18, False),
         (2, 250, small, 60, 0, True),

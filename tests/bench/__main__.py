@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -39,23 +40,30 @@ def main() -> int:
     adopt_orphans()
     machine = describe_machine()
     measured: list[Measurement] = []
+    failed = False
     try:
         for name in options.names or _BENCHMARKS:
             with tempfile.TemporaryDirectory(prefix="ledgermart-bench-") as folder:
-                measured += _BENCHMARKS[name](Path(folder), options.repeat, _note)
+                try:
+                    measured += _BENCHMARKS[name](Path(folder), options.repeat, _note)
+                except Exception:  # noqa: BLE001 - what the others measured is worth printing; the exit code tells
+                    failed = True
+                    _note(f"{name} failed:\n{traceback.format_exc()}")
     except KeyboardInterrupt:
         _note("interrupted")
         return 130
     finally:
         for command in stop_descendants():
             _note(f"ended what was left of: {command}")
+    if not measured:
+        return 1
     summary = summarised(measured)
     if options.json:
         print(json.dumps({"machine": machine, "measurements": summary.to_dict("records")}))
     else:
         print("\n".join(f"{name:12} {value}" for name, value in machine.items()))
         print(f"\n{as_text(summary)}")
-    return 0
+    return int(failed)
 
 
 def _note(text: str) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -63,19 +63,17 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
         run_cycle(service)
     with _running_api(service, data) as (process, start_seconds):
         add("start of the process to ready", "s", start_seconds)
-        client = _Client(service.api_url, key)
         for number in range(repeat or _REPEAT):
             note(f"api: round {number + 1}")
             for name, page in pages.items():
-                client.ask([page] * _WARM_UP)
-                for quantity, value in _spread(client.ask([page] * _REQUESTS)).items():
+                seconds = _ask_alone(service.api_url, key, page)
+                for quantity, value in _spread(seconds).items():
                     add(f"{name}: {quantity}", "ms", value * 1000, _GOALS.get(quantity, ""))
             throughput, seconds = _ask_together(service.api_url, key, [*pages.values()])
             add(f"{_CLIENTS} clients together, mixed: answers", "1/s", throughput)
             for quantity, value in _spread(seconds).items():
                 add(f"{_CLIENTS} clients together, mixed: {quantity}", "ms", value * 1000)
         add("resident memory after all rounds", "MiB", psutil.Process(process.pid).memory_info().rss / _MIB)
-        client.close()
     return measured
 
 
@@ -154,16 +152,20 @@ class _Client:
         self._connection.close()
 
 
+def _ask_alone(url: str, key: str, page: _Page) -> list[float]:
+    """Let one client ask for a page again and again; the seconds of each answer, after a warm-up."""
+    with closing(_Client(url, key)) as client:
+        client.ask([page] * _WARM_UP)
+        return client.ask([page] * _REQUESTS)
+
+
 def _ask_together(url: str, key: str, pages: Sequence[_Page]) -> tuple[float, list[float]]:
     """Let several clients ask for the pages in turn; answers per second, and the seconds of each."""
     asked = [*pages] * (_REQUESTS_PER_CLIENT // len(pages))
 
     def ask_all(_: int) -> list[float]:
-        client = _Client(url, key)
-        try:
+        with closing(_Client(url, key)) as client:
             return client.ask(asked)
-        finally:
-            client.close()
 
     begun = time.perf_counter()
     with ThreadPoolExecutor(_CLIENTS) as pool:
