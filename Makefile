@@ -46,7 +46,7 @@ lint: .venv/installed ## Style, types, import contracts, SQL
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/sqlfluff lint --nofail-on-parsing-error dbt_project/models dbt_project/tests
+	$(BIN)/sqlfluff lint dbt_project/models dbt_project/tests
 
 format: .venv/installed ## Format Python and SQL in place
 	$(BIN)/ruff check --fix .

@@ -41,6 +41,8 @@ from pipelines.load.ranges import BlockRange
 _ROWS_PER_WRITE = 50_000
 # ... and about this many blocks, so that a long range with few rows is not read in vain when its end fails.
 _BLOCKS_PER_WRITE = 10_000
+# Where whole blocks with their transactions are read too: some 100 kB each on a busy network.
+_FULL_BLOCKS_PER_WRITE = 500
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
 _ATTEMPTS = 3
 
@@ -57,6 +59,7 @@ class NetworkReport:
     reorganised_after: int | None = None
     unavailable_anchors: int = 0
     error: str | None = None
+    defect: Exception | None = None
 
     def count(self, table: str, rows: int) -> None:
         """Add to the rows written to a table."""
@@ -133,7 +136,7 @@ class _Cycle:
                 segment.covered.last,
                 max_range=self.network.max_log_range,
             )
-            for covered, transfers in _gathered(parts):
+            for covered, transfers in _gathered(parts, _BLOCKS_PER_WRITE):
                 self._store_headers([*transfers["block_number"].unique(), covered.last])
                 replace_token_range(
                     self.connection,
@@ -154,9 +157,9 @@ class _Cycle:
                 [TransferFilter(senders=wallets), TransferFilter(recipients=wallets)],
                 segment.covered.first,
                 segment.covered.last,
-                max_range=self.network.max_log_range,
+                max_range=min(self.network.max_log_range or _FULL_BLOCKS_PER_WRITE, _FULL_BLOCKS_PER_WRITE),
             )
-            for covered, transfers in _gathered(parts):
+            for covered, transfers in _gathered(parts, _FULL_BLOCKS_PER_WRITE):
                 transactions = pl.concat(
                     [
                         pl.DataFrame(schema=TRANSACTION_SCHEMA),
@@ -218,7 +221,7 @@ class _Cycle:
         self.report.count("token_metadata", frame.height)
 
 
-def _gathered(parts: Iterable[Transfers]) -> Iterator[tuple[BlockRange, pl.DataFrame]]:
+def _gathered(parts: Iterable[Transfers], most_blocks: int) -> Iterator[tuple[BlockRange, pl.DataFrame]]:
     """Join consecutive answers into writes of a bounded size; what came before a failure is given out before it."""
     frames: list[pl.DataFrame] = []
     first, last, rows = 0, 0, 0
@@ -228,7 +231,7 @@ def _gathered(parts: Iterable[Transfers]) -> Iterator[tuple[BlockRange, pl.DataF
             last = part.to_block
             frames.append(part.rows)
             rows += part.rows.height
-            if rows >= _ROWS_PER_WRITE or last - first + 1 >= _BLOCKS_PER_WRITE:
+            if rows >= _ROWS_PER_WRITE or last - first + 1 >= most_blocks:
                 yield BlockRange(first, last), pl.concat(frames)
                 frames, rows = [], 0
     except ExtractError:
@@ -275,6 +278,10 @@ def collect_network(
         except ExtractError as error:
             report.error = str(error)
             call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
+        except Exception as error:  # noqa: BLE001 - a defect met on one network stops no other; it fails the run
+            report.error = f"{network.name}: {type(error).__name__}: {error}"
+            report.defect = error
+            call, covered, status = "collect", (None, None), "Unhealthy"
         record_failure(connection, network.name, status, call, covered, report.error, batch_id)
         break
     return report

@@ -145,7 +145,7 @@ def _check_native(observer: _Observer, head: Header) -> int:
 
 
 def _read_supplies(observer: _Observer, head: Header) -> int:
-    """Read the supply of every tracked fungible token at the head, and before a window that opens, where it changed."""
+    """Read the supply of every tracked fungible token at the head, and keep those that changed."""
     rows = observer.connection.execute(
         sql("tracked_supplies"), {"network": observer.network, "head": head.number}
     ).fetchall()

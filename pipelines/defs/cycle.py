@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -31,10 +32,14 @@ _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.Da
 
 
 class _Cursor(msgspec.Struct):
-    """What the sensor remembers: when it last started a run, and when it last asked each network for its head."""
+    """What the sensor remembers.
+
+    When it last started a run, when it last asked each network for its head, and which runs neither worked nor ended.
+    """
 
     launched_at: float = 0.0
     polled_at: dict[str, float] = {}
+    silent_runs: list[str] = []
 
 
 def cycle_job() -> UnresolvedAssetJobDefinition:
@@ -54,11 +59,11 @@ def selection_of(networks: list[str], shared: list[dg.AssetKey]) -> list[dg.Asse
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
     """Ask the node for its head; a node that does not answer counts as news the first time, for the cycle to record."""
-    client = RpcClient(network.name, network.rpc_urls, timeout=(2.0, 4.0), max_attempts=1)
-    try:
-        head = read_head(client)
-    except ExtractError:
-        return progress is None or progress.failures_in_a_row == 0
+    with closing(RpcClient(network.name, network.rpc_urls, timeout=(2.0, 4.0), max_attempts=1)) as client:
+        try:
+            head = read_head(client)
+        except ExtractError:
+            return progress is None or progress.failures_in_a_row == 0
     return progress is None or progress.head is None or head.number > progress.head
 
 
@@ -104,15 +109,24 @@ def due_networks(
     return sorted(due), changed
 
 
-def _run_in_progress(instance: dg.DagsterInstance, settings: Settings) -> bool:
-    """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing."""
+def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str]) -> bool:
+    """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing.
+
+    A run is marked when it is silent in two evaluations: one that just gave the lock back is about to say how it ended.
+    """
     if is_locked(settings.lock_path):
         return True
+    suspected = set(silent_runs)
+    silent_runs.clear()
     for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
+        run = record.dagster_run
         if datetime.now(UTC) - record.create_timestamp < timedelta(seconds=_START_SECONDS):
             return True
-        instance.report_run_failed(record.dagster_run, "its process ended without a word")
-    return False
+        if run.run_id in suspected:
+            instance.report_run_failed(run, "its process ended without a word")
+        else:
+            silent_runs.append(run.run_id)
+    return bool(silent_runs)
 
 
 def cycle_sensor(
@@ -131,8 +145,10 @@ def cycle_sensor(
         cursor = msgspec.json.decode(context.cursor, type=_Cursor) if context.cursor else _Cursor()
         if time.time() - cursor.launched_at < settings.cycle_seconds:
             return dg.SkipReason("the last cycle began less than LEDGERMART_CYCLE_SECONDS ago")
-        if _run_in_progress(context.instance, settings):
-            return dg.SkipReason("a cycle is at work")
+        if _run_in_progress(context.instance, settings, cursor.silent_runs):
+            return dg.SensorResult(
+                skip_reason=dg.SkipReason("a cycle is at work"), cursor=msgspec.json.encode(cursor).decode()
+            )
         store = open_store(settings)
         try:
             due, changed = due_networks(store, networks, read_progress(settings.data_dir), settings, cursor.polled_at)

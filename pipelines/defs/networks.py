@@ -1,6 +1,7 @@
 """The assets of one network, made by one factory for every network that is enabled."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import dagster as dg
 
@@ -56,8 +57,10 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         with warehouse.open() as connection:
             batch_id = batch_of_run(connection, context.run_id)
-            client = RpcClient(network.name, network.rpc_urls)
-            report = collect_network(connection, client, network, batch_id)
+            with closing(RpcClient(network.name, network.rpc_urls)) as client:
+                report = collect_network(connection, client, network, batch_id)
+            if report.defect is not None:
+                context.log.error("collecting %s failed", network.name, exc_info=report.defect)
             findings = check_batch(connection, network.name, batch_id)
         yield from _results(network.name, report, findings)
 

@@ -304,12 +304,17 @@ def record_healthy(
     Args:
         facts: the other columns of raw.network_states by name: head_*, has_*.
     """
+    now = utc_now()
+    before = connection.execute(
+        "select status_since from raw.network_states where network = ? and status = 'Healthy'", [network]
+    ).fetchone()
     row = {
         "network": network,
         "status": "Healthy",
+        "status_since": before[0] if before else now,
         "final_number": final_number,
         "failures_in_a_row": 0,
-        "probed_at": utc_now(),
+        "probed_at": now,
         "batch_id": batch_id,
         **facts,
     }
@@ -339,19 +344,26 @@ def record_failure(
         known = connection.execute(
             """
             update raw.network_states
-            set status = ?, detail = ?, failures_in_a_row = failures_in_a_row + 1, probed_at = ?, batch_id = ?
-            where network = ?
+            set
+                status = $status,
+                status_since = if(status = $status, status_since, $now),
+                detail = $detail,
+                failures_in_a_row = failures_in_a_row + 1,
+                probed_at = $now,
+                batch_id = $batch
+            where network = $network
             returning network
             """,
-            [status, detail, now, batch_id, network],
+            {"status": status, "now": now, "detail": detail, "batch": batch_id, "network": network},
         ).fetchall()
         if not known:
             connection.execute(
                 """
-                insert into raw.network_states (network, status, detail, failures_in_a_row, probed_at, batch_id)
-                values (?, ?, ?, 1, ?, ?)
+                insert into raw.network_states
+                    (network, status, status_since, detail, failures_in_a_row, probed_at, batch_id)
+                values (?, ?, ?, ?, 1, ?, ?)
                 """,
-                [network, status, detail, now, batch_id],
+                [network, status, now, detail, now, batch_id],
             )
 
 

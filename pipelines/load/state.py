@@ -10,8 +10,8 @@ from pipelines.load.warehouse import transaction, utc_now
 def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
     """Tell whether dbt has something to do.
 
-    It has when rows or the configuration changed since the last complete build, when that build was never published,
-    and, so that as-of advances over blocks without rows, when the last one is older than `as_of_seconds`.
+    It has when rows, the configuration or a network's status changed since the last complete build, when that build
+    was never published, and, so that as-of advances over blocks without rows, when it is older than `as_of_seconds`.
     """
     row = connection.execute(
         """
@@ -28,6 +28,7 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
             or exists (select 1 from raw.changes where changes.batch_id > built.batch_id)
             or built.control_revision is distinct from (select max(revision) from raw.control_revisions)
             or built.batch_id is distinct from (select max(batch_id) from raw.publications)
+            or exists (select 1 from raw.network_states where network_states.status_since > built.finished_at)
             or (
                 built.finished_at < ?
                 and exists (select 1 from raw.coverage where coverage.collected_at > built.finished_at)

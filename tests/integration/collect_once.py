@@ -1,6 +1,6 @@
 """One collection in a process of its own, for tests that kill it: prints `ready` when it begins.
 
-    python -m tests.integration.collect_once FOLDER URL
+python -m tests.integration.collect_once FOLDER URL
 """
 
 import sys

@@ -109,7 +109,10 @@ class Sensor:
         if isinstance(answer, dg.SkipReason):
             return str(answer.skip_message)
         assert isinstance(answer, dg.SensorResult)
-        self.cursor = json.dumps({"launched_at": 0.0, "polled_at": {}})
+        assert answer.cursor is not None
+        self.cursor = json.dumps({**json.loads(answer.cursor), "launched_at": 0.0, "polled_at": {}})
+        if answer.skip_reason is not None:
+            return str(answer.skip_reason.skip_message)
         if not answer.run_requests:
             return "nothing to do"
         (request,) = answer.run_requests
@@ -259,6 +262,7 @@ def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
     run = create_run_for_test(scene.sensor.instance, job_name=JOB, status=dg.DagsterRunStatus.STARTED)
     assert scene.sensor.tick() == "a cycle is at work"
     monkeypatch.setattr(cycle, "_START_SECONDS", -1)
+    assert scene.sensor.tick() == "a cycle is at work"
     assert scene.sensor.tick() == ["local"]
     found = scene.sensor.instance.get_run_by_id(run.run_id)
     assert found is not None

@@ -21,7 +21,7 @@ from tests.integration.harness import CHECKOUT, LEDGERMART, LocalNetwork, Servic
 from tests.integration.oracle import check_anchors, check_truth, instant
 from tests.integration.test_transform import content
 
-KILLS = [5, pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+LONG = pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1800)])
 
 
 class Scene:
@@ -69,7 +69,7 @@ def check_raw(service: Service, scene: Scene, folder: Path) -> None:
     assert rows == clean
 
 
-@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.parametrize("kills", [5, LONG])
 def test_killed_collection_loses_nothing(kills: int, scene: Scene, make_service: MakeService, tmp_path: Path) -> None:
     """Killed between any two statements of the collection itself, without the seconds of imports around it."""
     service = make_service(LocalNetwork("local", scene.node.url), name="killed")
@@ -99,8 +99,7 @@ def test_killed_collection_loses_nothing(kills: int, scene: Scene, make_service:
     check_raw(service, scene, tmp_path)
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.parametrize("kills", [3, LONG])
 def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
     kills: int, scene: Scene, ready_service: Service, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ create table if not exists raw.common_tokens (
 create table if not exists raw.network_states (
     network varchar not null,
     status varchar not null,
+    status_since timestamp not null,
     detail varchar,
     head_number bigint,
     head_hash varchar,
