@@ -6,7 +6,6 @@ Prints one JSON object: rows, cpu and wall in seconds, peak and imported in byte
 """
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Iterable
@@ -44,7 +43,9 @@ class _Clock:
 
 
 def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # Not ru_maxrss, which begins with what the parent had when it started this process.
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
 
 
 def _fetch(client: RpcClient, token: str, covered: BlockRange) -> Iterable[Transfers]:

@@ -108,7 +108,9 @@ def _wait_until_collected(data: Path, worlds: dict[str, World]) -> None:
 
 def _processes() -> dict[str, list[psutil.Process]]:
     """The service's processes by role."""
-    (root,) = (child for child in psutil.Process().children() if child.cmdline()[-1] == "up")
+    # What ended below this process, and is not reaped yet, has no command line.
+    alive = (child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE)
+    (root,) = (child for child in alive if child.cmdline()[-1] == "up")
     roles = {"ledgermart up": [root]}
     for child in root.children():
         # The first word is the interpreter.

@@ -62,7 +62,7 @@ def test_up_heals_a_killed_child_and_stops_cleanly(
     _eventually(lambda: _answers(ready), "the API is ready")
     _eventually(lambda: _answers(dagster), "Dagster's pages are there")
 
-    (api,) = [child for child in psutil.Process(service.pid).children() if "api" in child.cmdline()]
+    (api,) = [child for child in psutil.Process(service.pid).children() if _LEDGERMART in child.cmdline()]
     api.kill()
     api.wait(10)
     _eventually(lambda: _answers(ready), "the API is ready again after it was killed")

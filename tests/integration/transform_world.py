@@ -407,6 +407,7 @@ class World:
                     "status": "Healthy",
                     "head_number": self.head,
                     "final_number": self.final,
+                    "status_since": GENESIS_TIME,
                     "failures_in_a_row": 0,
                     "probed_at": GENESIS_TIME,
                     "batch_id": self.batch,
