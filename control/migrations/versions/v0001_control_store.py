@@ -157,4 +157,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: going back would drop what tenants configured; restore a backup instead."""
-    raise NotImplementedError("restore a backup made before the migration")
+    raise RuntimeError("restore a backup made before the migration")
