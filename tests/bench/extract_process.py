@@ -18,7 +18,7 @@ import polars as pl
 from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
-from pipelines.collect.network import collect_network
+from pipelines.collect.network import ROWS_PER_WRITE, collect_network
 from pipelines.extract.evm.blocks import read_headers
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
@@ -28,8 +28,8 @@ from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import open_warehouse
 
 _NETWORK = "local"
-# As many rows as a cycle puts into one transaction.
-_ROWS_PER_WRITE = 50_000
+# What closing the file would do, inside the clock.
+_CLOSING = "checkpoint"
 
 
 class _Clock:
@@ -65,7 +65,7 @@ def _load(
     waiting: list[Transfers] = []
     for part in _fetch(client, token, covered):
         waiting.append(part)
-        if part.to_block == covered.last or sum(p.rows.height for p in waiting) >= _ROWS_PER_WRITE:
+        if part.to_block == covered.last or sum(p.rows.height for p in waiting) >= ROWS_PER_WRITE:
             written = BlockRange(waiting[0].from_block, part.to_block)
             writes.append((written, pl.concat([p.rows for p in waiting])))
             waiting = []
@@ -74,6 +74,7 @@ def _load(
     insert_blocks(connection, _NETWORK, headers, batch_id)
     for written, rows in writes:
         replace_token_range(connection, _NETWORK, [token], written, rows, client.provider, batch_id)
+    connection.execute(_CLOSING)
     return {"rows": sum(rows.height for _, rows in writes), **clock.read()}
 
 
@@ -82,6 +83,7 @@ def _cycle(
 ) -> dict[str, float]:
     clock = _Clock()
     report = collect_network(connection, client, network, batch_id)
+    connection.execute(_CLOSING)
     if report.error is not None:
         raise RuntimeError(report.error)
     return {"rows": report.rows["token_transfers"], **clock.read()}
