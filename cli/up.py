@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ class _Child:
     name: str
     command: list[str]
     log: Path
+    needs_port: int | None = None
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     failures: int = 0
@@ -60,13 +62,21 @@ def _children(settings: Settings) -> list[_Child]:
             "daemon",
             command("dagster-daemon", "run", "-w", workspace, "--log-level", "warning"),
             logs / "daemon.log",
+            settings.code_server_port,
         ),
         _Child(
             "dagster",
             command("dagster-webserver", "-w", workspace, "-h", "127.0.0.1", "-p", web_port, "--log-level", "warning"),
             logs / "dagster.log",
+            settings.code_server_port,
         ),
     ]
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(_POLL_SECONDS)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _start(child: _Child) -> None:
@@ -97,7 +107,8 @@ def _watch(child: _Child, console: Console) -> None:
         console.print(
             f"[yellow]{child.name} ended with code {code}; starting it again in {pause:.0f} s (log: {child.log})"
         )
-    if now >= child.restart_at:
+    # Dagster's processes report a code server that is only starting as an error, with a stack trace.
+    if now >= child.restart_at and (child.needs_port is None or _is_open(child.needs_port)):
         _start(child)
 
 
