@@ -1,0 +1,125 @@
+"""Amounts that no float can hold, from the log of a real node to the JSON answer, checked with plain `decimal`."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.app import create_app
+from pipelines.publish import publish
+from tests.chain.conftest import GENESIS_TIME
+from tests.chain.node import AnvilNode
+from tests.chain.world import World
+from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
+from tests.integration.harness import LocalNetwork, Service
+
+MOST = 2**256 - 1
+GOLDEN = (0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, MOST)
+DECIMALS = (0, 18, 77)
+
+
+def whole(raw: int, decimals: int) -> str:
+    """The amount in whole tokens, by another road than ours."""
+    text = format(Decimal(raw).scaleb(-decimals, Context(prec=200)), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What was collected, and a client of the API over it."""
+
+    client: "TestClient[Any]"
+    stores: Stores
+    tokens: dict[int, str]
+    wallet: str
+    holder: str
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with AnvilNode(genesis_time=GENESIS_TIME) as node:
+        service = Service(tmp_path_factory.mktemp("exact"), [LocalNetwork("local", node.url)])
+        world = World(node, wallet_count=3)
+        world.place_multicall()
+        contracts = {decimals: world.deploy_token(f"T{decimals}", decimals, supply=MOST) for decimals in DECIMALS}
+        start = datetime.fromtimestamp(node.block_time(node.head()), UTC) + timedelta(seconds=1)
+        tenant = service.tenant()
+        tokens = {
+            decimals: service.token(tenant, contract.address, tracked_from=start).id
+            for decimals, contract in contracts.items()
+        }
+        holder = world.wallets[0]
+        wallet = service.wallet(tenant, holder, tracked_from=start).id
+        for amount in GOLDEN:
+            for contract in contracts.values():
+                world.transfer(contract, world.deployer, holder, amount)
+                if amount != MOST:
+                    world.transfer(contract, holder, world.deployer, amount)
+            world.mine()
+        service.good_cycle()
+    stores = Stores(service.settings.data_dir)
+    run_dbt(stores, *CYCLE)
+    shutil.copyfile(stores.marts, service.settings.marts_path)
+    publish(service.settings.marts_path, service.settings.serving_dir, 1)
+    with TestClient(create_app(service.settings)) as client:
+        client.headers["Authorization"] = f"Bearer {service.bearer(tenant)}"
+        yield Scene(client, stores, tokens, wallet, holder)
+    service.close()
+
+
+def _rows(scene: Scene, path: str) -> list[dict[str, Any]]:
+    answer = scene.client.get(path, params={"limit": 1000})
+    assert answer.status_code == 200, answer.text
+    rows: list[dict[str, Any]] = answer.json()["data"]
+    return rows
+
+
+@pytest.mark.parametrize("decimals", DECIMALS)
+def test_activities_of_a_token(scene: Scene, decimals: int) -> None:
+    rows = _rows(scene, f"/v1/tokens/{scene.tokens[decimals]}/activities")
+    expected = sorted([*GOLDEN, *GOLDEN[:-1]])
+    assert sorted(int(row["amountRaw"]) for row in rows) == expected
+    assert sorted((int(row["amountRaw"]), row["amount"]) for row in rows) == [
+        (raw, whole(raw, decimals)) for raw in expected
+    ]
+
+
+@pytest.mark.parametrize("decimals", DECIMALS)
+def test_cap_table_of_the_largest_supply(scene: Scene, decimals: int) -> None:
+    answer = scene.client.get(f"/v1/tokens/{scene.tokens[decimals]}/cap-table").json()
+    assert answer["totalSupplyRaw"] == str(MOST)
+    assert answer["totalSupply"] == whole(MOST, decimals)
+    (row,) = answer["data"]
+    assert row["wallet"].lower() == scene.holder
+    assert (row["quantityRaw"], row["quantity"], row["percentage"]) == (str(MOST), whole(MOST, decimals), "100")
+    assert answer["unattributed"]["quantity"] == "0"
+
+
+def test_activities_and_balances_of_a_wallet(scene: Scene) -> None:
+    decimals_of = {f"T{decimals}": decimals for decimals in DECIMALS}
+    activities = _rows(scene, f"/v1/wallets/{scene.wallet}/activities")
+    rows = [row for row in activities if row["token"]["symbol"] in decimals_of]
+    assert len(rows) == len(DECIMALS) * (2 * len(GOLDEN) - 1)
+    for row in rows:
+        assert row["amount"] == whole(int(row["amountRaw"]), decimals_of[row["token"]["symbol"]])
+    balances = scene.client.get(f"/v1/wallets/{scene.wallet}/balances").json()["current"]
+    held = {row["token"]["symbol"]: row for row in balances}
+    for symbol, decimals in decimals_of.items():
+        assert (held[symbol]["quantityRaw"], held[symbol]["quantity"]) == (str(MOST), whole(MOST, decimals))
+
+
+def test_no_mart_holds_a_float_but_in_a_column_that_says_approx(scene: Scene) -> None:
+    with open_marts(scene.stores) as connection:
+        columns = connection.execute(
+            "select table_name, column_name, data_type from duckdb_columns() where schema_name = 'marts'"
+        ).fetchall()
+    floats = {(table, column) for table, column, kind in columns if kind in ("DOUBLE", "FLOAT")}
+    assert floats
+    assert {column for _, column in floats if not column.endswith("_approx")} == set()
+    raw = {kind for _, column, kind in columns if column.endswith("_raw")}
+    assert raw == {"BIGNUM"}
