@@ -119,6 +119,12 @@ def _at_head(
     return [pair for pair in pairs if ("token", pair[0]) in tracked or ("wallet", pair[1]) in tracked]
 
 
+def _changed(frame: pl.DataFrame, key: str, value: str, known: dict[str, str | None]) -> pl.DataFrame:
+    """The rows whose value is not the one last read for their key."""
+    is_changed = [known[name] != read for name, read in frame.select(key, value).iter_rows()]
+    return frame.filter(pl.Series(is_changed, dtype=pl.Boolean))
+
+
 def _check_native(observer: _Observer, head: Header) -> int:
     """Read every tracked wallet's native balance and keep those that changed: value also moves without a trace here."""
     known = dict(
@@ -131,15 +137,7 @@ def _check_native(observer: _Observer, head: Header) -> int:
     frame = read_balances(
         observer.client, [("native", wallet) for wallet in known], head.hash, head.number, observer.multicall
     )
-    changed = frame.filter(
-        pl.Series(
-            [
-                known[holder] != quantity
-                for holder, quantity in frame.select("holder_address", "quantity_raw").iter_rows()
-            ],
-            dtype=pl.Boolean,
-        )
-    )
+    changed = _changed(frame, "holder_address", "quantity_raw", known)
     insert_balance_observations(observer.connection, observer.network, changed, "Check", observer.batch_id)
     return changed.height
 
@@ -153,11 +151,6 @@ def _read_supplies(observer: _Observer, head: Header) -> int:
     if not known:
         return 0
     frame = read_supplies(observer.client, list(known), head.hash, head.number, observer.multicall)
-    changed = frame.filter(
-        pl.Series(
-            [known[token] != supply for token, supply in frame.select("token_address", "total_supply_raw").iter_rows()],
-            dtype=pl.Boolean,
-        )
-    )
+    changed = _changed(frame, "token_address", "total_supply_raw", known)
     insert_supply_observations(observer.connection, observer.network, changed, observer.batch_id)
     return changed.height

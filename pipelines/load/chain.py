@@ -77,8 +77,7 @@ def _insert(
         return
     connection.register("incoming", rows)
     try:
-        if "block_hash" in rows.columns:
-            _check_hashes(connection, network, covered)
+        _check_hashes(connection, network, covered)
         connection.execute(
             f"insert into raw.{table} by name select *, ? as network, ? as batch_id from incoming", [network, batch]
         )
