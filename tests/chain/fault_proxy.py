@@ -5,13 +5,16 @@ Which faults, how often and for which methods is switched while it runs. It reco
 
 import json
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import urllib3
 
 from tests.chain.http_server import LoopbackServer, Reply
+
+_LOGS = ("eth_getLogs",)
+_HEADERS = ("eth_blockNumber", "eth_getBlockByNumber")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +29,23 @@ class Fault:
     times: int | None = None
     methods: Collection[str] = ()
 
+    concerned: ClassVar[Collection[str]] = ()
+    """Methods that the kind of fault is about, whatever `methods` says; empty: all."""
 
+    def concerns(self, methods: Collection[str]) -> bool:
+        """Whether the fault could spoil a call of one of the methods."""
+        return any(all(not some or method in some for some in (self.methods, self.concerned)) for method in methods)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RequestFault(Fault):
-    """A fault of a whole HTTP request, a batch or not; the others are of single calls."""
+    """A fault of a whole HTTP request, a batch or not; the others are of single calls.
+
+    Args:
+        when: says of a request's calls whether it spoils this one; default: every one.
+    """
+
+    when: Callable[[Sequence[dict[str, Any]]], bool] = lambda calls: True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +79,13 @@ class GarbageFault(RequestFault):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ActionFault(RequestFault):
+    """The true answer, after something was done: a chain that moves while it is read."""
+
+    action: Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RpcFault(Fault):
     """A JSON-RPC error inside a 200."""
 
@@ -74,6 +98,8 @@ class RpcFault(Fault):
 class RangeFault(Fault):
     """eth_getLogs over more than `blocks` blocks is refused; the message may hold {blocks}."""
 
+    concerned = _LOGS
+
     blocks: int
     code: int = -32602
     message: str = "query exceeds max block range {blocks}"
@@ -83,6 +109,8 @@ class RangeFault(Fault):
 class ResultFault(Fault):
     """eth_getLogs with more than `logs` results is refused, with the range that would do when `is_suggesting`."""
 
+    concerned = _LOGS
+
     logs: int
     is_suggesting: bool = False
 
@@ -91,12 +119,18 @@ class ResultFault(Fault):
 class StaleFault(Fault):
     """A node behind the others: its head is `blocks` blocks before the true one."""
 
+    concerned = _HEADERS
+
     blocks: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class LostLogsFault(Fault):
-    """eth_getLogs leaves the last log out of an answer that has any."""
+    """eth_getLogs leaves the last `logs` logs out of an answer that has any."""
+
+    concerned = _LOGS
+
+    logs: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +163,7 @@ class FaultProxy(LoopbackServer):
         self._http = urllib3.PoolManager(maxsize=16, retries=False, timeout=300)
         self._upstream = upstream
         self._lock = threading.Lock()
+        self._acting = threading.Lock()
         self._armed: list[_Armed] = []
         self.calls: list[tuple[str, list[Any]]] = []
 
@@ -137,6 +172,11 @@ class FaultProxy(LoopbackServer):
         with self._lock:
             self._armed.extend(_Armed(fault) for fault in faults)
 
+    def withdraw(self, fault: Fault) -> None:
+        """Switch one fault off, if it is still on."""
+        with self._lock:
+            self._armed = [armed for armed in self._armed if armed.fault is not fault]
+
     def clear(self) -> None:
         """Switch every fault off."""
         with self._lock:
@@ -144,8 +184,12 @@ class FaultProxy(LoopbackServer):
 
     def pending(self) -> int:
         """Return how many faults are still on: one with `times` goes off once it has acted so often."""
+        return len(self.faults())
+
+    def faults(self) -> list[Fault]:
+        """Return the faults that are still on."""
         with self._lock:
-            return len(self._armed)
+            return [armed.fault for armed in self._armed]
 
     def count(self, method: str) -> int:
         """Return how many calls of a method came, also those spoiled."""
@@ -164,12 +208,15 @@ class FaultProxy(LoopbackServer):
         methods = [call["method"] for call in calls]
         with self._lock:
             self.calls.extend((call["method"], list(call.get("params", []))) for call in calls)
-        fault = self._take(RequestFault, methods)
+        fault = self._take(RequestFault, methods, lambda fault: fault.when(calls))
         if isinstance(fault, HttpFault):
             headers = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
             return Reply(fault.body, fault.status, headers)
         if isinstance(fault, GarbageFault):
             return Reply(fault.body)
+        if isinstance(fault, ActionFault):
+            with self._acting:
+                fault.action()
         reply = self._pass_on(request, calls)
         if isinstance(fault, CutFault):
             return replace(reply, cut_after=int(len(reply.body) * fault.part))
@@ -184,8 +231,7 @@ class FaultProxy(LoopbackServer):
         with self._lock:
             for armed in self._armed:
                 fault = armed.fault
-                concerned = not fault.methods or any(method in fault.methods for method in methods)
-                if isinstance(fault, kind) and concerned and fits(fault):
+                if isinstance(fault, kind) and fault.concerns(methods) and fits(fault):
                     self._use(armed)
                     return fault
         return None
@@ -197,9 +243,10 @@ class FaultProxy(LoopbackServer):
                 self._armed.remove(armed)
 
     def _pass_on(self, request: Any, calls: list[dict[str, Any]]) -> Reply:
+        methods = {call["method"] for call in calls}
         with self._lock:
-            is_honest = all(isinstance(armed.fault, RequestFault) for armed in self._armed)
-        if is_honest:
+            single = [armed.fault for armed in self._armed if not isinstance(armed.fault, RequestFault)]
+        if not any(fault.concerns(methods) for fault in single):
             response = self._forward(request)
             return Reply(response.data, response.status)
         answers = [self._answer_call(call) for call in calls]
@@ -214,7 +261,7 @@ class FaultProxy(LoopbackServer):
             return _error(call, error if refusal.data is None else {**error, "data": refusal.data})
         if method == "eth_getLogs":
             return self._logs(call)
-        if method in ("eth_blockNumber", "eth_getBlockByNumber") and (stale := self._take(StaleFault, [method])):
+        if stale := self._take(StaleFault, [method]):
             return self._stale(call, stale.blocks)
         return self._ask(call)
 
@@ -242,8 +289,8 @@ class FaultProxy(LoopbackServer):
         logs = answer.get("result") or []
         if limit := self._take(ResultFault, ["eth_getLogs"], lambda fault: len(logs) > fault.logs):
             return _error(call, _too_many(limit, logs, first))
-        if logs and self._take(LostLogsFault, ["eth_getLogs"]):
-            answer["result"] = logs[:-1]
+        if logs and (lost := self._take(LostLogsFault, ["eth_getLogs"])):
+            answer["result"] = logs[: -lost.logs]
         return answer
 
     def _ask(self, call: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from eth_abi.abi import decode, encode
 
 from tests.chain.artifacts import ARTIFACTS_FILE, CONTRACTS_FOLDER, artifact
 from tests.chain.compile import compile_contracts
-from tests.chain.node import NodeError
+from tests.chain.node import AnvilNode, NodeError
 from tests.chain.world import MAX_UINT256, MULTICALL_ADDRESS, ZERO_ADDRESS, World, call_data, holder_at
 
 ALICE, BOB, CAROL = (holder_at(index) for index in range(3))
@@ -156,3 +156,126 @@ def test_splitter_pays_inside_a_transaction_and_undoes_a_failed_attempt(world: W
     assert [world.native_balance(receiver, block) for receiver in (BOB, CAROL, address)] == [500, 500, 600]
     (transaction,) = world.node.rpc("eth_getBlockByNumber", [hex(block), False])["transactions"]
     assert world.node.rpc("eth_getTransactionReceipt", [transaction])["status"] == "0x1"
+
+
+def test_fee_that_no_event_tells_of_goes_to_the_sink_or_out_of_the_supply(world: World) -> None:
+    for sink, supply in ((CAROL, 10**11), (ZERO_ADDRESS, 10**11 - 30)):
+        token = world.deploy_strange_token("FeeToken", "FEE", 2, 300, sink)
+        world.transfer(token, world.deployer, ALICE, 1_000)
+        block = world.mine()
+        assert movements(world, block, block) == [(world.deployer, ALICE, 1_000)]
+        assert world.balances_of(token, [world.deployer, ALICE], block) == [10**11 - 1_000, 970]
+        assert world.balance_of(token, CAROL, block) == (30 if sink == CAROL else 0)
+        assert world.total_supply(token, block) == supply
+
+
+def test_lying_token_moves_without_events_and_has_events_without_moves(world: World) -> None:
+    token = world.deploy_strange_token("LyingToken", "LIE", 0)
+    world.submit(ALICE, token.address, call_data("LyingToken", "mint_silently", BOB, 50, True))
+    world.submit(ALICE, token.address, call_data("LyingToken", "mint_silently", CAROL, 7, False))
+    world.submit(ALICE, token.address, call_data("LyingToken", "burn_silently", BOB, 20, True))
+    silent = world.mine()
+    assert world.transfer_logs(silent, silent) == []
+    assert world.balances_of(token, [BOB, CAROL], silent) == [30, 7]
+    assert world.total_supply(token, silent) == 10**9 + 30
+    world.submit(ALICE, token.address, call_data("LyingToken", "emit_falsely", BOB, CAROL, 1_000))
+    world.transfer(token, BOB, CAROL, 3)
+    block = world.mine()
+    assert movements(world, block, block) == [(BOB, CAROL, 1_000), (BOB, CAROL, 3)]
+    assert world.balances_of(token, [BOB, CAROL], block) == [27, 10]
+
+
+def native_of(world: World, block: int, *holders: str) -> list[int]:
+    """Native balances at the end of a block, wei."""
+    return [world.native_balance(holder, block) for holder in holders]
+
+
+def traced_values(world: World, block: int) -> list[tuple[str, str, int, bool]]:
+    """Kind, receiver, value and whether it failed itself, of every trace below a transaction that shows value."""
+    return [
+        (
+            trace["action"].get("callType", trace["type"]),
+            trace["action"].get("to") or trace["action"].get("refundAddress") or trace["result"]["address"],
+            int(trace["action"].get("value") or trace["action"]["balance"], 16),
+            "error" in trace,
+        )
+        for trace in world.node.rpc("trace_block", [hex(block)])
+        if trace["traceAddress"] and int(trace["action"].get("value") or trace["action"].get("balance") or "0x0", 16)
+    ]
+
+
+@pytest.fixture
+def payer(world: World) -> str:
+    """A NestedPayer in a world where Bob and Carol have nothing."""
+    for receiver in (BOB, CAROL):
+        world.node.set_balance(receiver, 0)
+    return world.deploy("NestedPayer")
+
+
+def test_payment_passes_through_nested_calls(world: World, payer: str) -> None:
+    world.submit(ALICE, payer, call_data("NestedPayer", "pay_deep", BOB, 3), value=500)
+    block = world.mine()
+    assert native_of(world, block, BOB, payer) == [500, 0]
+    assert traced_values(world, block) == [("call", payer, 500, False)] * 3 + [("call", BOB, 500, False)]
+
+
+def test_caught_revert_undoes_payments_whose_own_calls_went_well(world: World, payer: str) -> None:
+    world.submit(ALICE, payer, call_data("NestedPayer", "pay_one_of_two", BOB, CAROL, 1), value=901)
+    block = world.mine()
+    assert native_of(world, block, BOB, CAROL, payer) == [0, 451, 450]
+    # What was undone is marked on the call that failed, and not on those inside it.
+    assert ("call", BOB, 450, False) in traced_values(world, block)
+    assert ("call", payer, 450, True) in traced_values(world, block)
+
+
+def test_failed_transaction_pays_nothing_but_its_fee(node: AnvilNode) -> None:
+    world = World(node, wallet_count=3, gas_price=10**9)
+    payer = world.deploy("NestedPayer")
+    before = native_of(world, node.head(), ALICE, BOB)
+    world.submit(ALICE, payer, call_data("NestedPayer", "pay_and_fail", BOB, 1), value=700)
+    block = world.mine()
+    (transaction,) = node.rpc("eth_getBlockByNumber", [hex(block), False])["transactions"]
+    receipt = node.rpc("eth_getTransactionReceipt", [transaction])
+    assert receipt["status"] == "0x0"
+    fee = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
+    assert fee > 0
+    assert native_of(world, block, ALICE, BOB, payer) == [before[0] - fee, before[1], 0]
+
+
+def test_delegated_call_shows_value_that_it_does_not_move(world: World, payer: str) -> None:
+    library = world.deploy("NestedPayer")
+    world.submit(ALICE, payer, call_data("NestedPayer", "pay_by_delegate", library, CAROL), value=300)
+    block = world.mine()
+    assert native_of(world, block, CAROL, payer, library) == [300, 0, 0]
+    assert traced_values(world, block) == [("delegatecall", library, 300, False), ("call", CAROL, 300, False)]
+
+
+def test_contract_is_created_with_value_where_the_salt_says(world: World, payer: str) -> None:
+    template = world.deploy("Destructible")
+    salt = (7).to_bytes(32)
+    address = world.call("NestedPayer", payer, "create_with_value", template, salt).lower()
+    world.submit(ALICE, payer, call_data("NestedPayer", "create_with_value", template, salt), value=40, gas=10**6)
+    block = world.mine()
+    assert native_of(world, block, address) == [40]
+    assert traced_values(world, block) == [("create", address, 40, False)]
+
+
+def test_destroyed_contract_leaves_what_it_has_to_somebody(world: World) -> None:
+    world.node.set_balance(BOB, 5)
+    address = world.deploy("Destructible")
+    world.submit(ALICE, address, value=60)
+    world.mine()
+    world.submit(ALICE, address, call_data("Destructible", "destroy", BOB))
+    block = world.mine()
+    assert native_of(world, block, BOB, address) == [65, 0]
+    assert traced_values(world, block) == [("suicide", BOB, 60, False)]
+
+
+def test_ten_thousand_transfers_fit_into_one_transaction(world: World) -> None:
+    token = world.deploy_token("BULK", 18)
+    made = world.emit_blocks(token, blocks=1, transactions=1, events=10_000, amount=3)
+    logs = world.transfer_logs(made.first, made.last, token.address)
+    assert len({log["transactionHash"] for log in logs}) == 1
+    receivers = {"0x" + log["topics"][2][-40:] for log in logs}
+    assert len(receivers) == 10_000
+    assert world.balances_of(token, sorted(receivers), made.last) == [3] * 10_000

@@ -9,6 +9,7 @@ import pytest
 import urllib3
 
 from tests.chain.fault_proxy import (
+    ActionFault,
     CutFault,
     FaultProxy,
     GarbageFault,
@@ -127,6 +128,33 @@ def test_logs_are_left_out_once_and_results_swapped(client: urllib3.PoolManager,
     assert len(send(client, proxy, logs()).json()["result"]) == 60
     assert len(send(client, proxy, logs()).json()["result"]) == 61
     assert send(client, proxy, call("eth_chainId")).json()["result"] == "0x1"
+
+
+def test_several_logs_are_left_out_at_once(client: urllib3.PoolManager, proxy: FaultProxy) -> None:
+    proxy.inject(LostLogsFault(times=1, logs=5))
+    assert len(send(client, proxy, logs(2, 6)).json()["result"]) == 55
+    assert len(send(client, proxy, logs(2, 6)).json()["result"]) == 60
+
+
+def test_chain_moves_just_before_an_answer(client: urllib3.PoolManager, proxy: FaultProxy, world: World) -> None:
+    proxy.inject(ActionFault(action=world.mine, when=lambda calls: calls[0] == logs(2, 6), times=1))
+    assert send(client, proxy, call("eth_blockNumber")).json()["result"] == hex(6)
+    send(client, proxy, logs(1, 6))
+    assert world.node.head() == 6
+    send(client, proxy, logs(2, 6))
+    assert len(send(client, proxy, logs()).json()["result"]) == 61
+    assert send(client, proxy, call("eth_blockNumber")).json()["result"] == hex(7)
+    assert proxy.pending() == 0
+
+
+def test_one_fault_is_withdrawn_and_the_others_stay(client: urllib3.PoolManager, proxy: FaultProxy) -> None:
+    refusal = HttpFault(status=503, when=lambda calls: calls[0]["method"] == "eth_getLogs")
+    proxy.inject(refusal, RangeFault(blocks=3))
+    assert send(client, proxy, call("eth_blockNumber")).status == 200
+    assert send(client, proxy, logs(1, 4)).status == 503
+    proxy.withdraw(refusal)
+    assert send(client, proxy, logs(1, 4)).json()["error"]["code"] == -32602
+    assert proxy.pending() == 1
 
 
 def test_stopped_proxy_refuses_and_comes_back_on_its_port(client: urllib3.PoolManager, proxy: FaultProxy) -> None:

@@ -162,6 +162,18 @@ class World:
         address = self.deploy("Bytes32Token", *words, decimals, 10 ** (9 + decimals))
         return Token(address, "Bytes32Token", symbol, decimals)
 
+    def deploy_strange_token(self, contract: str, symbol: str, decimals: int, *arguments: Any) -> Token:
+        """Deploy a token of another make with a supply of a thousand million whole tokens, the deployer's.
+
+        Args:
+            contract: RebaseToken, FeeToken or LyingToken.
+            symbol: also in the name.
+            decimals: of the token.
+            arguments: of the constructor, after the supply.
+        """
+        address = self.deploy(contract, f"{symbol} token", symbol, decimals, 10 ** (9 + decimals), *arguments)
+        return Token(address, contract, symbol, decimals)
+
     # Traffic
 
     def transfer(self, token: Token, sender: str, receiver: str, amount: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pipelines.extract.errors import ChainReorganised, ExtractError
@@ -14,8 +15,11 @@ from pipelines.extract.evm.blocks import (
     read_headers,
     read_wallet_transactions,
 )
+from pipelines.extract.evm.blooms import confirm_empty_blocks
+from pipelines.extract.evm.digests import digest_transfers
 from pipelines.extract.evm.logs import TransferFilter, fetch_transfers
 from pipelines.extract.evm.metadata import read_contracts
+from pipelines.extract.evm.narrowing import find_creation_block
 from pipelines.extract.evm.probe import probe
 from pipelines.extract.evm.rpc import RpcClient
 from tests.chain.node import AnvilNode
@@ -71,6 +75,40 @@ def test_transfers_are_those_in_the_receipts(node: AnvilNode, client: RpcClient,
     ]
 
 
+def test_blooms_tell_of_transfers_that_an_answer_left_out(node: AnvilNode, client: RpcClient, world: World) -> None:
+    tokens = [world.deploy_token("AAA", 18), world.deploy_token("BBB", 6)]
+    for token in tokens:
+        world.distribute(token, 10**12)
+    first = node.head() + 1
+    for _ in range(10):
+        world.transfer_many(2, tokens[:1])
+        world.transfer_many(3, tokens[1:])
+        world.mine()
+    wallets = frozenset(world.wallets[:3])
+    for filters in (
+        [TransferFilter(tokens=frozenset([tokens[0].address]))],
+        [TransferFilter(senders=wallets), TransferFilter(recipients=wallets)],
+    ):
+        rows = pl.concat([piece.rows for piece in fetch_transfers(client, filters, first, node.head())])
+        assert not rows.is_empty()
+        assert confirm_empty_blocks(client, filters, first, node.head(), rows).is_empty()
+        missing = confirm_empty_blocks(client, filters, first, node.head(), rows.clear())
+        assert missing.equals(rows)
+        assert digest_transfers(missing) == digest_transfers(rows[::-1])
+
+
+def test_where_a_contract_begins(node: AnvilNode, client: RpcClient, world: World) -> None:
+    created = {}
+    for symbol in ("AAA", "BBB"):
+        for _ in range(7):
+            world.mine()
+        token = world.deploy_token(symbol, 18)
+        created[token.address] = node.head()
+    world.mine()
+    assert {address: find_creation_block(client, address, node.head()) for address in created} == created
+    assert find_creation_block(client, world.wallets[0], node.head()) is None
+
+
 @pytest.mark.parametrize("has_multicall", [True, False])
 def test_balances_and_supplies_at_a_past_block(
     node: AnvilNode, client: RpcClient, world: World, has_multicall: bool
@@ -98,7 +136,6 @@ def test_balances_and_supplies_at_a_past_block(
         else:
             call = {"to": contract, "data": "0x70a08231" + "0" * 24 + holder[2:]}
             expected.append(str(int(node.rpc("eth_call", [call, hex(number)]), 16)))
-    # Before that block the burners had no code: an empty answer is no quantity either.
     assert frame["quantity_raw"].to_list() == expected
     head = read_head(client)
     now = read_balances(client, pairs, head.hash, head.number, MULTICALL_ADDRESS)
@@ -108,8 +145,11 @@ def test_balances_and_supplies_at_a_past_block(
     supply = int(node.rpc("eth_call", [{"to": token.address, "data": "0x18160ddd"}, "latest"]), 16)
     assert supplies["total_supply_raw"].to_list() == [str(supply), None]
     before = node.rpc("eth_getBlockByNumber", [hex(early), False])
-    old = read_balances(client, pairs[6:8], before["hash"], early, MULTICALL_ADDRESS)
-    assert old["quantity_raw"].to_list() == [None, None]
+    # No contract has code yet, so nobody holds anything.
+    old = read_balances(client, pairs[4:8], before["hash"], early, MULTICALL_ADDRESS)
+    assert old["quantity_raw"].to_list() == ["0", "0", "0", "0"]
+    old_supplies = read_supplies(client, [token.address], before["hash"], early, MULTICALL_ADDRESS)
+    assert old_supplies["total_supply_raw"].to_list() == ["0"]
 
 
 def test_contracts_are_what_they_are(node: AnvilNode, client: RpcClient, world: World) -> None:
@@ -195,7 +235,7 @@ def test_what_the_node_is_and_where_its_chain_stands(node: AnvilNode, client: Rp
     assert probe(client, 31337, MULTICALL_ADDRESS).multicall is None
     world.place_multicall()
     facts = probe(client, 31337, MULTICALL_ADDRESS)
-    assert (facts.has_archive, facts.has_traces, facts.multicall) == (True, True, MULTICALL_ADDRESS)
+    assert (facts.has_archive, facts.trace_method, facts.multicall) == (True, "trace_block", MULTICALL_ADDRESS)
     for _ in range(80):
         world.mine()
     head = read_head(client)

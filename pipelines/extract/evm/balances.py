@@ -6,10 +6,11 @@ import polars as pl
 
 from pipelines.extract.evm.hexadecimal import word_to_int
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.extract.evm.state import NATIVE, BlockPoint, Read, read_state
+from pipelines.extract.evm.state import CODE, NATIVE, BlockPoint, Read, read_state
 
 _BALANCE_OF = "0x70a08231"
 _TOTAL_SUPPLY = "0x18160ddd"
+_NOTHING = "0x"
 _POINT = {"block_number": pl.Int64, "block_hash": pl.String}
 
 
@@ -25,7 +26,8 @@ def read_balances(
 
     Returns:
         token_address, holder_address, block_number, block_hash, quantity_raw; one row per pair, in their order.
-        quantity_raw is decimal text in base units, null where the token reverts or answers no single word.
+        quantity_raw is decimal text in base units, 0 where there is no contract at that block, null where the token
+        reverts or answers no single word.
 
     Raises:
         StateUnavailable: the node has no state of that block.
@@ -35,14 +37,15 @@ def read_balances(
         Read(token, holder) if token == NATIVE else Read(token, _BALANCE_OF + 24 * "0" + holder[2:])
         for token, holder in pairs
     ]
-    outputs = read_state(client, reads, BlockPoint(block_number, block_hash), multicall)
+    tokens = [token for token, _ in pairs]
+    quantities = _read_amounts(client, tokens, reads, BlockPoint(block_number, block_hash), multicall)
     return pl.DataFrame(
         {
-            "token_address": [token for token, _ in pairs],
+            "token_address": tokens,
             "holder_address": [holder for _, holder in pairs],
             "block_number": [block_number] * len(pairs),
             "block_hash": [block_hash] * len(pairs),
-            "quantity_raw": [_amount(output) for output in outputs],
+            "quantity_raw": quantities,
         },
         schema=pl.Schema(
             {"token_address": pl.String, "holder_address": pl.String, **_POINT, "quantity_raw": pl.String}
@@ -57,22 +60,34 @@ def read_supplies(
 
     Returns:
         token_address, block_number, block_hash, total_supply_raw; one row per token, in their order.
-        total_supply_raw is decimal text in base units, null where the token reverts or answers no single word.
+        total_supply_raw is decimal text in base units, 0 and null as in `read_balances`.
 
     Raises:
         StateUnavailable, ChainReorganised: as `read_balances`.
     """
     reads = [Read(token, _TOTAL_SUPPLY) for token in tokens]
-    outputs = read_state(client, reads, BlockPoint(block_number, block_hash), multicall)
+    supplies = _read_amounts(client, tokens, reads, BlockPoint(block_number, block_hash), multicall)
     return pl.DataFrame(
         {
             "token_address": list(tokens),
             "block_number": [block_number] * len(tokens),
             "block_hash": [block_hash] * len(tokens),
-            "total_supply_raw": [_amount(output) for output in outputs],
+            "total_supply_raw": supplies,
         },
         schema=pl.Schema({"token_address": pl.String, **_POINT, "total_supply_raw": pl.String}),
     )
+
+
+def _read_amounts(
+    client: RpcClient, tokens: Sequence[str], reads: Sequence[Read], block: BlockPoint, multicall: str | None
+) -> list[str | None]:
+    """The number that each token answers to its read, as decimal text."""
+    outputs = read_state(client, reads, block, multicall)
+    # Where there is no code, any call succeeds and answers nothing: nobody can hold anything there.
+    silent = sorted({token for token, output in zip(tokens, outputs, strict=True) if output == _NOTHING})
+    codes = read_state(client, [Read(CODE, token) for token in silent], block, None)
+    absent = {token for token, code in zip(silent, codes, strict=True) if code == _NOTHING}
+    return ["0" if token in absent else _amount(output) for token, output in zip(tokens, outputs, strict=True)]
 
 
 def _amount(output: str | None) -> str | None:

@@ -1,4 +1,7 @@
-"""Headers, the finality boundary, blocks by time, and the transactions of wallets. Token transfers are in logs.py."""
+"""Headers, the finality boundary, blocks by time, and the transactions of wallets.
+
+Token transfers are in logs.py, what moves inside transactions is in traces.py.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -75,6 +78,10 @@ class _BlockAnswer(_HeaderAnswer, rename="camel"):
     transactions: list[_TransactionAnswer]
 
 
+class _ListedBlockAnswer(_HeaderAnswer, rename="camel"):
+    transactions: list[Hash]
+
+
 class _ReceiptAnswer(msgspec.Struct, rename="camel"):
     transaction_hash: Hash
     block_hash: Hash
@@ -133,12 +140,28 @@ def read_headers(client: RpcClient, numbers: Sequence[int]) -> pl.DataFrame:
         return [_asked_header(client.network, answer, number) for answer, number in zip(answers, piece, strict=True)]
 
     headers = [header for read_piece in map_in_order(read, pieces, client.max_in_flight) for header in read_piece]
-    _check_links(client.network, headers)
+    check_links(client.network, headers)
     return pl.DataFrame(
         [(header.number, header.hash, header.parent_hash, header.time.replace(tzinfo=None)) for header in headers],
         schema=_HEADER_SCHEMA,
         orient="row",
     )
+
+
+def read_transaction_hashes(client: RpcClient, numbers: Sequence[int]) -> list[tuple[Header, list[str]]]:
+    """Read each block's header and the hashes of its transactions, in their order, in one batch.
+
+    Raises:
+        MalformedAnswer, ChainReorganised: as `read_headers`.
+    """
+    calls: list[Call] = [("eth_getBlockByNumber", [hex(number), False]) for number in numbers]
+    answers = client.batch(calls, _ListedBlockAnswer | None)
+    blocks = [
+        (_asked_header(client.network, answer, number), [hash_.lower() for hash_ in answer.transactions])
+        for number, answer in zip(numbers, answers, strict=True)
+    ]
+    check_links(client.network, [header for header, _ in blocks])
+    return blocks
 
 
 def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Header, low: int = 0) -> int | None:
@@ -199,7 +222,7 @@ def read_wallet_transactions(
 
     last_header: list[Header] = []
     for headers, rows in map_in_order(read, starts, client.max_in_flight):
-        _check_links(client.network, last_header + headers)
+        check_links(client.network, last_header + headers)
         last_header = headers[-1:]
         if rows:
             yield pl.DataFrame(rows, schema=TRANSACTION_SCHEMA, orient="row")
@@ -310,7 +333,8 @@ def _header(network: str, answer: _HeaderAnswer) -> Header:
     return Header(number, answer.hash.lower(), answer.parent_hash.lower(), time)
 
 
-def _check_links(network: str, headers: Iterable[Header]) -> None:
+def check_links(network: str, headers: Iterable[Header]) -> None:
+    """Raise ChainReorganised where of two neighbours, the second does not name the first as its parent."""
     earlier: Header | None = None
     for header in headers:
         if earlier is not None and header.number == earlier.number + 1 and header.parent_hash != earlier.hash:

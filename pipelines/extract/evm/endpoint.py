@@ -6,10 +6,10 @@ A URL may hold a key, in its path, query or user part. It leaves this module onl
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import urllib3
 
@@ -59,20 +59,11 @@ class Endpoint:
         sleep: Callable[[float], None],
         clock: Callable[[], float],
     ) -> None:
-        # Without the URL in the messages, and with causes cut: both would show the key.
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            raise ValueError("an RPC URL cannot be parsed") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("an RPC URL must begin with http:// or https:// and name a host")
+        parts, self.label = _parse(url)
         # At DEBUG, urllib3 logs each request with its path.
         logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
-        self.host = parts.hostname
-        bare_host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        self._label = bare_host if port is None else f"{bare_host}:{port}"
-        self._url = f"{parts.scheme}://{self._label}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
+        self.host = str(parts.hostname)
+        self._url = f"{parts.scheme}://{self.label}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
         self._headers = {
             "Content-Type": "application/json",
             "User-Agent": "ledgermart",
@@ -127,15 +118,15 @@ class Endpoint:
                 raise
             response.release_conn()
         except urllib3.exceptions.NewConnectionError:
-            raise TransportFault(f"{self._label}: no connection") from None
+            raise TransportFault(f"{self.label}: no connection") from None
         except urllib3.exceptions.ConnectTimeoutError:
-            raise TransportFault(f"{self._label}: no connection in time") from None
+            raise TransportFault(f"{self.label}: no connection in time") from None
         except (urllib3.exceptions.ReadTimeoutError, TimeoutError):
-            raise TransportFault(f"{self._label}: no answer in time", timed_out=True) from None
+            raise TransportFault(f"{self.label}: no answer in time", timed_out=True) from None
         except urllib3.exceptions.SSLError:
-            raise TransportFault(f"{self._label}: no trusted TLS connection") from None
+            raise TransportFault(f"{self.label}: no trusted TLS connection") from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise TransportFault(f"{self._label}: the answer was cut off ({type(error).__name__})") from None
+            raise TransportFault(f"{self.label}: the answer was cut off ({type(error).__name__})") from None
         return Reply(response.status, content, _retry_after(response.headers.get("Retry-After")))
 
     def _read(self, response: urllib3.BaseHTTPResponse, deadline: float, max_bytes: int) -> bytearray:
@@ -145,12 +136,35 @@ class Endpoint:
             if len(content) > max_bytes:
                 raise AnswerTooLarge
             if self._clock() > deadline:
-                raise TransportFault(f"{self._label}: no complete answer in time", timed_out=True)
+                raise TransportFault(f"{self.label}: no complete answer in time", timed_out=True)
         return content
 
     def close(self) -> None:
         """Close the kept connections."""
         self._pool.clear()
+
+
+def other_urls(urls: Iterable[str], provider: str) -> list[str]:
+    """The URLs that lead to somebody else than the provider: whom to ask for a second opinion, in their order.
+
+    Args:
+        provider: as `RpcClient.provider` names it. The same host and port under another key is no other provider.
+    """
+    return [url for url in urls if _parse(url)[1] != provider]
+
+
+def _parse(url: str) -> tuple[SplitResult, str]:
+    """The parts of a URL, and its host, with the port where it names one."""
+    # Without the URL in the messages, and with causes cut: both would show the key.
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("an RPC URL cannot be parsed") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("an RPC URL must begin with http:// or https:// and name a host")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return parts, host if port is None else f"{host}:{port}"
 
 
 def _retry_after(header: str | None) -> float | None:

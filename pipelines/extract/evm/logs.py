@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.rpc import Call, RpcClient
 
 TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 # Addresses or topics in one request; what providers take lies between some hundreds and some thousands.
@@ -112,24 +112,6 @@ class Transfers:
     ignored: int
 
 
-@dataclass(frozen=True)
-class _Ask:
-    """One of the requests that a filter needs: alternatives that fit into one, None for any."""
-
-    tokens: Sequence[str] | None
-    senders: Sequence[str] | None
-    recipients: Sequence[str] | None
-
-    def params(self, from_block: int, to_block: int) -> list[dict[str, Any]]:
-        topics: list[str | list[str] | None] = [TRANSFER_TOPIC, _topics(self.senders), _topics(self.recipients)]
-        while topics[-1] is None:
-            topics.pop()
-        asked: dict[str, Any] = {"fromBlock": hex(from_block), "toBlock": hex(to_block), "topics": topics}
-        if self.tokens is not None:
-            asked["address"] = list(self.tokens)
-        return [asked]
-
-
 def fetch_transfers(
     client: RpcClient,
     filter: TransferFilter | Sequence[TransferFilter],
@@ -157,7 +139,7 @@ def fetch_transfers(
         ExtractError: what the client raises otherwise.
     """
     filters = [filter] if isinstance(filter, TransferFilter) else filter
-    asks = [ask for one in filters for ask in _asks(one)]
+    asks = [ask for one in filters for ask in split_filter(one)]
     if not asks:
         if from_block <= to_block:
             yield Transfers(from_block, to_block, pl.DataFrame(schema=_SCHEMA), 0)
@@ -204,29 +186,70 @@ def fetch_transfers(
         pool.shutdown(cancel_futures=True)
 
 
-def _asks(filter: TransferFilter) -> list[_Ask]:
+def fetch_blocks(client: RpcClient, blocks: Sequence[tuple[TransferFilter, int, str]]) -> pl.DataFrame:
+    """Fetch the transfers of single blocks by hash: a node that lacks the block says so, instead of nothing.
+
+    Args:
+        blocks: for each, a filter that fits into one request (see `split_filter`), number and hash.
+
+    Returns:
+        Columns of raw.token_transfers without network and batch_id, by block_number and log_index; a transfer that
+        several of the filters match, once.
+
+    Raises:
+        StateUnavailable: the node does not know the block.
+        MalformedAnswer: a log is of another block, or not of its form.
+    """
+    calls: list[Call] = [("eth_getLogs", [{"blockHash": hash_} | _criteria(ask)]) for ask, _, hash_ in blocks]
+    frames = [pl.DataFrame(schema=_SCHEMA)]
+    for (ask, number, hash_), answer in zip(blocks, client.batch(calls, msgspec.Raw), strict=True):
+        rows = _read_piece(client.network, [ask], (number, number), [answer]).rows
+        if (rows["block_hash"] != hash_).any():
+            detail = f"logs of another block than {hash_}"
+            raise MalformedAnswer(client.network, "eth_getLogs", number, number, detail)
+        frames.append(rows)
+    return pl.concat(frames).unique().sort("block_number", "log_index")
+
+
+def split_filter(filter: TransferFilter) -> list[TransferFilter]:
+    """The parts of a filter that each fit into one request; every transfer that it matches, exactly one matches."""
     parts = (_parts(filter.tokens), _parts(filter.senders), _parts(filter.recipients))
-    return [_Ask(*alternatives) for alternatives in itertools.product(*parts)]
+    return [TransferFilter(*alternatives) for alternatives in itertools.product(*parts)]
 
 
-def _parts(addresses: frozenset[str] | None) -> Iterable[Sequence[str] | None]:
+def _parts(addresses: frozenset[str] | None) -> Iterable[frozenset[str] | None]:
     if addresses is None:
         return [None]
     ordered = sorted(addresses)
-    return [ordered[start : start + _ALTERNATIVES] for start in range(0, len(ordered), _ALTERNATIVES)]
+    return [frozenset(ordered[start : start + _ALTERNATIVES]) for start in range(0, len(ordered), _ALTERNATIVES)]
 
 
-def _topics(addresses: Sequence[str] | None) -> list[str] | None:
-    return None if addresses is None else [_ADDRESS_PADDING + address[2:] for address in addresses]
+def _criteria(ask: TransferFilter) -> dict[str, Any]:
+    """What a request says of the logs that are wanted, without the blocks."""
+    topics: list[str | list[str] | None] = [TRANSFER_TOPIC, _topics(ask.senders), _topics(ask.recipients)]
+    while topics[-1] is None:
+        topics.pop()
+    addresses = {} if ask.tokens is None else {"address": sorted(ask.tokens)}
+    return addresses | {"topics": topics}
 
 
-def _ask_piece(client: RpcClient, asks: Sequence[_Ask], piece: BlockRange) -> list[msgspec.Raw]:
+def _topics(addresses: Iterable[str] | None) -> list[str] | None:
+    return None if addresses is None else [padded_address(address) for address in sorted(addresses)]
+
+
+def padded_address(address: str) -> str:
+    """An address as it stands in a topic."""
+    return _ADDRESS_PADDING + address[2:]
+
+
+def _ask_piece(client: RpcClient, asks: Sequence[TransferFilter], piece: BlockRange) -> list[msgspec.Raw]:
+    blocks = {"fromBlock": hex(piece[0]), "toBlock": hex(piece[1])}
     is_single = piece[0] == piece[1]
     max_bytes = None if is_single else _ANSWER_BYTES
     return [
         client.call(
             "eth_getLogs",
-            ask.params(*piece),
+            [blocks | _criteria(ask)],
             msgspec.Raw,
             max_response_bytes=max_bytes,
             retry_timeouts=is_single,
@@ -235,7 +258,9 @@ def _ask_piece(client: RpcClient, asks: Sequence[_Ask], piece: BlockRange) -> li
     ]
 
 
-def _read_piece(network: str, asks: Sequence[_Ask], piece: BlockRange, answers: Sequence[msgspec.Raw]) -> Transfers:
+def _read_piece(
+    network: str, asks: Sequence[TransferFilter], piece: BlockRange, answers: Sequence[msgspec.Raw]
+) -> Transfers:
     """Decode in the thread that waits for it.
 
     Threads that decode together were measured to cost some 10 percent more CPU, and memory each.
@@ -273,7 +298,7 @@ def decode_transfers(logs: Sequence[Log], network: str, from_block: int, to_bloc
     Source: https://eips.ethereum.org/EIPS/eip-20
     """
     piece = (from_block, to_block)
-    return _in_order(_Decoder(network, piece, _Ask(None, None, None)).decode(logs), network, piece)
+    return _in_order(_Decoder(network, piece, TransferFilter()).decode(logs), network, piece)
 
 
 @dataclass(frozen=True)
@@ -282,7 +307,7 @@ class _Decoder:
 
     network: str
     piece: BlockRange
-    ask: _Ask
+    ask: TransferFilter
 
     def decode(self, logs: Sequence[Log]) -> pl.DataFrame:
         """Rows of raw.token_transfers in the order of the logs, all of them checked."""

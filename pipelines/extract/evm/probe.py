@@ -6,6 +6,7 @@ from typing import Any
 from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Quantity
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.traces import TraceMethod, trace_call
 
 _ANY_ADDRESS = "0x" + 40 * "0"
 # A provider may answer with these words for a method that the plan does not include.
@@ -19,14 +20,19 @@ class NodeFacts:
     Attributes:
         chain_id: the configured one.
         has_archive: the state of an early block is readable.
-        has_traces: calls inside transactions can be read.
+        trace_method: by which the calls inside transactions can be read; None where they cannot.
         multicall: address of the Multicall3 that exists at the head; None where there is none.
     """
 
     chain_id: int
     has_archive: bool
-    has_traces: bool
+    trace_method: TraceMethod | None
     multicall: str | None
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether the calls inside transactions can be read."""
+        return self.trace_method is not None
 
 
 def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | None) -> NodeFacts:
@@ -39,17 +45,18 @@ def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | No
     client.expect_chain(expected_chain_id)
     head = int(client.call("eth_blockNumber", [], Quantity), 16)
     # Nodes without archive keep the genesis state all the same.
-    early = hex(min(1, head))
-    calls: list[Call] = [("eth_getBalance", [_ANY_ADDRESS, early]), ("trace_block", [early])]
+    early = min(1, head)
+    calls: list[Call] = [("eth_getBalance", [_ANY_ADDRESS, hex(early)]), trace_call("trace_block", early)]
     if multicall_address is not None:
         calls.append(("eth_getCode", [multicall_address, "latest"]))
     balance, traces, *code = client.batch(calls, Any, allow_errors=True)
-    has_traces = _is_served(traces)
-    if not has_traces:
-        tracing: Call = ("debug_traceBlockByNumber", [early, {"tracer": "callTracer"}])
-        has_traces = _is_served(client.batch([tracing], Any, allow_errors=True)[0])
+    trace_method: TraceMethod | None = "trace_block" if _is_served(traces) else None
+    if trace_method is None:
+        tracing = trace_call("debug_traceBlockByNumber", early)
+        if _is_served(client.batch([tracing], Any, allow_errors=True)[0]):
+            trace_method = "debug_traceBlockByNumber"
     multicall = multicall_address if code and _is_code(client, code[0]) else None
-    return NodeFacts(expected_chain_id, isinstance(balance, str), has_traces, multicall)
+    return NodeFacts(expected_chain_id, isinstance(balance, str), trace_method, multicall)
 
 
 def _is_served(answer: object) -> bool:

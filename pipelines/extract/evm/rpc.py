@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ Attempt: TypeAlias = Callable[[Endpoint, float], T]
 _BATCH_CALLS = 100
 _LONGEST_MESSAGE = 300
 _ENDPOINT_STATUSES = range(300, 500)
+# Contracts call each other up to 1,024 deep, and a trace has two levels of JSON for each call.
+_DEEPEST_JSON = 3_000
 
 
 class _Answer(msgspec.Struct):
@@ -121,8 +124,8 @@ class RpcClient:
 
     @property
     def provider(self) -> str:
-        """Host of the URL in use, without user, path and query."""
-        return self._endpoints[self._active].host
+        """Host of the URL in use, with its port where the URL names one; without user, path and query."""
+        return self._endpoints[self._active].label
 
     def expect_chain(self, chain_id: int) -> None:
         """From now on ask every URL for its chain before its first use.
@@ -344,7 +347,7 @@ class RpcClient:
             kind = RangeRefused if asked.method == "eth_getLogs" else MalformedAnswer
             raise kind(*asked.names(), detail) from None
         try:
-            answer = _SINGLE.decode(reply.body)
+            answer = _decode(_SINGLE, reply.body)
         except msgspec.DecodeError as error:
             raise self._unreadable(endpoint, reply, asked, error) from None
         if answer.error is None and answer.result and answer.id != number:
@@ -360,7 +363,7 @@ class RpcClient:
 
     def _read_batch(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> list[_Answer]:
         try:
-            answers: list[_Answer] | _Answer = _SINGLE_OR_BATCH.decode(reply.body)
+            answers: list[_Answer] | _Answer = _decode(_SINGLE_OR_BATCH, reply.body)
         except msgspec.DecodeError as error:
             unreadable = self._unreadable(endpoint, reply, asked, error)
             if isinstance(unreadable, CallRefused) and not isinstance(unreadable, _EndpointRefused):
@@ -386,7 +389,7 @@ class RpcClient:
                 raise self._http_error(endpoint, reply, asked)
             raise MalformedAnswer(*asked.names(), f"{endpoint.host}: neither result nor error in the answer")
         try:
-            return _decoder(type_).decode(answer.result)
+            return _decode(_decoder(type_), answer.result)
         except msgspec.DecodeError as error:
             raise MalformedAnswer(*asked.names(), f"{endpoint.host}: {error}") from None
 
@@ -456,9 +459,28 @@ def _blocks_of(call: Call) -> tuple[int, int] | None:
             return int(first, 16), int(last, 16)
         case (("eth_getBlockByNumber" | "trace_block"), str(number), *_) if number.startswith("0x"):
             return int(number, 16), int(number, 16)
+        case "debug_traceBlockByNumber", str(number), *_:
+            return int(number, 16), int(number, 16)
         case (("eth_call" | "eth_getBalance" | "eth_getCode"), _, str(number)) if number.startswith("0x"):
             return int(number, 16), int(number, 16)
     return None
+
+
+def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) -> T:
+    """Decode JSON, also where it is nested deeper than Python allows at first.
+
+    Raises:
+        msgspec.DecodeError: it is no JSON, not of the type, or nested deeper than any answer can be.
+    """
+    try:
+        return decoder.decode(encoded)
+    except RecursionError:
+        # Anybody can send a transaction with so deep a trace: it must not stop the collection of a network.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_JSON))
+    try:
+        return decoder.decode(encoded)
+    except RecursionError:
+        raise msgspec.ValidationError("the answer is nested too deeply") from None
 
 
 @functools.lru_cache(maxsize=64)

@@ -80,15 +80,15 @@ def read_state(client: RpcClient, reads: Sequence[Read], block: BlockPoint, mult
             try:
                 return _read_all(client, reads, {"blockHash": block.hash}, multicall)
             except _HashFormRefused:
-                block = _check_canonical(client, block)
+                block = check_canonical(client, block)
         assert block.number is not None
         outputs = _read_all(client, reads, hex(block.number), multicall)
         if block.hash is not None:
-            _check_canonical(client, block)
+            check_canonical(client, block)
         return outputs
     except StateUnavailable:
         if block.hash is not None and block.number is not None:
-            _check_canonical(client, block)
+            check_canonical(client, block)
         raise
 
 
@@ -179,8 +179,13 @@ def _raise_if_hash_form(error: CallRefused, block: Any) -> None:
         raise _HashFormRefused from None
 
 
-def _check_canonical(client: RpcClient, block: BlockPoint) -> BlockPoint:
-    """The block with its number, after a check that its hash is that of the chain now."""
+def check_canonical(client: RpcClient, block: BlockPoint) -> BlockPoint:
+    """The block with its number, after a check that its hash is that of the chain now.
+
+    Raises:
+        StateUnavailable: no number is given, and the node does not know the hash.
+        ChainReorganised: another block has its number.
+    """
     number = block.number
     if number is None:
         answer = client.call("eth_getBlockByHash", [block.hash, False], _NumberAndHash | None)

@@ -21,6 +21,7 @@ from pipelines.extract.errors import (
     StateUnavailable,
     WrongChain,
 )
+from pipelines.extract.evm.endpoint import other_urls
 from pipelines.extract.evm.pacing import Pacer
 from pipelines.extract.evm.rpc import Call, RpcClient
 from tests.chain.http_server import Reply
@@ -51,7 +52,7 @@ def test_a_result_is_decoded_to_its_type(make_client: MakeClient) -> None:
     with ScriptedNode(head=7) as node:
         client = make_client(node)
         assert client.call("eth_blockNumber", [], str) == "0x7"
-        assert client.provider == "127.0.0.1"
+        assert client.provider == node.url.removeprefix("http://")
         assert client.batch([("eth_blockNumber", []), ("eth_chainId", [])], str) == ["0x7", "0x1"]
         assert client.batch([], str) == []
 
@@ -325,6 +326,44 @@ def test_every_url_is_asked_for_its_chain_before_use(make_client: MakeClient) ->
             client.call("eth_blockNumber", [], str)
         assert [method for method, _ in second.calls] == ["eth_chainId"]
         assert client.call("eth_blockNumber", [], str) == "0x64"
+
+
+@pytest.mark.parametrize("is_batch", [True, False])
+def test_answers_nest_as_deep_as_contracts_call_each_other(make_client: MakeClient, is_batch: bool) -> None:
+    def nested(levels: int) -> Callable[[Reply], Reply]:
+        def spoil(reply: Reply) -> Reply:
+            return replace(reply, body=reply.body.replace(b'"0x64"', b"[" * levels + b"]" * levels))
+
+        return spoil
+
+    calls: list[Call] = [("eth_blockNumber", [])] * (2 if is_batch else 1)
+    with ScriptedNode() as node:
+        client = make_client(node)
+        node.faults.append(nested(2 * 1_024))
+        assert all(isinstance(answer, list) for answer in client.batch(calls, list))
+        node.faults.append(nested(100_000))
+        with pytest.raises(MalformedAnswer, match="nested too deeply"):
+            client.batch(calls, list)
+
+
+def test_a_second_opinion_comes_from_somebody_else(make_client: MakeClient) -> None:
+    urls = [
+        "https://me:secret@One.example/key1",
+        "https://one.example/key2",
+        "https://two.example?key=3",
+        "https://two.example:8545/",
+        "http://[::1]:8545",
+    ]
+    assert other_urls(urls, "one.example") == urls[2:]
+    assert other_urls(urls, "two.example:8545") == urls[:3] + urls[4:]
+    assert other_urls(urls, "[::1]:8545") == urls[:4]
+    assert other_urls(urls[:2], "one.example") == []
+    with ScriptedNode() as first, ScriptedNode() as second:
+        client = make_client(first, second, max_attempts=1)
+        assert other_urls([first.url, second.url], client.provider) == [second.url]
+        first.faults.append(Reply(b"", status=500))
+        client.call("eth_blockNumber", [], str)
+        assert other_urls([first.url, second.url], client.provider) == [first.url]
 
 
 def test_keys_in_urls_are_never_shown(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:

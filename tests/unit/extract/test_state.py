@@ -122,7 +122,7 @@ def balances_state(**options: Any) -> State:
     return State(answers, **options)
 
 
-EXPECTED = [str(2**256 - int(holder, 16)) for holder in HOLDERS] + ["1", "2", "3", None, None, None]
+EXPECTED = [str(2**256 - int(holder, 16)) for holder in HOLDERS] + ["1", "2", "3", None, "0", None]
 
 
 @pytest.mark.parametrize("multicall", [MULTICALL, None])
@@ -142,7 +142,7 @@ def test_balances_are_the_same_by_every_way(
         assert frame.select("block_number", "block_hash").unique().rows() == [(NUMBER, HASH)]
         assert all(block == (hex(NUMBER) if refuses_hashes else {"blockHash": HASH}) for block in state.blocks)
         if multicall and has_multicall and not burns_gas and not refuses_hashes:
-            assert node.requests == 4
+            assert node.requests == 5
 
 
 def test_supplies(make_client: MakeClient) -> None:
@@ -150,8 +150,18 @@ def test_supplies(make_client: MakeClient) -> None:
     with ScriptedNode() as node:
         state.install(node)
         frame = read_supplies(make_client(node), [TOKEN, BROKEN, ABSENT], HASH, NUMBER, MULTICALL)
-        assert frame["total_supply_raw"].to_list() == [str(2**256 - 1), None, None]
+        assert frame["total_supply_raw"].to_list() == [str(2**256 - 1), None, "0"]
         assert read_supplies(make_client(node), [], HASH, NUMBER, MULTICALL).height == 0
+
+
+def test_a_contract_that_answers_nothing_has_no_known_balance(make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        State({}).install(node)
+        pairs = [(TOKEN, HOLDER), (ABSENT, HOLDER), (ABSENT, TOKEN), (TOKEN, TOKEN)]
+        frame = read_balances(make_client(node), pairs, HASH, NUMBER, MULTICALL)
+        assert frame["quantity_raw"].to_list() == [None, "0", "0", None]
+        assert sorted(params[0] for method, params in node.calls if method == "eth_getCode") == [TOKEN, ABSENT]
+        assert [params[1] for method, params in node.calls if method == "eth_getCode"] == [{"blockHash": HASH}] * 2
 
 
 @pytest.mark.parametrize("multicall", [MULTICALL, None])
@@ -361,37 +371,40 @@ def full_node(**handlers: Callable[[list[Any]], Any]) -> ScriptedNode:
 
 def test_a_node_with_everything(make_client: MakeClient) -> None:
     with full_node() as node:
-        assert probe(make_client(node), 10, MULTICALL) == NodeFacts(10, True, True, MULTICALL)
+        assert probe(make_client(node), 10, MULTICALL) == NodeFacts(10, True, "trace_block", MULTICALL)
         assert node.requests == 3
 
 
 @pytest.mark.parametrize(
     ("handlers", "facts"),
     [
-        ({"eth_getBalance": refuse(-32000, "missing trie node")}, NodeFacts(10, False, True, MULTICALL)),
-        ({"trace_block": refuse(-32601, "method not found")}, NodeFacts(10, True, True, MULTICALL)),
+        ({"eth_getBalance": refuse(-32000, "missing trie node")}, NodeFacts(10, False, "trace_block", MULTICALL)),
+        (
+            {"trace_block": refuse(-32601, "method not found")},
+            NodeFacts(10, True, "debug_traceBlockByNumber", MULTICALL),
+        ),
         (
             {
                 "trace_block": refuse(-32601, "method not found"),
                 "debug_traceBlockByNumber": refuse(-32601, "method not found"),
             },
-            NodeFacts(10, True, False, MULTICALL),
+            NodeFacts(10, True, None, MULTICALL),
         ),
         (
             {
                 "trace_block": refuse(-32601, "method not found"),
                 "debug_traceBlockByNumber": refuse(-32000, "required historical state unavailable (reexec=128)"),
             },
-            NodeFacts(10, True, True, MULTICALL),
+            NodeFacts(10, True, "debug_traceBlockByNumber", MULTICALL),
         ),
         (
             {
                 "trace_block": refuse(-32000, "Archive, Debug and Trace requests are not on your current plan"),
                 "debug_traceBlockByNumber": refuse(-32000, "trace requests need an archive plan"),
             },
-            NodeFacts(10, True, False, MULTICALL),
+            NodeFacts(10, True, None, MULTICALL),
         ),
-        ({"eth_getCode": lambda _: "0x"}, NodeFacts(10, True, True, None)),
+        ({"eth_getCode": lambda _: "0x"}, NodeFacts(10, True, "trace_block", None)),
     ],
 )
 def test_what_a_node_lacks(

@@ -1,0 +1,306 @@
+"""Native value that moves inside transactions: calls, creations and self-destructions, from a node's traces.
+
+The value of a transaction itself is in blocks.py. Block rewards and withdrawals are in no trace.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+import polars as pl
+
+from pipelines.extract.errors import ChainReorganised, MalformedAnswer
+from pipelines.extract.evm.blocks import Header, check_links, read_transaction_hashes
+from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
+from pipelines.extract.evm.prefetch import map_in_order
+from pipelines.extract.evm.rpc import Call, RpcClient
+
+TraceMethod: TypeAlias = Literal["trace_block", "debug_traceBlockByNumber"]
+
+# The traces of a full block of a busy network have some megabytes, and take a node up to a second.
+_BLOCKS_PER_REQUEST = 4
+_ZERO_ADDRESS = "0x" + 40 * "0"
+
+INTERNAL_TRANSFER_SCHEMA = pl.Schema(
+    {
+        "block_number": pl.Int64,
+        "block_hash": pl.String,
+        "transaction_index": pl.Int32,
+        "transaction_hash": pl.String,
+        "trace_index": pl.Int32,
+        "from_address": pl.String,
+        "to_address": pl.String,
+        "amount_raw": pl.String,
+        "kind": pl.String,
+    }
+)
+# What a frame does, by the type that a node gives it; None moves nothing between accounts. A parity type `call` is
+# named here by its callType.
+_KINDS: dict[str, str | None] = {
+    "call": "call",
+    "callcode": None,
+    "delegatecall": None,
+    "staticcall": None,
+    "create": "create",
+    "create2": "create",
+    "suicide": "selfdestruct",
+    "selfdestruct": "selfdestruct",
+}
+
+
+class _Frame(NamedTuple):
+    """One call, creation or self-destruction; `depth` is 0 for the transaction itself."""
+
+    depth: int
+    type: str
+    has_failed: bool
+    from_address: str | None
+    to_address: str | None
+    amount: int
+
+
+class _Action(msgspec.Struct, gc=False, rename="camel"):
+    from_: Address | None = msgspec.field(name="from", default=None)
+    to: Address | None = None
+    value: Quantity | None = None
+    call_type: str | None = None
+    address: Address | None = None
+    refund_address: Address | None = None
+    balance: Quantity | None = None
+
+
+class _Result(msgspec.Struct, gc=False):
+    address: Address | None = None
+
+
+class _FlatTrace(msgspec.Struct, rename="camel"):
+    """One frame as trace_block answers it."""
+
+    type: str
+    action: _Action
+    trace_address: list[int]
+    block_hash: Hash
+    result: _Result | None = None
+    error: str | None = None
+    transaction_hash: Hash | None = None
+
+
+class _NestedCall(msgspec.Struct):
+    """One frame as the callTracer answers it, with those inside it."""
+
+    type: str
+    from_: Address = msgspec.field(name="from")
+    to: Address | None = None
+    value: Quantity | None = None
+    error: str | None = None
+    calls: list["_NestedCall"] | None = None
+
+
+class _NestedTrace(msgspec.Struct, rename="camel"):
+    result: _NestedCall | None = None
+    error: str | None = None
+    tx_hash: Hash | None = None
+
+
+class _Sent(msgspec.Struct):
+    from_: Address = msgspec.field(name="from")
+    value: Quantity
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block and what its traces must fit to."""
+
+    network: str
+    method: TraceMethod
+    header: Header
+    transactions: Sequence[str]
+
+    def malformed(self, problem: str) -> MalformedAnswer:
+        return MalformedAnswer(self.network, self.method, self.header.number, self.header.number, problem)
+
+    def reorganised(self) -> ChainReorganised:
+        number = self.header.number
+        detail = f"block {number} changed while its traces were read"
+        return ChainReorganised(self.network, self.method, number, number, detail, block_number=number)
+
+
+def trace_call(method: TraceMethod, number: int) -> Call:
+    """The call that reads the traces of one block."""
+    if method == "trace_block":
+        return method, [hex(number)]
+    return method, [hex(number), {"tracer": "callTracer"}]
+
+
+def read_internal_transfers(
+    client: RpcClient, from_block: int, to_block: int, wallets: Collection[str], method: TraceMethod
+) -> Iterator[pl.DataFrame]:
+    """Read the native value that moved inside transactions from or to the wallets.
+
+    Every block is traced: such a move needs no transaction of the wallet's own. Left out are what a failed call, or
+    anything inside one, would have moved, moves of nothing and from an account to itself, and the transactions
+    themselves.
+
+    Args:
+        from_block, to_block: both included, from 1: the genesis block has no traces.
+        wallets: lower-case addresses.
+        method: one that the node serves; both give the same rows.
+
+    Yields:
+        INTERNAL_TRANSFER_SCHEMA, in block and trace order, never empty. `amount_raw` is decimal text in base units,
+        `kind` one of call, create, selfdestruct. `trace_index` counts the moves of a transaction depth-first from 0,
+        those of other accounts too, so that it depends neither on the wallets nor on the method. Memory is bounded by
+        the blocks in flight.
+
+    Raises:
+        StateUnavailable: the node has no state of so early a block.
+        MalformedAnswer: a transaction is not traced, or a trace is not of its form; names the block.
+        ChainReorganised: the chain moved in the meantime.
+        ExtractError: what the client raises otherwise.
+
+    Source: https://openethereum.github.io/JSONRPC-trace-module,
+        https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers
+    """
+    tracked = frozenset(wallets)
+    starts = range(from_block, to_block + 1, _BLOCKS_PER_REQUEST) if tracked else ()
+
+    def read(start: int) -> tuple[list[Header], list[tuple[Any, ...]]]:
+        return _read_moves(client, range(start, min(start + _BLOCKS_PER_REQUEST, to_block + 1)), tracked, method)
+
+    last_header: list[Header] = []
+    for headers, rows in map_in_order(read, starts, client.max_in_flight):
+        check_links(client.network, last_header + headers)
+        last_header = headers[-1:]
+        if rows:
+            yield pl.DataFrame(rows, schema=INTERNAL_TRANSFER_SCHEMA, orient="row")
+
+
+def _read_moves(
+    client: RpcClient, numbers: Sequence[int], wallets: frozenset[str], method: TraceMethod
+) -> tuple[list[Header], list[tuple[Any, ...]]]:
+    blocks = [
+        _Block(client.network, method, header, transactions)
+        for header, transactions in read_transaction_hashes(client, numbers)
+    ]
+    calls = [trace_call(method, number) for number in numbers]
+    if method == "trace_block":
+        flat = client.batch(calls, list[_FlatTrace] | None)
+        traced = [_flat_frames(block, answer) for block, answer in zip(blocks, flat, strict=True)]
+    else:
+        nested = client.batch(calls, list[_NestedTrace] | None)
+        traced = [_nested_frames(block, answer) for block, answer in zip(blocks, nested, strict=True)]
+    _check_unmoved(client, blocks, traced)
+    rows = [
+        (block.header.number, block.header.hash, index, transaction, trace_index, *move)
+        for block, frames in zip(blocks, traced, strict=True)
+        for index, transaction in enumerate(block.transactions)
+        for trace_index, move in enumerate(_moves(block, frames.get(transaction, ())))
+        if move[0] in wallets or move[1] in wallets
+    ]
+    return [block.header for block in blocks], rows
+
+
+def _flat_frames(block: _Block, traces: Sequence[_FlatTrace] | None) -> dict[str, list[_Frame]]:
+    """The frames of each traced transaction, depth-first."""
+    if traces is None:
+        raise block.malformed("there are no traces of the block")
+    if any(trace.block_hash.lower() != block.header.hash for trace in traces):
+        raise block.reorganised()
+    # A reward belongs to no transaction.
+    inside = [trace for trace in traces if trace.transaction_hash is not None]
+    inside.sort(key=lambda trace: (str(trace.transaction_hash).lower(), trace.trace_address))
+    frames: dict[str, list[_Frame]] = {}
+    for transaction, group in groupby(inside, lambda trace: str(trace.transaction_hash).lower()):
+        ordered = list(group)
+        addresses = [trace.trace_address for trace in ordered]
+        if addresses[0] or any(earlier == later for earlier, later in pairwise(addresses)):
+            raise block.malformed(f"traces of transaction {transaction} are missing or there twice")
+        frames[transaction] = [_flat_frame(trace) for trace in ordered]
+    return frames
+
+
+def _flat_frame(trace: _FlatTrace) -> _Frame:
+    action = trace.action
+    type_ = (action.call_type or trace.type) if trace.type == "call" else trace.type
+    sender, receiver, value = action.from_, action.to, action.value
+    if _KINDS.get(type_) == "create":
+        receiver = trace.result.address if trace.result is not None else None
+    elif _KINDS.get(type_) == "selfdestruct":
+        sender, receiver, value = action.address, action.refund_address, action.balance
+    return _Frame(len(trace.trace_address), type_, trace.error is not None, sender, receiver, int(value or "0x0", 16))
+
+
+def _nested_frames(block: _Block, traces: Sequence[_NestedTrace] | None) -> dict[str, list[_Frame]]:
+    """The frames of each traced transaction, depth-first."""
+    if traces is None:
+        raise block.malformed("there are no traces of the block")
+    if any(trace.tx_hash is None for trace in traces) and len(traces) != len(block.transactions):
+        raise block.malformed(f"{len(traces)} traces for {len(block.transactions)} transactions")
+    frames: dict[str, list[_Frame]] = {}
+    for position, trace in enumerate(traces):
+        transaction = block.transactions[position] if trace.tx_hash is None else trace.tx_hash.lower()
+        if trace.result is None:
+            raise block.malformed(f"transaction {transaction} is not traced: {trace.error or 'no reason given'}")
+        frames[transaction] = list(_walk(trace.result))
+    return frames
+
+
+def _walk(root: _NestedCall) -> Iterator[_Frame]:
+    # Calls nest up to 1,024 deep.
+    waiting = [(0, root)]
+    while waiting:
+        depth, call = waiting.pop()
+        amount = int(call.value or "0x0", 16)
+        yield _Frame(depth, call.type.lower(), call.error is not None, call.from_, call.to, amount)
+        waiting += [(depth + 1, inner) for inner in reversed(call.calls or [])]
+
+
+def _check_unmoved(client: RpcClient, blocks: Sequence[_Block], traced: Sequence[dict[str, list[_Frame]]]) -> None:
+    """Raise where a block became another one meanwhile, or where the traces are not those of its transactions."""
+    doubtful = [
+        (block, frames)
+        for block, frames in zip(blocks, traced, strict=True)
+        # The callTracer names no block.
+        if block.method != "trace_block" or frames.keys() != set(block.transactions)
+    ]
+    again = read_transaction_hashes(client, [block.header.number for block, _ in doubtful])
+    for (block, frames), (header, _) in zip(doubtful, again, strict=True):
+        if header.hash != block.header.hash:
+            raise block.reorganised()
+        if foreign := frames.keys() - set(block.transactions):
+            raise block.malformed(f"transaction {min(foreign)} is not in the block")
+        _check_system_transactions(client, block, [hash_ for hash_ in block.transactions if hash_ not in frames])
+
+
+def _check_system_transactions(client: RpcClient, block: _Block, transactions: Sequence[str]) -> None:
+    """Let those be untraced that nobody signed and that carry no value: state synchronisation on Polygon."""
+    calls: list[Call] = [("eth_getTransactionByHash", [transaction]) for transaction in transactions]
+    for transaction, sent in zip(transactions, client.batch(calls, _Sent | None), strict=True):
+        if sent is None or sent.from_ != _ZERO_ADDRESS or int(sent.value, 16):
+            raise block.malformed(f"transaction {transaction} is not traced")
+
+
+def _moves(block: _Block, frames: Iterable[_Frame]) -> Iterator[tuple[str, str, str, str]]:
+    """From, to, amount and kind of each move that took effect; frames come depth-first, the transaction first.
+
+    A call that failed takes back what happened inside it, though the frames inside bear no error of their own.
+    """
+    failed_depth: int | None = None
+    for frame in frames:
+        if failed_depth is not None and frame.depth > failed_depth:
+            continue
+        failed_depth = frame.depth if frame.has_failed else None
+        if frame.has_failed or frame.depth == 0:
+            continue
+        if frame.type not in _KINDS:
+            raise block.malformed(f"a trace has the unknown type {frame.type!r}")
+        kind = _KINDS[frame.type]
+        if kind is None or not frame.amount:
+            continue
+        if frame.from_address is None or frame.to_address is None:
+            raise block.malformed(f"a trace of type {frame.type} names no sender or no receiver")
+        sender, receiver = frame.from_address.lower(), frame.to_address.lower()
+        if sender != receiver:
+            yield sender, receiver, str(frame.amount), kind
