@@ -15,9 +15,10 @@ from enum import StrEnum
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from control import ids
+from control import audit, ids
 from control.clock import utc_now
 from control.errors import Denied, Invalid, NotFound, Unauthenticated
+from control.instants import write_instant
 from control.models import ApiKey, Tenant
 
 KEY_PREFIX = "key_"
@@ -47,8 +48,10 @@ class Principal:
     last_used_at: datetime | None = field(default=None, compare=False)
 
 
-def create_key(session: Session, tenant_id: str, role: str, now: datetime | None = None) -> tuple[ApiKey, str]:
-    """Create a key; returns it and its bearer token, which cannot be read again.
+def create_key(
+    session: Session, tenant_id: str, role: str, now: datetime | None = None, *, actor: str = audit.CLI
+) -> tuple[ApiKey, str]:
+    """Create a key for an actor (as of `audit.record`); returns it and its bearer token, which cannot be read again.
 
     Raises:
         Invalid: on 'role'.
@@ -67,12 +70,14 @@ def create_key(session: Session, tenant_id: str, role: str, now: datetime | None
         created_at=now or utc_now(),
     )
     session.add(key)
-    session.flush()
+    audit.record(session, tenant_id, actor, "key.create", "key", key.id, None, _audited(key), now)
     return key, f"lm_{key.id.removeprefix(KEY_PREFIX)}_{secret}"
 
 
-def revoke_key(session: Session, tenant_id: str, key_id: str, now: datetime | None = None) -> ApiKey:
-    """Revoke a key at once and for good; revoking again changes nothing.
+def revoke_key(
+    session: Session, tenant_id: str, key_id: str, now: datetime | None = None, *, actor: str = audit.CLI
+) -> ApiKey:
+    """Revoke a key at once and for good, for an actor (as of `audit.record`); revoking again changes nothing.
 
     Raises:
         NotFound: the tenant has no such key.
@@ -81,8 +86,9 @@ def revoke_key(session: Session, tenant_id: str, key_id: str, now: datetime | No
     if key is None or key.tenant_id != tenant_id:
         raise NotFound("key", key_id)
     if key.revoked_at is None:
+        before = _audited(key)
         key.revoked_at = now or utc_now()
-        session.flush()
+        audit.record(session, tenant_id, actor, "key.revoke", "key", key.id, before, _audited(key), now)
     return key
 
 
@@ -130,6 +136,10 @@ def require(principal: Principal, role: str) -> None:
     needed = Role(role)
     if _RANKS[principal.role] < _RANKS[needed]:
         raise Denied(f"this needs the role {needed}; the key has {principal.role}")
+
+
+def _audited(key: ApiKey) -> dict[str, str | None]:
+    return {"role": key.role, "revokedAt": write_instant(key.revoked_at) if key.revoked_at else None}
 
 
 def _hash(secret: str) -> str:

@@ -4,15 +4,16 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from msgspec import UNSET, UnsetType
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, fields, ids, revision
+from control import access, audit, fields, ids, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
-from control.models import Ledger
+from control.models import Ledger, Subject
 from control.networks import pins
 from control.networks.definitions import Network
 from control.pages import After, Page, check_limit, cut_page
@@ -54,8 +55,7 @@ def put(
             "malformed",
             "name must be 1 to 63 lower-case letters, digits and hyphens, and begin with a letter or digit",
         )
-    fields.check_optional_text("displayName", display_name, fields.NAME_LENGTH)
-    fields.check_optional_text("description", description, fields.DESCRIPTION_LENGTH, is_multiline=True)
+    _check_texts(display_name, description)
     moment = now or utc_now()
     pins.pin(session, network, moment)
     ledger = _lock_by_name(session, principal.tenant_id, name)
@@ -80,6 +80,7 @@ def put(
                 raise
             ledger = winner
         else:
+            _record(session, principal, "ledger.create", ledger, None, _audited(ledger), now)
             revision.bump(session)
             return ledger, True
     if ledger.network != network_name:
@@ -88,10 +89,55 @@ def put(
             f"ledger {name!r} exists under network {ledger.network!r}; choose another name",
             ledger.id,
         )
-    if (ledger.display_name, ledger.description) != (display_name, description):
-        ledger.display_name, ledger.description, ledger.updated_at = display_name, description, moment
-        revision.bump(session)
+    _change(session, principal, ledger, display_name, description, now)
     return ledger, False
+
+
+def update(
+    session: Session,
+    principal: Principal,
+    name_or_id: str,
+    *,
+    display_name: str | UnsetType | None = UNSET,
+    description: str | UnsetType | None = UNSET,
+    now: datetime | None = None,
+) -> Ledger:
+    """Change display name or description of a ledger; what is unset stays, None clears.
+
+    Raises:
+        Denied: below operator.
+        NotFound: the tenant has none such.
+        Invalid: on 'displayName' or 'description'.
+    """
+    access.require(principal, Role.OPERATOR)
+    ledger = _lock(session, principal.tenant_id, name_or_id)
+    shown = ledger.display_name if display_name is UNSET else display_name
+    described = ledger.description if description is UNSET else description
+    _check_texts(shown, described)
+    _change(session, principal, ledger, shown, described, now)
+    return ledger
+
+
+def remove(session: Session, principal: Principal, name_or_id: str, now: datetime | None = None) -> None:
+    """Remove a ledger that no token or wallet uses; its name is free again.
+
+    Raises:
+        Denied: below admin.
+        NotFound: the tenant has none such.
+        Conflict: tokens or wallets use it; says how many.
+    """
+    access.require(principal, Role.ADMIN)
+    ledger = _lock(session, principal.tenant_id, name_or_id)
+    used = select(Subject.kind, func.count()).where(Subject.ledger_id == ledger.id, Subject.removed_at.is_(None))
+    counts = dict(session.execute(used.group_by(Subject.kind)).all())
+    if counts:
+        users = " and ".join(
+            f"{counts[kind]} {kind}{'' if counts[kind] == 1 else 's'}" for kind in ("token", "wallet") if kind in counts
+        )
+        raise Conflict("ledger-in-use", f"ledger {ledger.name!r} is used by {users}; remove them first", ledger.id)
+    ledger.removed_at = ledger.updated_at = now or utc_now()
+    _record(session, principal, "ledger.remove", ledger, _audited(ledger), None, now)
+    revision.bump(session)
 
 
 def get(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
@@ -106,17 +152,15 @@ def get(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
     return ledger
 
 
-def find(session: Session, tenant_id: str, name_or_id: str) -> Ledger | None:
-    """Return a ledger of the tenant by name or by id, or None. A name has no underscore, an id always has one."""
+def find(session: Session, tenant_id: str, name_or_id: str, *, is_kept: bool = False) -> Ledger | None:
+    """Return a ledger of the tenant by name or by id, or None. A name has no underscore, an id always has one.
+
+    With `is_kept` nobody can remove it until the transaction ends.
+    """
     if _NAME.fullmatch(name_or_id) is None and not ids.is_id(_PREFIX, name_or_id):
         return None
-    return session.scalars(
-        select(Ledger).where(
-            Ledger.tenant_id == tenant_id,
-            Ledger.removed_at.is_(None),
-            or_(Ledger.name == name_or_id, Ledger.id == name_or_id),
-        )
-    ).one_or_none()
+    query = _select(tenant_id, name_or_id)
+    return session.scalars(query.with_for_update(read=True) if is_kept else query).one_or_none()
 
 
 def list_page(session: Session, tenant_id: str, limit: int, after: After | None = None) -> Page[Ledger]:
@@ -130,6 +174,64 @@ def list_page(session: Session, tenant_id: str, limit: int, after: After | None 
         query = query.where(Ledger.id > after.id)
     rows = session.scalars(query.order_by(Ledger.id).limit(check_limit(limit) + 1))
     return cut_page([(ledger, After(ledger.id, ledger.id)) for ledger in rows], limit)
+
+
+def _select(tenant_id: str, name_or_id: str) -> Select[Ledger]:
+    return select(Ledger).where(
+        Ledger.tenant_id == tenant_id,
+        Ledger.removed_at.is_(None),
+        or_(Ledger.name == name_or_id, Ledger.id == name_or_id),
+    )
+
+
+def _lock(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
+    query = _select(tenant_id, get(session, tenant_id, name_or_id).id)
+    ledger = session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
+    if ledger is None:
+        raise NotFound("ledger", name_or_id)
+    return ledger
+
+
+def _check_texts(display_name: str | None, description: str | None) -> None:
+    fields.check_optional_text("displayName", display_name, fields.NAME_LENGTH)
+    fields.check_optional_text("description", description, fields.DESCRIPTION_LENGTH, is_multiline=True)
+
+
+def _change(
+    session: Session,
+    principal: Principal,
+    ledger: Ledger,
+    display_name: str | None,
+    description: str | None,
+    now: datetime | None,
+) -> None:
+    if (ledger.display_name, ledger.description) == (display_name, description):
+        return
+    before = _audited(ledger)
+    ledger.display_name, ledger.description, ledger.updated_at = display_name, description, now or utc_now()
+    _record(session, principal, "ledger.update", ledger, before, _audited(ledger), now)
+    revision.bump(session)
+
+
+def _audited(ledger: Ledger) -> dict[str, str | None]:
+    return {
+        "network": ledger.network,
+        "name": ledger.name,
+        "displayName": ledger.display_name,
+        "description": ledger.description,
+    }
+
+
+def _record(
+    session: Session,
+    principal: Principal,
+    action: audit.Action,
+    ledger: Ledger,
+    before: dict[str, str | None] | None,
+    after: dict[str, str | None] | None,
+    now: datetime | None,
+) -> None:
+    audit.record(session, principal.tenant_id, principal.key_id, action, "ledger", ledger.id, before, after, now)
 
 
 def _lock_by_name(session: Session, tenant_id: str, name: str) -> Ledger | None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import (
+    JSON,
     BigInteger,
     CheckConstraint,
     ForeignKey,
@@ -36,6 +37,7 @@ _KEY = BigInteger().with_variant(Integer(), "sqlite")
 # Partial unique indexes: a removed object frees its identity.
 _IS_LIVE = text("removed_at is null")
 _IS_OPEN = text("closed_at is null")
+_IS_UNFINISHED = text("finished_at is null")
 
 
 class Base(DeclarativeBase):
@@ -158,6 +160,71 @@ class TrackingWindow(Base):
     opened_at: Mapped[datetime]
     closed_at: Mapped[datetime | None]
     opened_by: Mapped[str] = mapped_column(ForeignKey("api_keys.id"))
+
+
+class Operation(Base):
+    """Work that a tenant asked for and the pipeline does and reports on."""
+
+    __tablename__ = "operations"
+    __table_args__ = (
+        CheckConstraint("kind in ('History')", name="kind"),
+        CheckConstraint("status in ('Pending', 'Running', 'Succeeded', 'Failed', 'Cancelled')", name="status"),
+        CheckConstraint("native in ('full', 'balance-only')", name="native"),
+        Index(
+            "ix_operations_unfinished", "operation_key", sqlite_where=_IS_UNFINISHED, postgresql_where=_IS_UNFINISHED
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    operation_key: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    kind: Mapped[str] = mapped_column(String(20))
+    subject_key: Mapped[int | None] = mapped_column(ForeignKey("subjects.subject_key"), index=True)
+    parameters: Mapped[dict[str, Any]] = mapped_column(JSON)
+    """What was asked for; of a history request `from`, `to` (canonical texts) and `native`, null where left open."""
+    status: Mapped[str] = mapped_column(String(20))
+    progress_done: Mapped[int] = mapped_column(BigInteger)
+    """Blocks."""
+    progress_total: Mapped[int | None] = mapped_column(BigInteger)
+    from_block: Mapped[int | None] = mapped_column(BigInteger)
+    to_block: Mapped[int | None] = mapped_column(BigInteger)
+    native: Mapped[str | None] = mapped_column(String(20))
+    """How native value is collected, as resolved from what was asked for."""
+    note: Mapped[str | None] = mapped_column(Text)
+    rate: Mapped[str | None] = mapped_column(Text)
+    """Blocks per second, decimal text."""
+    estimated_end: Mapped[datetime | None]
+    error: Mapped[str | None] = mapped_column(Text)
+    cancel_requested_at: Mapped[datetime | None]
+    created_by: Mapped[str] = mapped_column(ForeignKey("api_keys.id"))
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    reported_at: Mapped[datetime]
+    """When anything in this row last changed."""
+
+
+class AuditEvent(Base):
+    """One configuration write: who changed what, from what to what; never a secret."""
+
+    __tablename__ = "audit_events"
+    __table_args__ = (
+        Index("ix_audit_events_tenant_id_occurred_at_id", "tenant_id", "occurred_at", "id"),
+        Index("ix_audit_events_tenant_id_object_id", "tenant_id", "object_id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    actor: Mapped[str] = mapped_column(String(40))
+    """Id of the key, or `cli`."""
+    action: Mapped[str] = mapped_column(String(40))
+    object_kind: Mapped[str] = mapped_column(String(20))
+    object_id: Mapped[str] = mapped_column(String(40))
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    after: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    request_id: Mapped[str | None] = mapped_column(String(128))
+    occurred_at: Mapped[datetime]
 
 
 class IdempotencyRecord(Base):

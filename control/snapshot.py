@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control.models import Ledger, Subject, Tenant, TrackingWindow
+from control.models import Ledger, Operation, Subject, Tenant, TrackingWindow
+from control.operations import OperationKind, Status
 from control.revision import read_revision
 
 
@@ -59,6 +60,23 @@ class SnapshotWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotHistoryRequest:
+    """A history request, finished or not; bounds as `control.history.parse_bound` reads them.
+
+    `native` is the mode as resolved, or as asked for until then; None leaves it open.
+    """
+
+    operation_key: int
+    subject_key: int
+    from_text: str
+    to_text: str
+    native: str | None
+    status: str
+    is_cancelled: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ControlSnapshot:
     """The configuration at one revision, without what was removed; each part ordered by its key."""
 
@@ -67,6 +85,7 @@ class ControlSnapshot:
     ledgers: tuple[SnapshotLedger, ...]
     subjects: tuple[SnapshotSubject, ...]
     windows: tuple[SnapshotWindow, ...]
+    history_requests: tuple[SnapshotHistoryRequest, ...]
 
 
 def read_snapshot(session: Session) -> ControlSnapshot:
@@ -125,6 +144,30 @@ def read_snapshot(session: Session) -> ControlSnapshot:
                 .order_by(TrackingWindow.window_key)
             ),
         ),
+        history_requests=_read_history_requests(session),
+    )
+
+
+def _read_history_requests(session: Session) -> tuple[SnapshotHistoryRequest, ...]:
+    found = session.execute(
+        select(Subject.subject_key, Operation)
+        .join(Operation, Operation.subject_key == Subject.subject_key)
+        .join(Ledger, Ledger.id == Subject.ledger_id)
+        .where(Operation.kind == OperationKind.HISTORY, Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
+        .order_by(Operation.operation_key)
+    )
+    return tuple(
+        SnapshotHistoryRequest(
+            operation_key=operation.operation_key,
+            subject_key=subject_key,
+            from_text=operation.parameters["from"],
+            to_text=operation.parameters["to"],
+            native=operation.native or operation.parameters["native"],
+            status=operation.status,
+            is_cancelled=operation.cancel_requested_at is not None or operation.status == Status.CANCELLED,
+            created_at=operation.created_at,
+        )
+        for subject_key, operation in found
     )
 
 

@@ -1,4 +1,4 @@
-"""What tokens and wallets have in common: identity on a ledger, lists, and tracking windows.
+"""What tokens and wallets have in common: identity on a ledger, lists, tracking windows, change and removal.
 
 What only one of them has is in `control.tokens` and `control.wallets`, which callers use.
 """
@@ -6,17 +6,19 @@ What only one of them has is in `control.tokens` and `control.wallets`, which ca
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+from msgspec import UNSET, UnsetType
 from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, select
+from sqlalchemy import update as update_rows
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from control import access, fields, ids, ledgers, revision
+from control import access, audit, fields, ids, ledgers, revision
 from control.access import Principal, Role
 from control.clock import utc_now, whole_second
 from control.errors import Conflict, Invalid, NotFound
-from control.models import Ledger, NetworkInUse, Subject, TrackingWindow
+from control.models import Ledger, NetworkInUse, Operation, Subject, TrackingWindow
 from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, codec_for
 from control.pages import After, Page, check_limit, cut_page
@@ -33,6 +35,19 @@ class Kind(StrEnum):
 
 
 _PREFIXES = {Kind.TOKEN: "tok_", Kind.WALLET: "wal_"}
+
+
+class _Actions(NamedTuple):
+    create: audit.Action
+    update: audit.Action
+    tracking: audit.Action
+    remove: audit.Action
+
+
+_ACTIONS = {
+    Kind.TOKEN: _Actions("token.create", "token.update", "token.tracking", "token.remove"),
+    Kind.WALLET: _Actions("wallet.create", "wallet.update", "wallet.tracking", "wallet.remove"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +137,7 @@ def create(
         Conflict: the ledger has a subject of this kind and address; names its id.
     """
     access.require(principal, Role.OPERATOR)
-    found = ledgers.find(session, principal.tenant_id, ledger)
+    found = ledgers.find(session, principal.tenant_id, ledger, is_kept=True)
     if found is None:
         raise Invalid(
             "ledger", "unknown-ledger", f"no ledger {ledger!r}; create it, or use the name or id of one that exists"
@@ -144,7 +159,7 @@ def create(
         symbol=symbol,
         name=name,
         external_id=external_id,
-        search_text="\n".join(part for part in (symbol, name, external_id, address) if part).casefold(),
+        search_text=_search_text(symbol, name, external_id, address),
         created_at=moment,
         updated_at=moment,
     )
@@ -166,8 +181,10 @@ def create(
         raise Conflict(
             f"duplicate-{kind}", f"ledger {found.name!r} has {kind} {shown} already, as {existing}", existing
         ) from error
+    row = get(session, principal.tenant_id, kind, subject.id)
+    _record(session, principal, _ACTIONS[kind].create, None, row, now)
     revision.bump(session)
-    return get(session, principal.tenant_id, kind, subject.id)
+    return row
 
 
 def get(session: Session, tenant_id: str, kind: Kind, subject_id: str) -> SubjectRow:
@@ -247,18 +264,7 @@ def set_tracking(
         Invalid: on 'trackingStatus', enabling a contract that is not fungible.
     """
     access.require(principal, Role.ADMIN)
-    locked = session.scalars(
-        select(Subject)
-        .where(
-            Subject.subject_key == subject.subject_key,
-            Subject.tenant_id == principal.tenant_id,
-            Subject.removed_at.is_(None),
-        )
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    ).one_or_none()
-    if locked is None:
-        raise NotFound(subject.kind, subject.id)
+    locked = lock(session, principal.tenant_id, subject)
     newest = session.scalars(
         select(TrackingWindow)
         .where(TrackingWindow.subject_key == locked.subject_key)
@@ -281,8 +287,119 @@ def set_tracking(
         elif newest is not None:
             newest.closed_at = max(second, newest.opened_at)
         locked.updated_at = max(moment, locked.updated_at)
+        action = _ACTIONS[subject.kind].tracking
+        before, after = ({"trackingStatus": "enabled" if state else "disabled"} for state in (is_open, enabled))
+        audit.record(
+            session, principal.tenant_id, principal.key_id, action, subject.kind.value, subject.id, before, after, now
+        )
         revision.bump(session)
     return get(session, principal.tenant_id, subject.kind, subject.id)
+
+
+def update(
+    session: Session,
+    principal: Principal,
+    subject: SubjectRow,
+    *,
+    symbol: str | UnsetType,
+    name: str | UnsetType | None,
+    external_id: str | UnsetType | None,
+    now: datetime | None,
+) -> SubjectRow:
+    """Change what a tenant calls a subject; what is unset stays, and writing what is stored changes nothing.
+
+    Args:
+        session: a write transaction.
+        principal: who asks.
+        subject: the subject, from `get`.
+        symbol: a token's symbol, already checked; unset for a wallet.
+        name: the tenant's own name for it, None for none.
+        external_id: the tenant's own identifier, None for none.
+        now: the moment; None is the clock's.
+
+    Raises:
+        Denied: below operator.
+        NotFound: removed meanwhile, or another tenant's.
+        Invalid: on 'externalId' or 'name'.
+    """
+    access.require(principal, Role.OPERATOR)
+    locked = lock(session, principal.tenant_id, subject)
+    before = get(session, principal.tenant_id, subject.kind, subject.id)
+    if symbol is not UNSET:
+        locked.symbol = symbol
+    if name is not UNSET:
+        locked.name = fields.check_optional_text("name", name, fields.NAME_LENGTH)
+    if external_id is not UNSET:
+        locked.external_id = fields.check_optional_text("externalId", external_id, fields.EXTERNAL_ID_LENGTH)
+    if (locked.symbol, locked.name, locked.external_id) == (before.symbol, before.name, before.external_id):
+        return before
+    locked.search_text = _search_text(locked.symbol, locked.name, locked.external_id, locked.address)
+    locked.updated_at = max(now or utc_now(), locked.updated_at)
+    session.flush()
+    after = get(session, principal.tenant_id, subject.kind, subject.id)
+    _record(session, principal, _ACTIONS[subject.kind].update, before, after, now)
+    revision.bump(session)
+    return after
+
+
+def remove(session: Session, principal: Principal, subject: SubjectRow, *, now: datetime | None) -> None:
+    """Remove a subject: its open window closes, its unfinished operations end, its identity is free.
+
+    Its rows and its audit stay; nothing shows or collects it any more.
+
+    Raises:
+        Denied: below admin.
+        NotFound: removed already, or another tenant's.
+    """
+    access.require(principal, Role.ADMIN)
+    locked = lock(session, principal.tenant_id, subject)
+    before = get(session, principal.tenant_id, subject.kind, subject.id)
+    moment = now or utc_now()
+    open_window = session.scalars(
+        select(TrackingWindow).where(
+            TrackingWindow.subject_key == locked.subject_key, TrackingWindow.closed_at.is_(None)
+        )
+    ).one_or_none()
+    if open_window is not None:
+        open_window.closed_at = max(whole_second(moment), open_window.opened_at)
+    session.execute(
+        update_rows(Operation)
+        .where(
+            Operation.subject_key == locked.subject_key,
+            Operation.finished_at.is_(None),
+        )
+        .values(
+            status="Cancelled",
+            cancel_requested_at=func.coalesce(Operation.cancel_requested_at, moment),
+            finished_at=moment,
+            estimated_end=None,
+            reported_at=moment,
+        )
+    )
+    locked.removed_at = locked.updated_at = max(moment, locked.updated_at)
+    _record(session, principal, _ACTIONS[subject.kind].remove, before, None, now)
+    revision.bump(session)
+
+
+def lock(session: Session, tenant_id: str, subject: SubjectRow) -> Subject:
+    """Return the stored subject for change, which nobody else can do until the transaction ends.
+
+    Raises:
+        NotFound: removed meanwhile, or another tenant's.
+    """
+    locked = session.scalars(
+        select(Subject)
+        .where(
+            Subject.subject_key == subject.subject_key,
+            Subject.tenant_id == tenant_id,
+            Subject.removed_at.is_(None),
+        )
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if locked is None:
+        raise NotFound(subject.kind, subject.id)
+    return locked
 
 
 def windows(session: Session, subject_key: int) -> list[Window]:
@@ -320,6 +437,47 @@ def _select_rows(tenant_id: str, kind: Kind) -> Select[Any]:
         .join(NetworkInUse, NetworkInUse.name == Ledger.network)
         .where(Subject.tenant_id == tenant_id, Subject.kind == kind, Subject.removed_at.is_(None))
     )
+
+
+def _record(
+    session: Session,
+    principal: Principal,
+    action: audit.Action,
+    before: SubjectRow | None,
+    after: SubjectRow | None,
+    now: datetime | None,
+) -> None:
+    """Record a write of a whole subject; one of the two states is there."""
+    subject = after or before
+    if subject is None:
+        raise ValueError("a write without a subject")
+    audit.record(
+        session,
+        principal.tenant_id,
+        principal.key_id,
+        action,
+        subject.kind.value,
+        subject.id,
+        None if before is None else _audited(before),
+        None if after is None else _audited(after),
+        now,
+    )
+
+
+def _audited(subject: SubjectRow) -> dict[str, str | None]:
+    symbol = {"symbol": subject.symbol} if subject.kind is Kind.TOKEN else {}
+    return {
+        "ledger": subject.ledger_name,
+        "ledgerId": subject.presented_address,
+        **symbol,
+        "name": subject.name,
+        "externalId": subject.external_id,
+        "trackingStatus": subject.tracking_status,
+    }
+
+
+def _search_text(symbol: str | None, name: str | None, external_id: str | None, address: str) -> str:
+    return "\n".join(part for part in (symbol, name, external_id, address) if part).casefold()
 
 
 def _to_row(record: Row[Any]) -> SubjectRow:

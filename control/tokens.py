@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from msgspec import UNSET, UnsetType
 from sqlalchemy.orm import Session
 
 from control import fields, subjects
@@ -71,3 +72,28 @@ def set_tracking(
 ) -> SubjectRow:
     """Enable or disable the tracking of a token; idempotent; windows and errors as `subjects.set_tracking`."""
     return subjects.set_tracking(session, principal, token, enabled=enabled, now=now, is_fungible=is_fungible)
+
+
+def update(
+    session: Session,
+    principal: Principal,
+    token: SubjectRow,
+    *,
+    symbol: str | UnsetType = UNSET,
+    name: str | UnsetType | None = UNSET,
+    external_id: str | UnsetType | None = UNSET,
+    now: datetime | None = None,
+) -> SubjectRow:
+    """Change symbol, name or external id of a token; arguments and errors as `subjects.update`.
+
+    Raises:
+        Invalid: on 'symbol' too.
+    """
+    if symbol is not UNSET:
+        fields.check_text("symbol", symbol, fields.SYMBOL_LENGTH)
+    return subjects.update(session, principal, token, symbol=symbol, name=name, external_id=external_id, now=now)
+
+
+def remove(session: Session, principal: Principal, token: SubjectRow, now: datetime | None = None) -> None:
+    """Remove a token; what that means and its errors as `subjects.remove`."""
+    subjects.remove(session, principal, token, now=now)

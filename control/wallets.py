@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from msgspec import UNSET, UnsetType
 from sqlalchemy.orm import Session
 
 from control import subjects
@@ -67,3 +68,21 @@ def set_tracking(
 ) -> SubjectRow:
     """Enable or disable the tracking of a wallet; idempotent; windows and errors as `subjects.set_tracking`."""
     return subjects.set_tracking(session, principal, wallet, enabled=enabled, now=now, is_fungible=None)
+
+
+def update(
+    session: Session,
+    principal: Principal,
+    wallet: SubjectRow,
+    *,
+    name: str | UnsetType | None = UNSET,
+    external_id: str | UnsetType | None = UNSET,
+    now: datetime | None = None,
+) -> SubjectRow:
+    """Change name or external id of a wallet; arguments and errors as `subjects.update`."""
+    return subjects.update(session, principal, wallet, symbol=UNSET, name=name, external_id=external_id, now=now)
+
+
+def remove(session: Session, principal: Principal, wallet: SubjectRow, now: datetime | None = None) -> None:
+    """Remove a wallet; what that means and its errors as `subjects.remove`."""
+    subjects.remove(session, principal, wallet, now=now)

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -28,6 +29,13 @@ Value = TypeVar("Value")
 
 class NetworksError(Exception):
     """The definitions cannot be used; the message names file, network and field, and the fix."""
+
+
+class NativeMode(StrEnum):
+    """How a wallet's native value is collected: from every block's transactions, or from its balances alone."""
+
+    FULL = "full"
+    BALANCE_ONLY = "balance-only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class Network:
     disabled_reason: str | None
     native_symbol: str
     native_decimals: int
+    native: NativeMode
     finality_depth: int
     poll_seconds: int
     tokens: tuple[CommonToken, ...]
@@ -97,6 +106,7 @@ def _read_network(table: "_Table", variables: Mapping[str, str]) -> Network:
     rpc_urls, unset = _read_rpc_urls(table, variables)
     native = _Table(table.take("native", _table), f"{table.place}: field 'native'")
     native_symbol, native_decimals = native.take("symbol", _label), native.take("decimals", _integer(0, 255))
+    native_mode = NativeMode(native.take("collect", _one_of(tuple(NativeMode)), default=NativeMode.FULL))
     native.finish()
     network = Network(
         name=name,
@@ -109,6 +119,7 @@ def _read_network(table: "_Table", variables: Mapping[str, str]) -> Network:
         disabled_reason=None if rpc_urls else _disabled_reason(unset),
         native_symbol=native_symbol,
         native_decimals=native_decimals,
+        native=native_mode,
         finality_depth=table.take("finality_depth", _integer(0, 1_000_000)),
         poll_seconds=table.take("poll_seconds", _integer(1, 86_400)),
         tokens=_read_tokens(table, family),

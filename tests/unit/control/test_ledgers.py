@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from control import ledgers, revision
+from control import ledgers, revision, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
 from control.models import Ledger
@@ -182,3 +182,70 @@ def test_a_network_in_use_keeps_its_chain(world: World) -> None:
     assert (enforced["ethereum"].is_enabled, enforced["ethereum"].disabled_reason) == (False, caught.value.detail)
     assert enforced["polygon"] == changed["polygon"]
     assert list(enforced) == list(changed)
+
+
+def test_a_change_keeps_what_is_unset_and_none_clears(world: World) -> None:
+    ledger, _ = put(world, display_name="Main", description="d", now=NOON)
+    later = NOON + timedelta(seconds=1)
+    with world.store.write() as session:
+        changed = ledgers.update(session, world.acme, "main", display_name="Other", now=later)
+    assert (changed.display_name, changed.description, changed.updated_at) == ("Other", "d", later)
+    with world.store.write() as session:
+        cleared = ledgers.update(session, world.acme, ledger.id, display_name=None, description=None, now=later)
+    assert (cleared.id, cleared.display_name, cleared.description) == (ledger.id, None, None)
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+    with world.store.write() as session:
+        ledgers.update(session, world.acme, "main", display_name=None)
+        ledgers.update(session, world.acme, "main")
+    with world.store.read() as session:
+        assert revision.read_revision(session) == before
+
+
+def test_a_change_that_cannot_be(world: World) -> None:
+    put(world)
+    viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
+    with world.store.write() as session:
+        with pytest.raises(Denied):
+            ledgers.update(session, viewer, "main", display_name="x")
+        for principal, name in ((world.other, "main"), (world.acme, "none"), (world.acme, "\x00")):
+            with pytest.raises(NotFound):
+                ledgers.update(session, principal, name, display_name="x")
+        with pytest.raises(Invalid) as caught:
+            ledgers.update(session, world.acme, "main", description="a\x00")
+    assert caught.value.field == "description"
+
+
+def test_a_ledger_in_use_stays(world: World) -> None:
+    ledger, _ = put(world)
+    made = []
+    with world.store.write() as session:
+        for number in (1, 2):
+            made.append(tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=f"0x{number:040x}"))
+        wallet = wallets.create(session, world.acme, ledger="main", ledger_id=f"0x{1:040x}")
+    with pytest.raises(Conflict, match="used by 2 tokens and 1 wallet;") as caught, world.store.write() as session:
+        ledgers.remove(session, world.acme, "main")
+    assert (caught.value.code, caught.value.existing_id) == ("ledger-in-use", ledger.id)
+    with world.store.write() as session:
+        wallets.remove(session, world.acme, wallet)
+        for token in made:
+            tokens.remove(session, world.acme, token)
+        ledgers.remove(session, world.acme, "main")
+    assert count(world) == 0
+
+
+def test_who_may_remove_and_what_follows(world: World) -> None:
+    ledger, _ = put(world)
+    operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
+    with pytest.raises(Denied), world.store.write() as session:
+        ledgers.remove(session, operator, "main")
+    for principal, name in ((world.other, ledger.id), (world.acme, "none")):
+        with pytest.raises(NotFound), world.store.write() as session:
+            ledgers.remove(session, principal, name)
+    with world.store.write() as session:
+        ledgers.remove(session, world.acme, ledger.id, NOON)
+    with pytest.raises(NotFound), world.store.write() as session:
+        ledgers.remove(session, world.acme, ledger.id)
+    with world.store.read() as session:
+        assert session.get_one(Ledger, ledger.id).removed_at == NOON
+    assert put(world, network="polygon")[0].id != ledger.id

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 from eth_utils.address import is_checksum_address
 
-from control.networks.definitions import MULTICALL3_ADDRESS, CommonToken, Network, NetworksError, load_networks
+from control.networks.definitions import (
+    MULTICALL3_ADDRESS,
+    CommonToken,
+    NativeMode,
+    Network,
+    NetworksError,
+    load_networks,
+)
 from control.settings import load_settings
 
 SHIPPED = load_settings({}).networks_file
@@ -33,7 +40,7 @@ family = "evm"
 chain_id = 5
 is_testnet = true
 rpc = ["${FIRST_URL}", "https://node/${KEY}/x"]
-native = { symbol = "EX", decimals = 18 }
+native = { symbol = "EX", decimals = 18, collect = "balance-only" }
 finality_depth = 10
 poll_seconds = 2
 multicall_address = ""
@@ -94,6 +101,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         disabled_reason=None,
         native_symbol="EX",
         native_decimals=18,
+        native=NativeMode.BALANCE_ONLY,
         finality_depth=10,
         poll_seconds=2,
         tokens=(CommonToken("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),),
@@ -116,8 +124,9 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ('rpc = ["${FIRST_URL}", "https://node/${KEY}/x"]', 'rpc = "https://a"', "field 'rpc'"),
         ("${FIRST_URL}", "ws://node", "field 'rpc': 'ws://node' does not give"),
         ("${FIRST_URL}", "http://node:port", "field 'rpc'"),
-        ('{ symbol = "EX", decimals = 18 }', '"EX"', "field 'native': is not a table"),
-        ('{ symbol = "EX", decimals = 18 }', '{ symbol = "EX" }', "field 'native': field 'decimals': is missing"),
+        ('{ symbol = "EX", decimals = 18, collect = "balance-only" }', '"EX"', "field 'native': is not a table"),
+        ('symbol = "EX", decimals = 18', 'symbol = "EX"', "field 'native': field 'decimals': is missing"),
+        ('"balance-only"', '"all"', "field 'native': field 'collect': is 'all'; write one of full, balance-only"),
         ("decimals = 18", "decimals = 256", "field 'decimals'"),
         ("decimals = 18", "decimals = 18, x = 1", "field 'native': field 'x': is unknown"),
         ('address = "0xA0b', 'address = "0xA0B', "token 'USDC': field 'address': is not right: .* checksum"),

@@ -48,6 +48,7 @@ def test_a_snapshot_holds_what_is_configured(world: World) -> None:
             SnapshotWindow(2, token.subject_key, NOON + timedelta(seconds=1), NOON + timedelta(seconds=2)),
             SnapshotWindow(3, wallet.subject_key, NOON + timedelta(seconds=3), None),
         ),
+        history_requests=(),
     )
 
 

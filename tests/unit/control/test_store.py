@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, inspect, make_url, select, text
 
-from control import revision, service_secrets, tenants
+from control import access, revision, service_secrets, tenants
 from control.errors import StoreUnavailable
 from control.models import Base, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
+from control.snapshot import read_snapshot
 from control.store import ControlStore, open_store
 from tests.unit.control.conftest import World
 from tests.unit.control.postgres import new_database
@@ -125,7 +128,7 @@ def test_keys_of_subjects_and_windows_are_never_used_twice(tmp_path: Path) -> No
     store.migrate()
     with store.read() as session:
         numbered = session.execute(text("select name from sqlite_master where sql like '%AUTOINCREMENT%'"))
-        assert {row.name for row in numbered} == {"subjects", "tracking_windows"}
+        assert {row.name for row in numbered} == {"operations", "subjects", "tracking_windows"}
     store.close()
 
 
@@ -159,6 +162,26 @@ def test_a_migration_of_a_file_waits_for_the_one_under_way(tmp_path: Path) -> No
     thread.join()
     assert store.is_current()
     store.close()
+
+
+def test_a_store_of_the_first_version_keeps_what_it_holds(empty_store: ControlStore, settings: Settings) -> None:
+    config = Config()
+    config.set_main_option("script_location", "control:migrations")
+    if settings.control_url.startswith("sqlite"):
+        settings.data_dir.mkdir()
+    engine = plain_engine(settings.control_url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(text("insert into tenants values ('ten_1', 'acme', '2026-01-01 00:00:00+00:00')"))
+    engine.dispose()
+    assert not empty_store.is_current()
+    empty_store.migrate()
+    assert empty_store.is_current()
+    with empty_store.write() as session:
+        assert tenants.get_by_name(session, "acme").id == "ten_1"
+        access.create_key(session, "ten_1", "admin")
+        assert read_snapshot(session).history_requests == ()
 
 
 def test_a_store_of_a_newer_version_is_refused(store: ControlStore) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -473,3 +474,161 @@ def test_many_who_enable_at_once_open_one_window(world: World, main: str) -> Non
     outcomes = at_once(6, lambda: track(world, token, True, NOON))
     assert all(isinstance(outcome, SubjectRow) and outcome.is_tracked for outcome in outcomes)
     assert spans(world, token) == [(NOON, None)]
+
+
+def change(world: World, token: SubjectRow, **values: Any) -> SubjectRow:
+    with world.store.write() as session:
+        return tokens.update(session, world.acme, token, **values)
+
+
+def test_a_change_keeps_what_is_unset_and_none_clears(world: World, main: str) -> None:
+    token = add_token(world, symbol="OLD", name="Old name", external_id="ext", now=NOON)
+    later = NOON + timedelta(seconds=1)
+    renamed = change(world, token, name="New name", now=later)
+    assert renamed == replace(token, name="New name", updated_at=later)
+    again = change(world, token, symbol="NEW", external_id=None, now=later + timedelta(seconds=1))
+    assert again == replace(renamed, symbol="NEW", external_id=None, updated_at=later + timedelta(seconds=1))
+    assert (again.id, again.subject_key, again.address) == (token.id, token.subject_key, token.address)
+    assert change(world, token, name=None).name is None
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+    stored = change(world, token)
+    assert change(world, token, symbol="NEW", name=None) == stored
+    with world.store.read() as session:
+        assert revision.read_revision(session) == before
+
+
+def test_search_and_sort_follow_a_change(world: World, main: str) -> None:
+    token = add_token(world, symbol="OLD", name="Old name", external_id="ext-old")
+    change(world, token, symbol="NEW", name="New name", external_id="ext-new")
+    assert rows(world, q="old") == []
+    for text in ("new n", "ext-new", "NEW\nNew", USDC[:12]):
+        assert rows(world, q=text.partition("\n")[0]) == ["New name"]
+    assert rows(world, symbol="OLD") == []
+    assert rows(world, external_id="ext-new") == ["New name"]
+
+
+def test_a_wallet_is_changed_likewise(world: World, main: str) -> None:
+    wallet = add_wallet(world, name="a", external_id="b")
+    with world.store.write() as session:
+        changed = wallets.update(session, world.acme, wallet, name="c")
+    assert (changed.name, changed.external_id, changed.symbol) == ("c", "b", None)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [({"symbol": ""}, "symbol"), ({"name": "a\x00"}, "name"), ({"external_id": "x" * 201}, "externalId")],
+)
+def test_a_malformed_change_is_named_and_stores_nothing(
+    world: World, main: str, values: dict[str, str], field: str
+) -> None:
+    token = add_token(world, symbol="T", name="n")
+    with pytest.raises(Invalid) as caught:
+        change(world, token, **({"name": "m"} | values))
+    assert caught.value.field == field
+    with world.store.read() as session:
+        assert tokens.get(session, world.acme.tenant_id, token.id) == token
+
+
+def test_who_may_change_and_remove(world: World, main: str) -> None:
+    token = add_token(world)
+    viewer, operator = (
+        Principal(world.acme.tenant_id, world.acme.key_id, role) for role in (Role.VIEWER, Role.OPERATOR)
+    )
+    with world.store.write() as session:
+        with pytest.raises(Denied):
+            tokens.update(session, viewer, token, name="x")
+        with pytest.raises(Denied):
+            tokens.remove(session, operator, token)
+        with pytest.raises(NotFound):
+            tokens.update(session, world.other, token, name="x")
+        with pytest.raises(NotFound):
+            tokens.remove(session, world.other, token)
+        assert tokens.update(session, operator, token, name="x").name == "x"
+
+
+def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -> None:
+    token = track(world, add_token(world, now=NOON), True, NOON)
+    with world.store.read() as session:
+        before = revision.read_revision(session)
+    with world.store.write() as session:
+        tokens.remove(session, world.acme, token, NOON + timedelta(seconds=5.5))
+    assert spans(world, token) == [(NOON, NOON + timedelta(seconds=5))]
+    with world.store.read() as session:
+        assert revision.read_revision(session) == before + 1
+        stored = session.get_one(Subject, token.subject_key)
+        assert (stored.removed_at, stored.address) == (NOON + timedelta(seconds=5.5), token.address)
+        with pytest.raises(NotFound):
+            tokens.get(session, world.acme.tenant_id, token.id)
+    assert rows(world) == []
+    for work in (tokens.remove, lambda *arguments: tokens.update(*arguments, name="x")):
+        with pytest.raises(NotFound), world.store.write() as session:
+            work(session, world.acme, token)
+    with pytest.raises(NotFound):
+        track(world, token, True, NOON)
+    again = add_token(world)
+    assert again.id != token.id
+    assert (again.is_tracked, spans(world, again)) == (False, [])
+
+
+def test_removal_never_closes_a_window_before_it_opened(world: World, main: str) -> None:
+    wallet = add_wallet(world)
+    with world.store.write() as session:
+        wallet = wallets.set_tracking(session, world.acme, wallet, True, NOON)
+        wallets.remove(session, world.acme, wallet, NOON - timedelta(hours=1))
+    assert spans(world, wallet) == [(NOON, NOON)]
+
+
+def test_one_of_many_removals_at_once_succeeds(world: World, main: str) -> None:
+    token = add_token(world)
+
+    def remove() -> None:
+        with world.store.write() as session:
+            tokens.remove(session, world.acme, token)
+
+    outcomes = at_once(4, remove)
+    assert sum(outcome is None for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, NotFound) for outcome in outcomes) == 3
+
+
+def test_a_token_cannot_be_added_to_a_ledger_that_goes(world: World, main: str) -> None:
+    outcomes: list[object] = []
+
+    def add() -> None:
+        try:
+            outcomes.append(add_token(world))
+        except ControlError as error:
+            outcomes.append(error)
+
+    thread = threading.Thread(target=add)
+    with world.store.write() as session:
+        ledgers.remove(session, world.acme, "main")
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+    thread.join()
+    (outcome,) = outcomes
+    assert isinstance(outcome, Invalid)
+    assert (outcome.field, count(world)) == ("ledger", 0)
+
+
+def test_a_ledger_does_not_go_under_a_token_that_comes(world: World, main: str) -> None:
+    outcomes: list[object] = []
+
+    def remove() -> None:
+        try:
+            with world.store.write() as session:
+                ledgers.remove(session, world.acme, "main")
+        except ControlError as error:
+            outcomes.append(error)
+
+    thread = threading.Thread(target=remove)
+    with world.store.write() as session:
+        tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+    thread.join()
+    (outcome,) = outcomes
+    assert isinstance(outcome, Conflict)
+    assert (outcome.code, count(world)) == ("ledger-in-use", 1)

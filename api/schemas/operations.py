@@ -1,0 +1,73 @@
+"""History requests on the wire: what is asked for, and how far it is."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from api.schemas.common import Decimal, Instant, OperationStatus, Page, Schema
+
+NativeMode = Literal["full", "balance-only"]
+
+
+class HistoryRequest(Schema, frozen=True, kw_only=True):
+    """A past range to collect."""
+
+    from_: Annotated[
+        str,
+        Meta(
+            description="Start, included: an instant, a day (its start), `block:N`, or `creation`, the first block of "
+            "the contract (of a wallet: of the chain).",
+            examples=["creation"],
+        ),
+    ] = field(name="from")
+    to: Annotated[
+        str,
+        Meta(
+            description="End: an instant or a day, not included; `block:N`, included; or `now`. Clipped to the head.",
+            examples=["now"],
+        ),
+    ] = "now"
+    native: Annotated[
+        NativeMode | None,
+        Meta(
+            description="Wallets alone: how native value is collected. `full` reads every block's transactions and "
+            "internal transfers, `balance-only` books each unexplained change of the balance as one activity. Left "
+            "out, a long range is collected by balances alone, and `note` says what full would cost."
+        ),
+    ] = None
+
+
+class Progress(Schema, frozen=True, kw_only=True):
+    """How much is done."""
+
+    done: int
+    total: Annotated[int | None, Meta(description="Null until the range is known.")]
+    unit: Literal["blocks"] = "blocks"
+
+
+class HistoryOperation(Schema, frozen=True, kw_only=True):
+    """A history request and how far it is; what was collected stays when it is cancelled."""
+
+    id: Annotated[str, Meta(description="`op_...`")]
+    status: OperationStatus
+    progress: Progress
+    rate: Annotated[Decimal | None, Meta(description="Blocks per second of late; null while nothing was measured.")]
+    estimated_end: Instant | None
+    from_: Annotated[str, Meta(description="As asked for.", examples=["creation"])] = field(name="from")
+    to: Annotated[str, Meta(description="As asked for.", examples=["now"])]
+    from_block: Annotated[int | None, Meta(description="First block of the range; null until it is known.")]
+    to_block: Annotated[int | None, Meta(description="Last block of the range, included; null until it is known.")]
+    native: Annotated[NativeMode | None, Meta(description="Null for tokens, and while it is not decided.")]
+    note: Annotated[str | None, Meta(description="A remark, such as what full native value would cost.")]
+    error: Annotated[str | None, Meta(description="Why it failed, or what keeps it from getting on.")]
+    created_at: Instant
+    started_at: Instant | None
+    cancel_requested_at: Annotated[Instant | None, Meta(description="Set once it was asked to stop.")]
+    finished_at: Instant | None
+
+
+class HistoryOperations(Schema, frozen=True, kw_only=True):
+    """A page of the history requests of one token or wallet, newest first."""
+
+    data: list[HistoryOperation]
+    page: Page

@@ -1,0 +1,72 @@
+"""The bounds of history requests as tenants write them, and their canonical texts, which are what is stored.
+
+A request's range is `from` <= t < `to` for instants and days; a block as `to` is itself included. Which blocks that
+are, only the pipeline can tell.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from control.errors import Invalid
+from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_instant
+
+_FROM_FORMS = f"{FORMS}, block:N or creation"
+_TO_FORMS = f"{FORMS}, block:N or now"
+
+
+class BoundKind(StrEnum):
+    """What a bound names."""
+
+    INSTANT = "Instant"
+    BLOCK = "Block"
+    CREATION = "Creation"
+    NOW = "Now"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One bound: `instant` (aware, UTC) is set for instants and days, `block` for blocks; `text` is canonical."""
+
+    text: str
+    kind: BoundKind
+    instant: datetime | None = None
+    block: int | None = None
+
+
+_WORDS = {"creation": BoundKind.CREATION, "now": BoundKind.NOW}
+
+
+def parse_bound(text: str, field: str = "from", forms: str = f"{_FROM_FORMS} or now") -> Bound:
+    """Read a bound: an instant (RFC 3339), a day (its start), `block:N`, `creation` or `now`.
+
+    Raises:
+        Invalid: on the field, which is for the error alone.
+    """
+    if text in _WORDS:
+        return Bound(text, _WORDS[text])
+    block = read_block(field, text)
+    if block is not None:
+        return Bound(f"block:{block}", BoundKind.BLOCK, block=block)
+    instant = read_instant_or_day(field, text, forms)
+    canonical = text if is_day(text) else write_instant(instant)
+    return Bound(canonical, BoundKind.INSTANT, instant=instant)
+
+
+def parse_range(start: str, end: str) -> tuple[Bound, Bound]:
+    """Read `from` and `to` of a request.
+
+    Raises:
+        Invalid: on 'from' or 'to': malformed, `now` as start or `creation` as end, or nothing lies between them.
+    """
+    first, last = parse_bound(start, "from", _FROM_FORMS), parse_bound(end, "to", _TO_FORMS)
+    if first.kind is BoundKind.NOW:
+        raise Invalid("from", "malformed", f"from cannot be now; write {_FROM_FORMS}")
+    if last.kind is BoundKind.CREATION:
+        raise Invalid("to", "malformed", f"to cannot be creation; write {_TO_FORMS}")
+    is_empty = first.instant is not None and last.instant is not None and last.instant <= first.instant
+    if first.block is not None and last.block is not None:
+        is_empty = last.block < first.block
+    if is_empty:
+        raise Invalid("to", "empty-range", f"nothing lies between {first.text} and {last.text}; to must be later")
+    return first, last

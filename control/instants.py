@@ -1,0 +1,66 @@
+"""The texts that name a point of time or a block, in one grammar for filters, moments and history requests.
+
+What a point means as the bound of a range is said where it is used.
+"""
+
+import re
+from datetime import UTC, datetime
+
+from control.errors import Invalid
+
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_BLOCK = re.compile(r"block:(\d{1,19})", re.ASCII)
+_HIGHEST_BLOCK = 2**63 - 1
+
+FORMS = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
+"""What `read_instant_or_day` accepts, for people."""
+
+
+def is_day(text: str) -> bool:
+    """Say whether a text has the form of a day, without a time."""
+    return _DAY.fullmatch(text) is not None
+
+
+def read_instant_or_day(field: str, text: str, forms: str = FORMS) -> datetime:
+    """Return an instant (RFC 3339; UTC where it names no zone) or the start of a day, as an aware UTC datetime.
+
+    Args:
+        field: name of the property or parameter, for the error.
+        text: what was written.
+        forms: all that the field accepts, for the error.
+
+    Raises:
+        Invalid: on the field.
+    """
+    if _DAY.fullmatch(text) or _INSTANT.fullmatch(text):
+        try:
+            read = datetime.fromisoformat(text.upper())
+            return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        except (ValueError, OverflowError) as error:
+            raise _malformed(field, text, forms) from error
+    raise _malformed(field, text, forms)
+
+
+def write_instant(instant: datetime) -> str:
+    """Return an aware instant as RFC 3339 text in UTC, with microseconds only where it has some."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def read_block(field: str, text: str) -> int | None:
+    """Return the number of `block:N`, or None when the text has another form.
+
+    Raises:
+        Invalid: on the field, no chain has that many blocks.
+    """
+    found = _BLOCK.fullmatch(text)
+    if found is None:
+        return None
+    number = int(found[1])
+    if number > _HIGHEST_BLOCK:
+        raise Invalid(field, "out-of-range", f"{field} names block {number}; no chain has that many")
+    return number
+
+
+def _malformed(field: str, text: str, forms: str) -> Invalid:
+    return Invalid(field, "malformed", f"{field} is {text[:60]!r}; write {forms}")

@@ -1,0 +1,315 @@
+"""Rules of operations: work that tenants ask for, which the pipeline does and reports on.
+
+So far there is one kind, `History`: a past range of a token or a wallet. Its bounds are read by `control.history`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from sqlalchemy import Select, func, select, update
+from sqlalchemy.orm import Session
+
+from control import access, audit, history, ids, revision, subjects
+from control.access import Principal, Role
+from control.clock import utc_now
+from control.errors import Conflict, Invalid, NotFound
+from control.instants import write_instant
+from control.models import Operation
+from control.networks.definitions import NativeMode
+from control.pages import After, Page, check_limit, cut_page
+from control.subjects import Kind, SubjectRow
+
+_PREFIX = "op_"
+
+
+class OperationKind(StrEnum):
+    """The kinds of operations."""
+
+    HISTORY = "History"
+
+
+class Status(StrEnum):
+    """Where an operation stands; the last three are final."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    CANCELLED = "Cancelled"
+
+
+_FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow:
+    """An operation as stored; its range and mode are null until the pipeline has resolved them."""
+
+    operation_key: int
+    id: str
+    tenant_id: str
+    kind: OperationKind
+    subject_key: int | None
+    parameters: Mapping[str, Any]
+    status: Status
+    progress_done: int
+    progress_total: int | None
+    from_block: int | None
+    to_block: int | None
+    native: str | None
+    note: str | None
+    rate: str | None
+    estimated_end: datetime | None
+    error: str | None
+    cancel_requested_at: datetime | None
+    created_by: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def from_text(self) -> str:
+        """Start of a history request, canonical."""
+        text: str = self.parameters["from"]
+        return text
+
+    @property
+    def to_text(self) -> str:
+        """End of a history request, canonical."""
+        text: str = self.parameters["to"]
+        return text
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.status in _FINAL
+
+
+def request_history(
+    session: Session,
+    principal: Principal,
+    subject: SubjectRow,
+    *,
+    start: str,
+    end: str,
+    native: str | None,
+    is_fungible: bool | None = None,
+    now: datetime | None = None,
+) -> OperationRow:
+    """Ask for the history of a token or wallet, whatever its tracking status.
+
+    Args:
+        session: a write transaction.
+        principal: who asks.
+        subject: the subject, from `tokens.get` or `wallets.get`.
+        start: first moment or block, or `creation`; forms as `history.parse_bound`.
+        end: where it ends, or `now`; a block is included.
+        native: mode of a wallet's native value; None leaves it to the pipeline.
+        is_fungible: False when the contract is known to be no fungible token; None when that is not known.
+        now: the moment; None is the clock's.
+
+    Raises:
+        Denied: below admin.
+        NotFound: the subject was removed meanwhile, or is another tenant's.
+        Invalid: on 'from', 'to' or 'native'.
+        Conflict: the contract is not a fungible token.
+    """
+    access.require(principal, Role.ADMIN)
+    first, last = history.parse_range(start, end)
+    if native is not None:
+        if subject.kind is Kind.TOKEN:
+            raise Invalid("native", "not-for-tokens", "a token has no native value; leave native out")
+        if native not in set(NativeMode):
+            raise Invalid("native", "unknown-mode", f"native must be one of {', '.join(NativeMode)}")
+    if is_fungible is False:
+        raise Conflict("not-fungible", "the contract is not a fungible token, so there are no amounts to collect")
+    subjects.lock(session, principal.tenant_id, subject)
+    moment = now or utc_now()
+    operation = Operation(
+        id=ids.new_id(_PREFIX),
+        tenant_id=principal.tenant_id,
+        kind=OperationKind.HISTORY,
+        subject_key=subject.subject_key,
+        parameters={"from": first.text, "to": last.text, "native": native},
+        status=Status.PENDING,
+        progress_done=0,
+        created_by=principal.key_id,
+        created_at=moment,
+        reported_at=moment,
+    )
+    session.add(operation)
+    session.flush()
+    asked = {"subjectId": subject.id, **operation.parameters}
+    audit.record(
+        session, principal.tenant_id, principal.key_id, "history.request", "operation", operation.id, None, asked, now
+    )
+    revision.bump(session)
+    return _to_row(operation)
+
+
+def get(
+    session: Session, tenant_id: str, operation_id: str, kind: OperationKind, subject_key: int | None
+) -> OperationRow:
+    """Return one operation of a kind on a subject of the tenant.
+
+    Raises:
+        NotFound: there is none with this id.
+    """
+    if not ids.is_id(_PREFIX, operation_id):
+        raise NotFound("operation", operation_id)
+    query = _select(tenant_id, kind, subject_key).where(Operation.id == operation_id)
+    operation = session.scalars(query).one_or_none()
+    if operation is None:
+        raise NotFound("operation", operation_id)
+    return _to_row(operation)
+
+
+def list_page(
+    session: Session,
+    tenant_id: str,
+    kind: OperationKind,
+    subject_key: int | None,
+    limit: int = 50,
+    after: After | None = None,
+) -> Page[OperationRow]:
+    """Return one page of the operations of a kind on a subject of the tenant, newest first (ids sort by creation).
+
+    Raises:
+        Invalid: on 'limit'.
+    """
+    query = _select(tenant_id, kind, subject_key)
+    if after is not None:
+        query = query.where(Operation.id < after.id)
+    rows = session.scalars(query.order_by(Operation.id.desc()).limit(check_limit(limit) + 1))
+    return cut_page([(_to_row(operation), After(operation.id, operation.id)) for operation in rows], limit)
+
+
+def newest_report(session: Session, tenant_id: str, kind: OperationKind, subject_key: int | None) -> datetime | None:
+    """Return when any operation that `list_page` lists last changed."""
+    listed = _select(tenant_id, kind, subject_key).subquery()
+    return session.execute(select(func.max(listed.c.reported_at))).scalar_one()
+
+
+def cancel(
+    session: Session, principal: Principal, operation: OperationRow, now: datetime | None = None
+) -> OperationRow:
+    """Ask for an operation to stop, which the pipeline then does; asking again changes nothing.
+
+    Raises:
+        Denied: below admin.
+        NotFound: another tenant's.
+        Conflict: it is finished.
+    """
+    access.require(principal, Role.ADMIN)
+    query = select(Operation).where(
+        Operation.operation_key == operation.operation_key, Operation.tenant_id == principal.tenant_id
+    )
+    locked = session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
+    if locked is None:
+        raise NotFound("operation", operation.id)
+    if locked.finished_at is not None:
+        raise Conflict("operation-finished", f"{operation.id} is {locked.status} already; there is nothing to stop")
+    if locked.cancel_requested_at is None:
+        moment = now or utc_now()
+        locked.cancel_requested_at = locked.reported_at = moment
+        audit.record(
+            session,
+            principal.tenant_id,
+            principal.key_id,
+            "history.cancel",
+            "operation",
+            locked.id,
+            {"status": locked.status, "cancelRequestedAt": None},
+            {"status": locked.status, "cancelRequestedAt": write_instant(moment)},
+            now,
+        )
+        revision.bump(session)
+    return _to_row(locked)
+
+
+def unfinished(session: Session) -> list[OperationRow]:
+    """Return the operations of all tenants that are Pending or Running, oldest first."""
+    query = select(Operation).where(Operation.finished_at.is_(None)).order_by(Operation.operation_key)
+    return [_to_row(operation) for operation in session.scalars(query)]
+
+
+def report(
+    session: Session,
+    operation_key: int,
+    *,
+    status: Status | UnsetType = UNSET,
+    progress_done: int | UnsetType = UNSET,
+    progress_total: int | UnsetType | None = UNSET,
+    from_block: int | UnsetType | None = UNSET,
+    to_block: int | UnsetType | None = UNSET,
+    native: str | UnsetType | None = UNSET,
+    note: str | UnsetType | None = UNSET,
+    rate: str | UnsetType | None = UNSET,
+    estimated_end: datetime | UnsetType | None = UNSET,
+    error: str | UnsetType | None = UNSET,
+    now: datetime | None = None,
+) -> bool:
+    """Store what the pipeline has to say about an operation; what is left out stays as it is.
+
+    Running sets `started_at` the first time, a final status `finished_at`. No configuration changes by it, so the
+    revision stays.
+
+    Args:
+        session: a write transaction.
+        operation_key: which operation.
+        status: where it stands now.
+        progress_done: blocks collected so far.
+        progress_total: blocks of the whole range.
+        from_block: first block of the resolved range.
+        to_block: last block of the resolved range, included.
+        native: how native value is collected.
+        note: a sentence for people.
+        rate: blocks per second, decimal text.
+        estimated_end: when it should be finished.
+        error: why it failed or does not get on, a sentence for people.
+        now: the moment; None is the clock's.
+
+    Returns:
+        False when the operation was finished before, or does not exist: then nothing is stored.
+    """
+    moment = now or utc_now()
+    given = {
+        "status": status,
+        "progress_done": progress_done,
+        "progress_total": progress_total,
+        "from_block": from_block,
+        "to_block": to_block,
+        "native": native,
+        "note": note,
+        "rate": rate,
+        "estimated_end": estimated_end,
+        "error": error,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not UNSET}
+    if status is Status.RUNNING:
+        changes["started_at"] = func.coalesce(Operation.started_at, moment)
+    elif status in _FINAL:
+        changes |= {"finished_at": moment, "estimated_end": None}
+    stored = session.scalars(
+        update(Operation)
+        .where(Operation.operation_key == operation_key, Operation.finished_at.is_(None))
+        .values(**changes, reported_at=moment)
+        .returning(Operation.operation_key)
+    )
+    return stored.one_or_none() is not None
+
+
+def _select(tenant_id: str, kind: OperationKind, subject_key: int | None) -> Select[Operation]:
+    return select(Operation).where(
+        Operation.tenant_id == tenant_id, Operation.kind == kind, Operation.subject_key == subject_key
+    )
+
+
+def _to_row(operation: Operation) -> OperationRow:
+    values = {field.name: getattr(operation, field.name) for field in dataclass_fields(OperationRow)}
+    return OperationRow(**values | {"kind": OperationKind(operation.kind), "status": Status(operation.status)})
