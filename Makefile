@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help install demo up test test-long bench lint format lock clean
+.PHONY: help install demo misfortunes up test test-long bench lint format lock clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # Python packages from the lock file, with hashes. --no-deps: the lock is complete, and pip cannot match an extra to its pin.
 .venv/installed: requirements.lock pyproject.toml
@@ -26,6 +26,9 @@ install: .venv/installed node_modules/installed ## Install the service into .ven
 
 demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop)
 	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once)
+
+misfortunes: install ## Do to a chain what chains do to ledgers, and compare (FAULTS=1: with a provider that fails, too)
+	$(BIN)/python -m tests.integration.misfortunes $(if $(FAULTS),--faults)
 
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up

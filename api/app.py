@@ -11,13 +11,15 @@ from litestar.exceptions import HTTPException
 
 from api.auth import authorize, provide_call
 from api.calls import Services
+from api.controllers.audit import AuditController
 from api.controllers.health import HealthController
+from api.controllers.history_requests import TokenHistoryController, WalletHistoryController
 from api.controllers.networks import NetworkController
 from api.controllers.tokens import TokenController
 from api.controllers.wallets import WalletController
 from api.documentation import documentation_routes
 from api.errors import handle_error
-from api.openapi import argument_names, build_document, query_names, routes
+from api.openapi import argument_names, build_document, query_parameters, routes
 from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
 from api.request_log import observed
 from api.serving import Serving
@@ -48,7 +50,14 @@ def create_app(settings: Settings) -> Litestar:
 
     guarded = Router(
         "/",
-        route_handlers=[NetworkController, TokenController, WalletController],
+        route_handlers=[
+            NetworkController,
+            TokenController,
+            TokenHistoryController,
+            WalletController,
+            WalletHistoryController,
+            AuditController,
+        ],
         guards=[authorize],
         dependencies={"call": Provide(provide_call, sync_to_thread=False)},
     )
@@ -62,7 +71,7 @@ def create_app(settings: Settings) -> Litestar:
         debug=False,
     )
     for _, _, handler in routes(app):
-        handler.opt[QUERY_PARAMETERS] = query_names(handler)
+        handler.opt[QUERY_PARAMETERS] = query_parameters(handler)
         handler.opt[ARGUMENT_NAMES] = argument_names(handler)
     app.asgi_handler = observed(app.asgi_handler)
     return app

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -129,16 +130,18 @@ class Call:
         fetch: Fetch[Item],
         as_of: AsOf | DataVersion | None = None,
         coverage: Coverage | None = None,
+        state: str | datetime | None = None,
     ) -> Response[Any]:
         """Answer a whole collection in the tabular form asked for, or 304 when the client has it already.
 
-        Every batch is read from the snapshot's version; configuration alone has no snapshot.
+        Every batch is read from the snapshot's version; configuration alone has no snapshot. What can change with
+        neither version nor configuration says so by another `state`.
         """
         version = snapshot.version if snapshot else None
         with self.store.read() as session:
             configuration = revision.read_revision(session)
         url = str(self.request.url)
-        identity = msgspec.json.encode([version, configuration, self.tenant_id, url, self.media_type])
+        identity = msgspec.json.encode([version, configuration, state, self.tenant_id, url, self.media_type])
         etag = f'W/"{hashlib.sha256(identity).hexdigest()[:32]}"'
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):
@@ -147,9 +150,13 @@ class Call:
         return formats.stream_rows(self.media_type, row_type, batches, as_of, coverage, headers)
 
     def written(self, body: Schema, status: int = 200) -> Response[bytes]:
-        """Answer a PUT with what is stored now."""
+        """Answer a write with what is stored now."""
         content = msgspec.json.encode(body)
         return Response(content, status_code=status, media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
+
+    def removed(self) -> Response[bytes]:
+        """Answer a DELETE after which there is nothing to show."""
+        return Response(b"", status_code=204, media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
 
     def write_once(
         self, status: int, work: Callable[[Session], Schema], location: Callable[[str], str]

@@ -65,9 +65,9 @@ def routes(app: Litestar) -> Iterator[tuple[str, str, HTTPRouteHandler]]:
                     yield route.path_format, method, handler
 
 
-def query_names(handler: HTTPRouteHandler) -> frozenset[str]:
-    """Return the names of the query parameters that a route declares."""
-    return frozenset(name for name, location, _ in _parameters(handler) if location == "query")
+def query_parameters(handler: HTTPRouteHandler) -> dict[str, bool]:
+    """Return the names of the query parameters that a route declares, and whether each must be given."""
+    return {name: field.default is Empty for name, location, field in _parameters(handler) if location == "query"}
 
 
 def argument_names(handler: HTTPRouteHandler) -> dict[str, str]:
@@ -131,7 +131,10 @@ def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
             for name, location, field in _parameters(handler)
         ],
         "responses": {
-            **{str(status): _success(operation, text) for status, text in operation.statuses.items()},
+            **{
+                str(status): _success(operation, text, is_created="POST" in handler.http_methods)
+                for status, text in operation.statuses.items()
+            },
             **({"304": {"description": "Nothing has changed."}} if "GET" in handler.http_methods else {}),
             **{str(status): {"$ref": f"#/components/responses/{status}"} for status in _error_statuses(operation)},
         },
@@ -181,7 +184,7 @@ def _describe_parameter(
     described: dict[str, Any] = {
         "name": name,
         "in": location,
-        "required": location == "path",
+        "required": field.default is Empty,
         "description": declared.description or name,
         "schema": schema,
     }
@@ -190,8 +193,10 @@ def _describe_parameter(
     return described
 
 
-def _success(operation: Operation, text: str) -> dict[str, Any]:
-    content: dict[str, Any] = {media_types.JSON: {"schema": _reference(operation.answer)}}
+def _success(operation: Operation, text: str, *, is_created: bool) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    if operation.answer is not None:
+        content[media_types.JSON] = {"schema": _reference(operation.answer)}
     headers = dict(_RESPONSE_HEADERS) | (_RATE_HEADERS if operation.role is not None else {})
     if operation.row is not None:
         rows = [_reference(row) for row in (operation.row, *operation.other_rows)]
@@ -211,7 +216,7 @@ def _success(operation: Operation, text: str) -> dict[str, Any]:
         }
     if operation.is_paged:
         headers["Link"] = 'The next page, `rel="next"`; absent on the last one.'
-    if 201 in operation.statuses and 200 not in operation.statuses:
+    if is_created:
         headers |= {"Location": "Path of the object.", "Idempotency-Replayed": "`true` when the answer is a replay."}
     return {
         "description": text,
@@ -219,7 +224,7 @@ def _success(operation: Operation, text: str) -> dict[str, Any]:
             name: {"description": meaning, "required": False, "schema": {"type": "string"}}
             for name, meaning in headers.items()
         },
-        "content": content,
+        **({"content": content} if content else {}),
     }
 
 

@@ -32,7 +32,7 @@ class Operation:
     """One operation of the interface.
 
     Args:
-        answer: struct of the JSON answer.
+        answer: struct of the JSON answer; None when there is no content.
         tag: section of the interface.
         example: a request that succeeds on the example data.
         role: the lowest role that may call it; None needs no key.
@@ -44,7 +44,7 @@ class Operation:
         is_paged: it answers `Link`.
     """
 
-    answer: type[Schema]
+    answer: type[Schema] | None
     tag: str
     example: Example
     role: Role | None = Role.VIEWER
@@ -63,5 +63,8 @@ class Operation:
 
 EXAMPLE_NETWORK = "ethereum"
 EXAMPLE_LEDGER = "ethereum-main"
+EXAMPLE_UNUSED_LEDGER = "ethereum-spare"
 EXAMPLE_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y9a"
 EXAMPLE_WALLET_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0y9b"
+EXAMPLE_TOKEN_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9c"
+EXAMPLE_WALLET_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9d"

@@ -4,9 +4,9 @@ Declarations are what OpenAPI documents and what is accepted: a name that is not
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
@@ -14,15 +14,12 @@ from litestar.connection import ASGIConnection
 from litestar.params import PathParameter, QueryParameter
 
 from api.errors import ApiError, invalid_parameter
-from api.schemas.common import ActivityStatus, FieldError, TrackingStatus
-from api.schemas.tokens import TokenActivityType
-from api.schemas.wallets import Direction, Interval, WalletActivityType
+from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
+from api.schemas.tokens import HolderChangeKind, TokenActivityType
+from api.schemas.wallets import Direction, WalletActivityType
+from control.instants import FORMS, is_day, read_block, read_instant_or_day
 
-_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_BLOCK = re.compile(r"block:(\d{1,19})")
 _AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
-_HIGHEST_BLOCK = 2**63 - 1
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Most rows of a page.")]
 Cursor = Annotated[
@@ -39,6 +36,16 @@ AsOfMoment = Annotated[
     QueryParameter(
         name="asOf",
         description="Moment asked about: an instant, a day (its end), or `block:N`. Default: the newest covered block.",
+    ),
+]
+FromMoment = Annotated[
+    str, QueryParameter(name="from", description="The earlier moment: an instant, a day (its end), or `block:N`.")
+]
+ToMoment = Annotated[
+    str | None,
+    QueryParameter(
+        name="to",
+        description="The later moment: an instant, a day (its end), or `block:N`. Default: the newest covered block.",
     ),
 ]
 LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.")]
@@ -68,6 +75,11 @@ DateSort = Annotated[Literal["date", "-date"], QueryParameter(description="Order
 HolderSort = Annotated[
     Literal["rank", "-rank", "wallet", "-wallet"], QueryParameter(description="Order; `rank` is largest first.")
 ]
+HolderChangeSort = Annotated[
+    Literal["difference", "-difference", "wallet", "-wallet"],
+    QueryParameter(description="Order; `-difference` is the largest difference first, whichever its sign."),
+]
+HolderChangeFilter = Annotated[HolderChangeKind | None, QueryParameter(name="change", description="Kind of change.")]
 TokenActivityTypeFilter = Annotated[
     TokenActivityType | None, QueryParameter(name="type", description="Kind of activity.")
 ]
@@ -100,11 +112,12 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The moment asked about: a block by number, or the last block whose time is before `end`.
+    """The moment a parameter asks about: a block by number, or the last block whose time is before `end`.
 
     An instant T asks for blocks at or before T; as times in stores have microseconds, that is before T + 1 us.
     """
 
+    parameter: str
     text: str
     block_number: int | None = None
     end: datetime | None = None
@@ -114,31 +127,31 @@ def read_range(start: str | None, end: str | None) -> TimeRange:
     """Read `from` and `to`.
 
     Raises:
-        ApiError: 422, malformed, or the range is empty.
+        Invalid: malformed.
+        ApiError: 422, the range is empty.
     """
     read = TimeRange(
-        None if start is None else _read_instant_or_day("from", start),
-        None if end is None else _read_instant_or_day("to", end),
+        None if start is None else read_instant_or_day("from", start),
+        None if end is None else read_instant_or_day("to", end),
     )
     if read.start is not None and read.end is not None and read.start >= read.end:
         raise invalid_parameter("to", "empty-range", "to must be later than from")
     return read
 
 
-def read_moment(text: str) -> Moment:
-    """Read `asOf`: an instant, a day (its end), or `block:N`.
+def read_moment(text: str, parameter: str = "asOf") -> Moment:
+    """Read a moment: an instant, a day (its end), or `block:N`.
 
     Raises:
-        ApiError: 422, malformed.
+        Invalid: malformed.
+        ApiError: 422, too late.
     """
-    if block := _BLOCK.fullmatch(text):
-        number = int(block[1])
-        if number > _HIGHEST_BLOCK:
-            raise invalid_parameter("asOf", "out-of-range", f"asOf names block {number}; no chain has that many")
-        return Moment(text, block_number=number)
-    if _DAY.fullmatch(text):
-        return Moment(text, end=_add("asOf", _parse("asOf", text), timedelta(days=1)))
-    return Moment(text, end=_add("asOf", _read_instant("asOf", text), timedelta(microseconds=1)))
+    number = read_block(parameter, text)
+    if number is not None:
+        return Moment(parameter, text, block_number=number)
+    instant = read_instant_or_day(parameter, text, f"{FORMS} or block:N")
+    span = timedelta(days=1) if is_day(text) else timedelta(microseconds=1)
+    return Moment(parameter, text, end=_add(parameter, instant, span))
 
 
 def scale_amount(parameter: str, text: str, decimals: int) -> int:
@@ -165,14 +178,18 @@ def query_items(connection: ASGIConnection[Any, Any, Any, Any]) -> list[tuple[st
     return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
-def refuse_unknown(connection: ASGIConnection[Any, Any, Any, Any], known: Collection[str]) -> None:
-    """Refuse query parameters that the operation does not declare, repeated ones and empty ones.
+def check_names(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[str, bool]) -> None:
+    """Refuse query parameters that the operation does not declare, repeated ones, empty ones and missing ones.
+
+    Args:
+        connection: the request.
+        known: names that the operation declares, and whether each must be given.
 
     Raises:
-        ApiError: names each; 400 for the first two, 422 for a value that is empty.
+        ApiError: names each; 400 for the first two, 422 for a value that is empty or missing.
     """
     errors: list[FieldError] = []
-    empty: list[FieldError] = []
+    absent: list[FieldError] = []
     seen: set[str] = set()
     for name, value in query_items(connection):
         if name not in known:
@@ -183,30 +200,15 @@ def refuse_unknown(connection: ASGIConnection[Any, Any, Any, Any], known: Collec
             errors.append(FieldError(parameter=name, code="repeated-parameter", detail=detail))
         elif not value:
             detail = f"{name} is empty; give a value or leave it out"
-            empty.append(FieldError(parameter=name, code="empty", detail=detail))
+            absent.append(FieldError(parameter=name, code="empty", detail=detail))
         seen.add(name)
+    for name, is_required in known.items():
+        if is_required and name not in seen:
+            absent.append(FieldError(parameter=name, code="missing", detail=f"{name} is missing; give a value"))
     if errors:
         raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
-    if empty:
-        raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in empty), errors=empty)
-
-
-def _read_instant_or_day(parameter: str, text: str) -> datetime:
-    return _parse(parameter, text) if _DAY.fullmatch(text) else _read_instant(parameter, text)
-
-
-def _read_instant(parameter: str, text: str) -> datetime:
-    if _INSTANT.fullmatch(text) is None:
-        raise _malformed(parameter, text)
-    return _parse(parameter, text)
-
-
-def _parse(parameter: str, text: str) -> datetime:
-    try:
-        read = datetime.fromisoformat(text.upper())
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise _malformed(parameter, text) from error
+    if absent:
+        raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in absent), errors=absent)
 
 
 def _add(parameter: str, instant: datetime, span: timedelta) -> datetime:
@@ -214,10 +216,3 @@ def _add(parameter: str, instant: datetime, span: timedelta) -> datetime:
         return instant + span
     except OverflowError as error:
         raise invalid_parameter(parameter, "out-of-range", f"{parameter} is too late") from error
-
-
-def _malformed(parameter: str, text: str) -> ApiError:
-    forms = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
-    if parameter == "asOf":
-        forms += " or block:N"
-    return invalid_parameter(parameter, "malformed", f"{parameter} is {text[:60]!r}; write {forms}")

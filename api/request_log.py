@@ -14,6 +14,8 @@ import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from control import audit
+
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _log = logging.getLogger("ledgermart.access")
 
@@ -44,6 +46,7 @@ def observed(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
             return
         scope.setdefault("state", {})
+        audit.REQUEST_ID.set(request_id(scope))
         started = time.perf_counter()
         status = 0
 

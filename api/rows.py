@@ -11,7 +11,7 @@ import msgspec
 
 from api.schemas.common import ActivityStatus, Finality, GapReason, Reconciliation
 from api.schemas.ledgers import ProbedStatus
-from api.schemas.tokens import ContractStatus, SupplyStatus, TokenActivityType
+from api.schemas.tokens import Behaviour, ContractStatus, HolderChangeKind, SupplyStatus, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityStatus, WalletActivityType
 
 
@@ -25,6 +25,8 @@ class NetworkRow(Row, frozen=True):
     network: str
     status: ProbedStatus
     status_detail: str | None
+    head_number: int | None
+    head_time: datetime | None
     final_number: int | None
     has_archive: bool | None
     has_traces: bool | None
@@ -35,11 +37,11 @@ class TokenRow(Row, frozen=True):
 
     contract_status: ContractStatus
     standard: str | None
+    behaviour: Behaviour | None
     decimals: int | None
     total_supply_raw: str | None
     total_supply: str | None
     holder_count: int | None
-    view_from_time: datetime | None
     as_of_block_number: int | None
     as_of_block_hash: str | None
     as_of_block_time: datetime | None
@@ -50,7 +52,6 @@ class WalletRow(Row, frozen=True):
     """`wallet`: what is known of a wallet at its newest covered block."""
 
     holdings_complete: bool
-    view_from_time: datetime | None
     as_of_block_number: int | None
     as_of_block_hash: str | None
     as_of_block_time: datetime | None
@@ -67,7 +68,7 @@ class ContractStatusRow(Row, frozen=True):
 class CoverageRow(Row, frozen=True):
     """`coverage`: a covered range or a gap of a subject's view, in order."""
 
-    from_block: int | None
+    from_block: int
     to_block: int | None
     from_time: datetime | None
     to_time: datetime | None
@@ -125,6 +126,7 @@ class WalletActivityRow(Row, frozen=True):
     block_time: datetime
     transaction_index: int
     log_index: int
+    trace_index: int | None
     transaction_hash: str | None
     counterparty_address: str | None
     token_address: str
@@ -151,7 +153,7 @@ class CapTableSummaryRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """`cap_table_by_rank`, `cap_table_by_wallet`, `cap_table_as_of`: one holder.
+    """`cap_table_by_rank`, `cap_table_by_wallet`: one holder.
 
     `position` is what pages go on after.
     """
@@ -163,19 +165,37 @@ class HolderRow(Row, frozen=True):
     quantity: str | None
     percentage: str | None
     reconciliation: Reconciliation
+    checked_block_number: int | None
 
 
-class SupplyChangeRow(Row, frozen=True):
-    """`supply_changes_after`: what was minted and burnt after a block."""
+class BalanceAsOfRow(Row, frozen=True):
+    """`balances_as_of`: the balance of one holder of a token, or of one asset of a wallet.
 
-    minted_raw: str
-    burnt_raw: str
+    `position` is what pages go on after.
+    """
+
+    position: int
+    rank: int
+    token_address: str
+    token_symbol: str | None
+    holder_address: str
+    quantity_raw: str
+    quantity: str | None
+    percentage: str | None
+    reconciliation: Reconciliation
+    checked_block_number: int | None
 
 
 class SupplyRow(Row, frozen=True):
-    """`supply_shown`: a past supply in whole tokens."""
+    """`supply_as_of`: a past supply."""
 
+    total_supply_raw: str
     total_supply: str | None
+
+
+class UnattributedRow(Row, frozen=True):
+    """`unattributed_shown`: the unattributed part of a past supply in whole tokens."""
+
     unattributed: str | None
     unattributed_percentage: str | None
 
@@ -186,8 +206,43 @@ class BalanceRow(Row, frozen=True):
     balance_raw: str
 
 
+class HolderChangeRow(Row, frozen=True):
+    """`cap_table_changes`: the totals of two cap tables, and one holder that differs (null when the page is empty).
+
+    `position` is what pages go on after.
+    """
+
+    holders_before: int
+    holders_after: int
+    new_count: int
+    gone_count: int
+    changed_count: int
+    supply_before_raw: str | None
+    supply_before: str | None
+    supply_after_raw: str | None
+    supply_after: str | None
+    position: int | None
+    holder_address: str | None
+    change: HolderChangeKind | None
+    before_raw: str | None
+    before_quantity: str | None
+    before_percentage: str | None
+    after_raw: str | None
+    after_quantity: str | None
+    after_percentage: str | None
+    difference_raw: str | None
+    difference: str | None
+
+
+class TokenIdRow(Row, frozen=True):
+    """`wallet_token_ids`: the tenant's own token with this address."""
+
+    token_address: str
+    token_id: str
+
+
 class PositionRow(Row, frozen=True):
-    """`wallet_balances`, `wallet_balances_as_of`: one position of a wallet."""
+    """`wallet_balances`: one position of a wallet."""
 
     token_address: str
     token_id: str | None
@@ -195,18 +250,41 @@ class PositionRow(Row, frozen=True):
     quantity_raw: str
     quantity: str | None
     reconciliation: Reconciliation
+    checked_block_number: int | None
 
 
 class BalanceChangeRow(Row, frozen=True):
     """`wallet_balance_changes`: the last balance of one token in one interval, or before all of them (bucket null)."""
 
     token_address: str
-    token_id: str | None
     token_symbol: str | None
+    range_from_block: int
     bucket: datetime | None
-    block_number: int
     balance_raw: str
     balance: str | None
+
+
+class StatisticsRow(Row, frozen=True):
+    """`statistics_activities`: the activities of one interval, or of all of them (bucket null)."""
+
+    bucket: datetime | None
+    token_activities: int
+    wallet_activities: int
+    active_wallets: int
+
+
+class MissingRow(Row, frozen=True):
+    """`statistics_gaps`: a time in which something is not covered; a null bound is open."""
+
+    from_time: datetime | None
+    to_time: datetime | None
+
+
+class NewestRow(Row, frozen=True):
+    """`newest_collected`: the newest collected block; its time is null when it was not stored."""
+
+    block_number: int
+    block_time: datetime | None
 
 
 @overload

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
@@ -14,6 +14,9 @@ from control.errors import ControlError
 from control.networks.definitions import NetworksError
 from control.settings import Settings, SettingsError
 from control.store import open_store
+
+if TYPE_CHECKING:
+    from cli.cycle import CycleResult
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _out = Console(highlight=False, soft_wrap=True)
@@ -152,13 +155,40 @@ def cycle(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
 
     Exit codes: 0 all well; 1 a step failed; 3 a network failed and the others went on; 4 another writer was at work.
     """
+    from cli.backfill import progress_bars
     from cli.cycle import UnknownNetwork, run_cycle
 
     open_store(settings).migrate()
     try:
-        result = run_cycle(settings, list(networks) or None)
+        with progress_bars(settings, _err):
+            result = run_cycle(settings, list(networks) or None)
     except UnknownNetwork as error:
         raise click.BadParameter(str(error), param_hint="--network") from error
+    _tell(result, as_json)
+
+
+@main.command()
+@click.option("--network", "networks", multiple=True, help="Only this network; may be given several times.")
+@_json_option
+@click.pass_obj
+def backfill(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+    """Run cycles until every history request is finished, with a progress bar for each.
+
+    What `ledgermart up` does by itself, for when it is not running. Exit codes as of `cycle`.
+    """
+    from cli.backfill import run_backfill
+    from cli.cycle import UnknownNetwork
+
+    open_store(settings).migrate()
+    try:
+        result = run_backfill(settings, list(networks) or None, _err)
+    except UnknownNetwork as error:
+        raise click.BadParameter(str(error), param_hint="--network") from error
+    _tell(result, as_json)
+
+
+def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
+    """Print how a cycle went, and exit with its code."""
     if as_json:
         _print_json(result.as_json())
     else:

@@ -10,7 +10,8 @@ from control.settings import load_settings
 from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import cycle_job, cycle_sensor
 from pipelines.defs.dbt import transform_assets
-from pipelines.defs.keys import OUTCOME, PUBLICATION, SNAPSHOT
+from pipelines.defs.history import history_asset
+from pipelines.defs.keys import HISTORY, OUTCOME, PUBLICATION, SNAPSHOT, network_key
 from pipelines.defs.maintenance import maintenance, maintenance_schedule
 from pipelines.defs.networks import network_assets
 from pipelines.defs.publish import outcome_asset, publication_asset
@@ -19,7 +20,7 @@ from pipelines.defs.resources import Warehouse
 
 def shared_keys(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
     """The assets that every cycle runs, whichever networks it covers."""
-    return [SNAPSHOT, *sorted(transform.keys), PUBLICATION, OUTCOME]
+    return [SNAPSHOT, *sorted(transform.keys), PUBLICATION, HISTORY, OUTCOME]
 
 
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
@@ -33,6 +34,7 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             *(network_assets(network) for network in enabled),
             transform,
             publication_asset(sorted(key for key in transform.keys if key.path[0] == "marts")),
+            history_asset([n.name for n in enabled], [network_key(n.name, "blocks") for n in enabled]),
             outcome_asset([network.name for network in enabled]),
         ],
         jobs=[job, maintenance],

@@ -25,6 +25,7 @@ class NetworkProgress(msgspec.Struct, frozen=True):
 
     Attributes:
         has_ending_windows: a window was closed at a moment that the collected blocks have not reached yet.
+        has_unfinished_history: a history request is not finished, or what it collected is not in the marts yet.
         tried_at: when a cycle last included the network; None before that.
         collected: empty when the last cycle did not include it.
     """
@@ -35,6 +36,7 @@ class NetworkProgress(msgspec.Struct, frozen=True):
     final: int | None
     collected_to: int | None
     has_ending_windows: bool
+    has_unfinished_history: bool
     failures_in_a_row: int
     tried_at: str | None
     in_last_cycle: bool

@@ -2,18 +2,28 @@
 
 from typing import Any
 
-from litestar import Controller, Response, get, put
+from litestar import Controller, Response, delete, get, patch, put
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from api.bodies import body_of
 from api.calls import Call, Fetched
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, Example, Operation
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER, Example, Operation
 from api.paging import Key
-from api.parameters import Cursor, LedgerName, Limit, NetworkName
+from api.parameters import Cursor, From, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
+from api.reading.statistics import read_members, read_statistics
 from api.rows import NetworkRow
 from api.schemas.common import DataVersion, Page
-from api.schemas.ledgers import Capabilities, Ledger, LedgerPut, Ledgers, Network, Networks
+from api.schemas.ledgers import (
+    Capabilities,
+    Ledger,
+    LedgerPatch,
+    LedgerPut,
+    Ledgers,
+    LedgerStatistics,
+    Network,
+    Networks,
+)
 from api.serving import Snapshot
 from control import ledgers
 from control.access import Role
@@ -135,6 +145,91 @@ class NetworkController(Controller):
         """
         with call.store.read() as session:
             return call.answer(_to_ledger(ledgers.get(session, call.tenant_id, name)))
+
+    @patch(
+        "/ledgers/{name:str}",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(LedgerPatch)},
+        operation=Operation(
+            answer=Ledger,
+            tag=_TAG,
+            example=Example(path={"name": EXAMPLE_LEDGER}, body={"displayName": "Ethereum", "description": None}),
+            role=Role.OPERATOR,
+            errors=(404,),
+            body=LedgerPatch,
+        ),
+    )
+    def patch_ledger(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        name: LedgerName,
+        payload: NamedDependency[SkipValidation[LedgerPatch]],
+    ) -> Response[Any]:
+        """Change a ledger.
+
+        Its display name and description; what is left out stays, null clears.
+        """
+        with call.store.write() as session:
+            ledger = ledgers.update(
+                session,
+                call.principal,
+                name,
+                display_name=payload.display_name,
+                description=payload.description,
+            )
+        return call.written(_to_ledger(ledger))
+
+    @delete(
+        "/ledgers/{name:str}",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}, status=204),
+            role=Role.ADMIN,
+            statuses={204: "The ledger is removed."},
+            errors=(404, 409),
+        ),
+    )
+    def remove_ledger(self, call: NamedDependency[SkipValidation[Call]], name: LedgerName) -> Response[Any]:
+        """Remove a ledger.
+
+        Its name is free again. While tokens or wallets use it, this is a conflict.
+        """
+        with call.store.write() as session:
+            ledgers.remove(session, call.principal, name)
+        return call.removed()
+
+    @get(
+        "/ledgers/{name:str}/statistics",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=LedgerStatistics,
+            tag=_TAG,
+            example=Example(path={"name": EXAMPLE_LEDGER}, query={"interval": "1d"}),
+            errors=(404,),
+        ),
+    )
+    def read_ledger_statistics(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        name: LedgerName,
+        start: From = None,
+        end: To = None,
+        interval: IntervalChoice = None,
+    ) -> Response[Any]:
+        """Read the statistics of a ledger.
+
+        How many tokens and wallets are on it, how far they are collected, and how many activities and active wallets
+        there were, in all and by intervals; by default in the last 30 days, day by day.
+        """
+        asked = read_range(start, end)
+        with call.store.read() as session:
+            ledger = ledgers.get(session, call.tenant_id, name)
+            members = read_members(session, ledger)
+        with call.snapshot() as snapshot:
+            return call.answer(read_statistics(snapshot, ledger, members, asked, interval or "1d"))
 
 
 def _to_network(network: NetworkDefinition, row: NetworkRow | None) -> Network:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from litestar import Controller, Response, get, post, put
+from litestar import Controller, Response, delete, get, patch, post, put
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
@@ -19,6 +19,9 @@ from api.parameters import (
     DateSort,
     ExternalIdFilter,
     From,
+    FromMoment,
+    HolderChangeFilter,
+    HolderChangeSort,
     HolderSort,
     LedgerFilter,
     LedgerIdFilter,
@@ -30,17 +33,20 @@ from api.parameters import (
     TokenActivityTypeFilter,
     TokenId,
     TokenSort,
+    ToMoment,
     TrackingStatusFilter,
     WalletFilter,
     read_moment,
     read_range,
     scale_amount,
 )
-from api.reading import activities, cap_table
-from api.reading.moments import View, read_view, resolve, to_as_of, to_coverage
+from api.reading import activities, cap_table, cap_table_changes
+from api.reading.coverage import read_history, to_subject_coverage
+from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
 from api.reading.subjects import (
     contract_statuses,
     ever_tracked,
+    is_fungible,
     to_holder_count_status,
     to_token,
     to_token_summary,
@@ -48,14 +54,17 @@ from api.reading.subjects import (
     to_windows,
 )
 from api.reading.values import CURRENCY
-from api.schemas.common import DataVersion
+from api.schemas.common import DataVersion, SubjectCoverage
 from api.schemas.tokens import (
     CapTable,
+    CapTableChanges,
+    HolderChange,
     Holding,
     Token,
     TokenActivities,
     TokenActivity,
     TokenCreate,
+    TokenPatch,
     Tokens,
     TokenSummary,
     TokenTracking,
@@ -188,6 +197,66 @@ class TokenController(Controller):
         with call.snapshot() as snapshot:
             return call.answer(to_token(snapshot, read_view(snapshot, subject, windows)))
 
+    @patch(
+        "/{tokenId:str}",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(TokenPatch)},
+        operation=Operation(
+            answer=Token,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"name": "Digital dollar", "externalId": None}),
+            role=Role.OPERATOR,
+            errors=(404,),
+            body=TokenPatch,
+        ),
+    )
+    def patch_token(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        payload: NamedDependency[SkipValidation[TokenPatch]],
+    ) -> Response[Any]:
+        """Change a token.
+
+        Symbol, name and external id; what is left out stays, null clears. Ledger and address make its identity and
+        are fixed.
+        """
+        with call.snapshot() as snapshot:
+            with call.store.write() as session:
+                token = tokens.update(
+                    session,
+                    call.principal,
+                    tokens.get(session, call.tenant_id, token_id),
+                    symbol=payload.symbol,
+                    name=payload.name,
+                    external_id=payload.external_id,
+                )
+                windows = subjects.windows(session, token.subject_key)
+            return call.written(to_token(snapshot, read_view(snapshot, token, windows)))
+
+    @delete(
+        "/{tokenId:str}",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, status=204),
+            role=Role.ADMIN,
+            statuses={204: "The token is removed."},
+            errors=(404,),
+        ),
+    )
+    def remove_token(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
+        """Remove a token.
+
+        Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
+        makes a new token, without windows or history.
+        """
+        with call.store.write() as session:
+            tokens.remove(session, call.principal, tokens.get(session, call.tenant_id, token_id))
+        return call.removed()
+
     @put(
         "/{tokenId:str}/tracking",
         sync_to_thread=True,
@@ -214,15 +283,14 @@ class TokenController(Controller):
         """
         subject, _ = _find(call, token_id)
         with call.snapshot() as snapshot:
-            status = contract_statuses(snapshot, [subject], call.tenant_id).get(subject.subject_key, "Unknown")
-        is_fungible = {"Fungible": True, "NotFungible": False}.get(status)
+            fungible = is_fungible(snapshot, subject)
         with call.store.write() as session:
             token = tokens.set_tracking(
                 session,
                 call.principal,
                 tokens.get(session, call.tenant_id, token_id),
                 payload.tracking_status == "enabled",
-                is_fungible=is_fungible,
+                is_fungible=fungible,
             )
             windows = subjects.windows(session, token.subject_key)
         return call.written(
@@ -340,6 +408,77 @@ class TokenController(Controller):
             coverage=coverage,
         )
         return call.answer(answer, headers)
+
+    @get(
+        "/{tokenId:str}/cap-table/changes",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=CapTableChanges,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"from": "block:260", "change": "New"}),
+            row=HolderChange,
+            errors=(404, 409, 410),
+            is_paged=True,
+        ),
+    )
+    def read_token_cap_table_changes(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        start: FromMoment,
+        end: ToMoment = None,
+        change: HolderChangeFilter = None,
+        sort: HolderChangeSort = "-difference",
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """Compare a token's cap tables of two moments.
+
+        Every holder whose quantity differs: new, gone or changed. Both moments must be covered; what lies between them
+        need not be, and `coverage` says what of it is not.
+        """
+        subject, windows = _find(call, token_id)
+        first, last = read_moment(start, "from"), None if end is None else read_moment(end, "to")
+        position = call.position(cursor)
+        with call.snapshot(position) as snapshot:
+            view = read_view(snapshot, subject, windows)
+            before, after = resolve_covered(snapshot, view, first), resolve(snapshot, view, last)
+            if after is None:
+                after = before
+            cap_table_changes.check_order(before, after)
+            changes = cap_table_changes.Changes(view, before, after, change, sort)
+            echoes = [to_as_of(view, state, snapshot.version) for state in (before, after)]
+            coverage = to_coverage(view, after, read_range(None, None), since=before)
+            if call.is_tabular:
+                return call.tabular(
+                    snapshot,
+                    HolderChange,
+                    lambda version, key, count: cap_table_changes.read_page(version, changes, key, count)[1],
+                    echoes[1],
+                    coverage,
+                )
+            totals, fetched = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        answer = CapTableChanges(
+            from_=echoes[0], to=echoes[1], totals=totals, data=list(fetched.rows), page=page, coverage=coverage
+        )
+        return call.answer(answer, headers)
+
+    @get(
+        "/{tokenId:str}/coverage",
+        sync_to_thread=True,
+        operation=Operation(answer=SubjectCoverage, tag=_TAG, example=_EXAMPLE, errors=(404,)),
+    )
+    def read_token_coverage(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
+        """Read what is collected of a token.
+
+        Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
+        """
+        with call.store.read() as session:
+            token = tokens.get(session, call.tenant_id, token_id)
+            windows, history = subjects.windows(session, token.subject_key), read_history(session, token)
+        with call.snapshot() as snapshot:
+            return call.answer(to_subject_coverage(snapshot, read_view(snapshot, token, windows), history))
 
 
 def _find(call: Call, token_id: str) -> tuple[SubjectRow, list[subjects.Window]]:

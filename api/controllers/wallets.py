@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from litestar import Controller, Response, get, post, put
+from litestar import Controller, Response, delete, get, patch, post, put
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
@@ -35,10 +35,11 @@ from api.parameters import (
     read_range,
 )
 from api.reading import activities, balances
+from api.reading.coverage import read_history, to_subject_coverage
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
 from api.reading.values import CURRENCY
-from api.schemas.common import DataVersion
+from api.schemas.common import DataVersion, SubjectCoverage
 from api.schemas.tokens import TrackingPut
 from api.schemas.wallets import (
     BalanceHistoryRow,
@@ -48,6 +49,7 @@ from api.schemas.wallets import (
     WalletActivities,
     WalletActivity,
     WalletCreate,
+    WalletPatch,
     Wallets,
     WalletSummary,
     WalletTracking,
@@ -174,6 +176,64 @@ class WalletController(Controller):
         subject, windows = _find(call, wallet_id)
         with call.snapshot() as snapshot:
             return call.answer(to_wallet(snapshot, read_view(snapshot, subject, windows)))
+
+    @patch(
+        "/{walletId:str}",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(WalletPatch)},
+        operation=Operation(
+            answer=Wallet,
+            tag=_TAG,
+            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, body={"name": "Treasury", "externalId": None}),
+            role=Role.OPERATOR,
+            errors=(404,),
+            body=WalletPatch,
+        ),
+    )
+    def patch_wallet(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        wallet_id: WalletId,
+        payload: NamedDependency[SkipValidation[WalletPatch]],
+    ) -> Response[Any]:
+        """Change a wallet.
+
+        Name and external id; what is left out stays, null clears. Ledger and address make its identity and are fixed.
+        """
+        with call.snapshot() as snapshot:
+            with call.store.write() as session:
+                wallet = wallets.update(
+                    session,
+                    call.principal,
+                    wallets.get(session, call.tenant_id, wallet_id),
+                    name=payload.name,
+                    external_id=payload.external_id,
+                )
+                windows = subjects.windows(session, wallet.subject_key)
+            return call.written(to_wallet(snapshot, read_view(snapshot, wallet, windows)))
+
+    @delete(
+        "/{walletId:str}",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, status=204),
+            role=Role.ADMIN,
+            statuses={204: "The wallet is removed."},
+            errors=(404,),
+        ),
+    )
+    def remove_wallet(self, call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> Response[Any]:
+        """Remove a wallet.
+
+        Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
+        makes a new wallet, without windows or history.
+        """
+        with call.store.write() as session:
+            wallets.remove(session, call.principal, wallets.get(session, call.tenant_id, wallet_id))
+        return call.removed()
 
     @put(
         "/{walletId:str}/tracking",
@@ -319,6 +379,22 @@ class WalletController(Controller):
                 coverage=coverage,
             )
         )
+
+    @get(
+        "/{walletId:str}/coverage",
+        sync_to_thread=True,
+        operation=Operation(answer=SubjectCoverage, tag=_TAG, example=_EXAMPLE, errors=(404,)),
+    )
+    def read_wallet_coverage(self, call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> Response[Any]:
+        """Read what is collected of a wallet.
+
+        Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
+        """
+        with call.store.read() as session:
+            wallet = wallets.get(session, call.tenant_id, wallet_id)
+            windows, history = subjects.windows(session, wallet.subject_key), read_history(session, wallet)
+        with call.snapshot() as snapshot:
+            return call.answer(to_subject_coverage(snapshot, read_view(snapshot, wallet, windows), history))
 
 
 def _find(call: Call, wallet_id: str) -> tuple[SubjectRow, list[subjects.Window]]:

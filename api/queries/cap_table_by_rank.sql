@@ -6,7 +6,8 @@ select
     quantity_raw::varchar as quantity_raw,
     quantity,
     percentage,
-    reconciliation
+    reconciliation,
+    checked_block_number
 from marts.cap_tables
 where
     subject_key = $subject_key

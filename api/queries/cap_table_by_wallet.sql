@@ -7,6 +7,7 @@ with holders as (
         quantity,
         percentage,
         reconciliation,
+        checked_block_number,
         $direction * row_number() over (order by holder_address) as position
     from marts.cap_tables
     where subject_key = $subject_key and tenant_id = $tenant_id
@@ -20,7 +21,8 @@ select
     quantity_raw::varchar as quantity_raw,
     quantity,
     percentage,
-    reconciliation
+    reconciliation,
+    checked_block_number
 from holders
 where position > $after_position
 order by position

@@ -1,11 +1,11 @@
 select
     contract_status,
     standard,
+    behaviour,
     decimals,
     total_supply_raw::varchar as total_supply_raw,
     total_supply,
     holder_count,
-    view_from_time,
     as_of_block_number,
     as_of_block_hash,
     as_of_block_time,

@@ -1,6 +1,5 @@
 select
     holdings_complete,
-    view_from_time,
     as_of_block_number,
     as_of_block_hash,
     as_of_block_time,

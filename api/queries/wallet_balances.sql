@@ -4,7 +4,8 @@ select
     token_symbol,
     quantity_raw::varchar as quantity_raw,
     quantity,
-    reconciliation
+    reconciliation,
+    checked_block_number
 from marts.wallet_balances
 where subject_key = $subject_key and tenant_id = $tenant_id
 order by token_address

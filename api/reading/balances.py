@@ -3,23 +3,22 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from api.errors import invalid_parameter
 from api.parameters import TimeRange
 from api.reading.activities import to_reference
+from api.reading.intervals import UNITS, bounds, intervals, label
 from api.reading.moments import State, View, covered_range_at
 from api.reading.values import value_status
-from api.rows import BalanceChangeRow, PositionRow, as_naive, as_utc
-from api.schemas.wallets import BalanceHistoryRow, BalancePoint, BalanceSeries, Interval, Position
+from api.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow, as_naive, as_utc
+from api.schemas.common import Interval
+from api.schemas.wallets import BalanceHistoryRow, BalancePoint, BalanceSeries, Position
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
-_MOST_BUCKETS = 10_000
-_DEFAULT_DAYS = 30
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
-_UNITS: dict[Interval, str] = {"1h": "hour", "1d": "day", "1w": "week", "1M": "month"}
+_MOST_POSITIONS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +35,7 @@ def positions(snapshot: Snapshot, view: View, state: State | None) -> list[Posit
     """Return what a wallet holds at a moment, zero quantities left out, by address of the asset."""
     if state is None:
         return []
-    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
-    if state.is_current:
-        rows = snapshot.rows("wallet_balances", PositionRow, **keys)
-    else:
-        rows = snapshot.rows(
-            "wallet_balances_as_of",
-            PositionRow,
-            **keys,
-            first_block=state.first_block,
-            block_number=state.block_number,
-        )
+    rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
     present = codec_for(view.subject.family).present
     return [
         Position(
@@ -56,6 +45,7 @@ def positions(snapshot: Snapshot, view: View, state: State | None) -> list[Posit
             value=None,
             value_status=value_status(row.quantity),
             reconciliation=row.reconciliation,
+            checked_block_number=row.checked_block_number,
         )
         for row in rows
     ]
@@ -86,21 +76,64 @@ def history(
         BalanceChangeRow,
         subject_key=view.subject.subject_key,
         tenant_id=view.subject.tenant_id,
-        unit=_UNITS[interval],
+        unit=UNITS[interval],
         from_time=as_naive(buckets[0].start),
         to_time=as_naive(buckets[-1].end),
         last_block=state.block_number,
     )
-    present = codec_for(view.subject.family).present
+    present, token_ids = codec_for(view.subject.family).present, _token_ids(snapshot, view)
     series: list[BalanceSeries] = []
-    for _, group in groupby(rows, key=lambda row: row.token_address):
+    for token_address, group in groupby(rows, key=lambda row: row.token_address):
         changes = list(group)
         points = list(_points(buckets, changes, interval))
         if any(point.quantity_raw not in (None, "0") for point in points):
-            last = changes[-1]
-            token = to_reference(present, last.token_address, last.token_symbol, last.token_id)
+            token = to_reference(present, token_address, changes[-1].token_symbol, token_ids.get(token_address))
             series.append(BalanceSeries(token=token, points=points))
     return series
+
+
+def _positions_now(snapshot: Snapshot, view: View) -> list[PositionRow]:
+    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+    return snapshot.rows("wallet_balances", PositionRow, **keys)
+
+
+def _positions_then(snapshot: Snapshot, view: View, state: State) -> list[PositionRow]:
+    rows = snapshot.rows(
+        "balances_as_of",
+        BalanceAsOfRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        first_block=state.first_block,
+        block_number=state.block_number,
+        total_supply_raw=None,
+        is_by_address=True,
+        direction=1,
+        after_position=0,
+        row_count=_MOST_POSITIONS,
+    )
+    token_ids = _token_ids(snapshot, view)
+    return [
+        PositionRow(
+            token_address=row.token_address,
+            token_id=token_ids.get(row.token_address),
+            token_symbol=row.token_symbol,
+            quantity_raw=row.quantity_raw,
+            quantity=row.quantity,
+            reconciliation=row.reconciliation,
+            checked_block_number=row.checked_block_number,
+        )
+        for row in rows
+    ]
+
+
+def _token_ids(snapshot: Snapshot, view: View) -> dict[str, str]:
+    """Return the ids of the tenant's own tokens among the wallet's assets, by their addresses."""
+    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+
+    def read() -> dict[str, str]:
+        return {row.token_address: row.token_id for row in snapshot.rows("wallet_token_ids", TokenIdRow, **keys)}
+
+    return snapshot.remember(("token-ids", *keys.values()), read)
 
 
 def _points(
@@ -111,10 +144,10 @@ def _points(
     for bucket in buckets:
         position = bisect_left(starts, bucket.end) - 1
         known = changes[position] if position >= 0 else None
-        if known is not None and (bucket.first_block is None or known.block_number < bucket.first_block - 1):
+        if known is not None and known.range_from_block != bucket.first_block:
             known = None
         yield BalancePoint(
-            date=f"{bucket.start:%Y-%m-%dT%H:%M:%SZ}" if interval == "1h" else f"{bucket.start:%Y-%m-%d}",
+            date=label(bucket.start, interval),
             quantity=(known.balance or known.balance_raw) if known else None,
             quantity_raw=known.balance_raw if known else None,
             quantity_status="Known" if known else "NotCovered",
@@ -123,54 +156,19 @@ def _points(
 
 
 def _bounded(view: View, asked: TimeRange, newest: datetime) -> tuple[datetime, datetime]:
-    end = asked.end or newest + timedelta(microseconds=1)
-    if asked.start is not None:
-        return asked.start, end
-    last_day = datetime.combine((end - timedelta(microseconds=1)).date(), time(), UTC)
-    start = last_day - timedelta(days=_DEFAULT_DAYS - 1)
+    start, end = bounds(asked, newest)
     first = next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
-    return (max(start, first) if first is not None and first < end else start), end
+    is_before_all = asked.start is None and first is not None and start < first < end
+    return (first if is_before_all and first is not None else start), end
 
 
-def _buckets(view: View, newest: datetime, bounds: tuple[datetime, datetime], interval: Interval) -> list[Bucket]:
-    start, end = bounds
+def _buckets(view: View, newest: datetime, range_: tuple[datetime, datetime], interval: Interval) -> list[Bucket]:
     buckets: list[Bucket] = []
-    begin = _floor(start, interval)
-    while begin < end and begin <= newest:
-        if len(buckets) == _MOST_BUCKETS:
-            raise invalid_parameter(
-                "interval",
-                "too-many-intervals",
-                f"the range has more than {_MOST_BUCKETS} intervals of {interval}; "
-                "ask for a shorter range or a longer interval",
-            )
-        finish = _next(begin, interval)
+    for begin, finish in intervals(*range_, newest, interval):
         is_over = finish <= newest
         covered = covered_range_at(view, finish if is_over else newest + timedelta(microseconds=1))
         buckets.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
-        begin = finish
     return buckets
-
-
-def _floor(instant: datetime, interval: Interval) -> datetime:
-    if interval == "1h":
-        return instant.replace(minute=0, second=0, microsecond=0)
-    day = instant.replace(hour=0, minute=0, second=0, microsecond=0)
-    if interval == "1w":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if interval == "1M" else day
-
-
-def _next(begin: datetime, interval: Interval) -> datetime:
-    match interval:
-        case "1h":
-            return begin + timedelta(hours=1)
-        case "1d":
-            return begin + timedelta(days=1)
-        case "1w":
-            return begin + timedelta(days=7)
-        case "1M":
-            return (begin.replace(day=28) + timedelta(days=4)).replace(day=1)
 
 
 def to_rows(series: Sequence[BalanceSeries]) -> list[BalanceHistoryRow]:

@@ -1,13 +1,15 @@
 """Cap tables: the head and the holders, now from the marts, at an earlier moment from the balances known then."""
 
+from collections.abc import Sequence
+
 from api.calls import Fetch, Fetched
 from api.paging import Key
 from api.reading.concentration import concentrate
-from api.reading.moments import State, View, is_gap_free
+from api.reading.moments import State, View
 from api.reading.pages import cut
 from api.reading.values import value_status
-from api.rows import BalanceRow, CapTableSummaryRow, HolderRow, SupplyChangeRow, SupplyRow
-from api.schemas.tokens import Concentration, Holding, SupplyStatus, Unattributed
+from api.rows import BalanceAsOfRow, BalanceRow, CapTableSummaryRow, HolderRow, SupplyRow, UnattributedRow
+from api.schemas.tokens import Concentration, Holding, Unattributed
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
@@ -76,7 +78,7 @@ def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: 
         rows = read(snapshot, state, int(after[0]) if after else None, limit + 1)
         return cut(rows, limit, to_item, lambda row: (row.position,))
 
-    def read(snapshot: Snapshot, state: State, after: int | None, count: int) -> list[HolderRow]:
+    def read(snapshot: Snapshot, state: State, after: int | None, count: int) -> Sequence[HolderRow | BalanceAsOfRow]:
         keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
         if state.is_current and not is_by_wallet:
             if direction > 0:
@@ -98,19 +100,19 @@ def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: 
                 row_count=count,
             )
         return snapshot.rows(
-            "cap_table_as_of",
-            HolderRow,
+            "balances_as_of",
+            BalanceAsOfRow,
             **keys,
             first_block=state.first_block,
             block_number=state.block_number,
             total_supply_raw=summary.total_supply_raw,
-            is_by_wallet=is_by_wallet,
+            is_by_address=is_by_wallet,
             direction=direction,
             after_position=after_position,
             row_count=count,
         )
 
-    def to_item(row: HolderRow) -> Holding:
+    def to_item(row: HolderRow | BalanceAsOfRow) -> Holding:
         return Holding(
             rank=row.rank,
             wallet=present(row.holder_address),
@@ -121,6 +123,7 @@ def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: 
             value=None,
             value_status=value_status(row.quantity),
             reconciliation=row.reconciliation,
+            checked_block_number=row.checked_block_number,
         )
 
     return fetch
@@ -137,31 +140,30 @@ def _current_summary(snapshot: Snapshot, view: View) -> CapTableSummaryRow:
 
 
 def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSummaryRow:
-    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
-    rows = snapshot.rows(
-        "cap_table_as_of_balances",
-        BalanceRow,
-        **keys,
-        first_block=state.first_block,
-        block_number=state.block_number,
-    )
-    balances = [int(row.balance_raw) for row in rows]
-    supply = _supply_at(snapshot, view, state)
-    status: SupplyStatus = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
+    moment = {
+        "subject_key": view.subject.subject_key,
+        "tenant_id": view.subject.tenant_id,
+        "first_block": state.first_block,
+        "block_number": state.block_number,
+    }
+    balances = [int(row.balance_raw) for row in snapshot.rows("cap_table_as_of_balances", BalanceRow, **moment)]
+    found = snapshot.row("supply_as_of", SupplyRow, **moment)
+    supply = None if found is None else int(found.total_supply_raw)
+    unattributed_raw = None if supply is None else str(supply - sum(balances))
     shown = snapshot.row(
-        "supply_shown",
-        SupplyRow,
-        total_supply_raw=None if supply is None else str(supply),
-        unattributed_raw=None if supply is None else str(supply - sum(balances)),
+        "unattributed_shown",
+        UnattributedRow,
+        total_supply_raw=found.total_supply_raw if found else None,
+        unattributed_raw=unattributed_raw,
         decimals=view.token.decimals if view.token else None,
     )
     figures = concentrate(balances, supply)
     return CapTableSummaryRow(
-        total_supply_raw=None if supply is None else str(supply),
-        total_supply=shown.total_supply if shown else None,
-        supply_status=status,
+        total_supply_raw=found.total_supply_raw if found else None,
+        total_supply=found.total_supply if found else None,
+        supply_status="Unknown" if supply is None else "Observed" if supply else "ZeroSupply",
         holder_count=len(balances),
-        unattributed_raw=None if supply is None else str(supply - sum(balances)),
+        unattributed_raw=unattributed_raw,
         unattributed=shown.unattributed if shown else None,
         unattributed_percentage=shown.unattributed_percentage if shown else None,
         top10_percentage=figures.top10,
@@ -169,23 +171,3 @@ def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSumma
         gini=figures.gini,
         nakamoto=figures.nakamoto,
     )
-
-
-def _supply_at(snapshot: Snapshot, view: View, state: State) -> int | None:
-    """Return the newest supply moved back by what was minted and burnt since; None across a gap."""
-    facts = view.token
-    if facts is None or facts.total_supply_raw is None or facts.as_of_block_number is None:
-        return None
-    if not is_gap_free(view, state.block_number, facts.as_of_block_number):
-        return None
-    moved = snapshot.row(
-        "supply_changes_after",
-        SupplyChangeRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
-        block_number=state.block_number,
-        last_block=facts.as_of_block_number,
-    )
-    if moved is None:
-        return None
-    return int(facts.total_supply_raw) - int(moved.minted_raw) + int(moved.burnt_raw)

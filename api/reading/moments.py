@@ -4,7 +4,7 @@ An answer describes the end of a block. For an instant that is the newest stored
 range: blocks with rows of the subject are all stored, so nothing of it lies between that block and the instant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ import msgspec
 from api.errors import ApiError
 from api.parameters import Moment, TimeRange
 from api.rows import BlockRow, CoverageRow, NetworkRow, TokenRow, WalletRow, as_naive, as_utc
-from api.schemas.common import AsOf, Coverage, Finality, Gap, GapReason
+from api.schemas.common import AsOf, Coverage, FieldError, Finality, Gap, GapReason
 from api.serving import Snapshot
 from control.subjects import Kind, SubjectRow, Window
 
@@ -71,9 +71,12 @@ def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | No
     Raises:
         ApiError: 409 `not-covered`, with the nearest covered instants before and after.
     """
+    return _current(view) if moment is None else resolve_covered(snapshot, view, moment)
+
+
+def resolve_covered(snapshot: Snapshot, view: View, moment: Moment) -> State:
+    """Return the state at a moment; errors as `resolve`."""
     current = _current(view)
-    if moment is None:
-        return current
     if moment.block_number is not None:
         found = _at_block(snapshot, view, moment.block_number)
     else:
@@ -97,22 +100,45 @@ def to_as_of(view: View, state: State | None, version: int) -> AsOf:
     )
 
 
-def to_coverage(view: View, state: State | None, asked: TimeRange) -> Coverage:
-    """Say what of a range is collected; a bound left open is the start of the view, or the moment of the answer."""
-    if not any(row.is_covered for row in view.ranges):
-        return _nothing_covered(view, asked)
-    view_start = _view_start(view)
-    start, end = asked.start or view_start, asked.end or (state.block_time if state else None)
-    gaps = [gap for gap in _gaps(view, view_start) if _overlaps(gap, start, end)]
+def to_coverage(view: View, state: State | None, asked: TimeRange, *, since: State | None = None) -> Coverage:
+    """Say what of a range is collected.
+
+    Args:
+        view: the subject.
+        state: the moment of the answer; ends a range whose end was left open.
+        asked: the range.
+        since: begins a range whose start was left open; None is the start of the view.
+    """
+    first = next((position for position, row in enumerate(view.ranges) if _is_in_view(row)), None)
+    if first is None:
+        return _nothing_in_view(view, asked)
+    start = asked.start or (since.block_time if since else as_utc(view.ranges[first].from_time))
+    end = asked.end or (state.block_time if state else None)
+    # What was left open is bounded by blocks: not of every block the time is known.
+    first_block = since.block_number if since else view.ranges[first].from_block
+    gaps = [
+        gap
+        for row, gap in _gaps(view)
+        if (asked.start is not None or row.to_block is None or row.to_block >= first_block)
+        and (asked.end is not None or state is None or row.from_block <= state.block_number)
+        and _overlaps(gap, start, end)
+    ]
     newest = max((as_utc(row.to_time) for row in view.ranges if row.to_time), default=None)
     if asked.end is not None and newest is not None and asked.end > newest:
-        reason: GapReason = "NotYetCollected" if view.subject.is_tracked else "TrackingDisabled"
+        reason = _reason_after(view)
         if gaps and gaps[-1].reason == reason and gaps[-1].to in (None, newest):
             gaps[-1] = msgspec.structs.replace(gaps[-1], to=asked.end)
         else:
             gaps.append(Gap(from_=newest, to=asked.end, from_block=None, to_block=None, reason=reason))
     clipped = [_clip(gap, start, end) for gap in gaps]
     return Coverage(complete=not clipped, from_=start, to=end, gaps=clipped)
+
+
+def all_gaps(view: View) -> list[Gap]:
+    """Return what is not collected of the whole chain, in order."""
+    if not view.ranges or (view.windows and not any(_is_in_view(row) for row in view.ranges)):
+        return _nothing_in_view(view, TimeRange(None, None)).gaps
+    return [gap for _, gap in _gaps(view)]
 
 
 def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
@@ -122,7 +148,7 @@ def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
     """
     bound = as_naive(end)
     for position, row in enumerate(view.ranges):
-        if not _has_balances(view, position) or row.from_time is None or row.from_time >= bound:
+        if not row.is_covered or row.from_time is None or row.from_time >= bound:
             continue
         if row.to_time is not None and bound <= _just_after(row.to_time):
             return row
@@ -130,15 +156,6 @@ def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
         if following is not None and following.from_time is not None and bound <= following.from_time:
             return row
     return None
-
-
-def is_gap_free(view: View, after_block: int, to_block: int) -> bool:
-    """Say whether every block after one and up to another is covered."""
-    needed = after_block + 1
-    for row in view.ranges:
-        if row.is_covered and row.from_block is not None and row.to_block is not None and row.from_block <= needed:
-            needed = max(needed, row.to_block + 1)
-    return needed > to_block
 
 
 def _current(view: View) -> State | None:
@@ -151,7 +168,7 @@ def _current(view: View) -> State | None:
         block_hash=facts.as_of_block_hash,
         block_time=as_utc(facts.as_of_block_time),
         finality=facts.as_of_finality or "Confirmed",
-        first_block=facts.as_of_block_number if newest is None or newest.from_block is None else newest.from_block,
+        first_block=newest.from_block if newest else facts.as_of_block_number,
         is_current=True,
     )
 
@@ -166,7 +183,7 @@ def _at_block(snapshot: Snapshot, view: View, number: int) -> State | None:
 
 def _before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
     covered = covered_range_at(view, end)
-    if covered is None or covered.from_block is None or covered.to_block is None:
+    if covered is None:
         return None
     block = snapshot.row(
         "newest_block_before",
@@ -187,29 +204,16 @@ def _state(snapshot: Snapshot, view: View, covered: CoverageRow, number: int, bl
         block_hash=block.block_hash if block else None,
         block_time=as_utc(block.block_time) if block else None,
         finality="Finalized" if final is not None and number <= final else "Confirmed",
-        first_block=number if covered.from_block is None else covered.from_block,
+        first_block=covered.from_block,
         is_current=False,
     )
 
 
 def _range_with(view: View, number: int) -> CoverageRow | None:
-    for position, row in enumerate(view.ranges):
-        if not _has_balances(view, position) or row.from_block is None or row.to_block is None:
-            continue
-        if row.from_block <= number <= row.to_block:
+    for row in view.ranges:
+        if row.is_covered and row.to_block is not None and row.from_block <= number <= row.to_block:
             return row
     return None
-
-
-def _has_balances(view: View, position: int) -> bool:
-    """Say whether balances are known in a range: covered, and not after a hole in its own window.
-
-    Balances are opened where a window begins; after a hole inside the window they are unknown until it is filled.
-    """
-    if not view.ranges[position].is_covered:
-        return False
-    before = view.ranges[position - 1] if position else None
-    return before is None or before.is_covered or before.reason not in ("NotYetCollected", "ProviderFailed")
 
 
 def _end_of(moment: Moment) -> datetime:
@@ -221,8 +225,8 @@ def _end_of(moment: Moment) -> datetime:
 def _not_covered(view: View, moment: Moment) -> ApiError:
     before: list[datetime] = []
     after: list[datetime] = []
-    for position, row in enumerate(view.ranges):
-        if not _has_balances(view, position):
+    for row in view.ranges:
+        if not row.is_covered:
             continue
         first, last = as_utc(row.from_time), as_utc(row.to_time)
         if moment.block_number is not None:
@@ -233,61 +237,60 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
             before.append(last)
         elif not is_before and first is not None:
             after.append(first)
+    detail = (
+        f"the state of {view.subject.id} at {moment.text} is not known: that moment is not covered; "
+        "ask for one of the nearest covered instants, before or after"
+    )
     return ApiError(
         409,
         "not-covered",
-        f"what {view.subject.id} held at {moment.text} is not known: that moment is not covered; "
-        "ask for one of the nearest covered instants, before or after",
+        detail,
+        errors=[FieldError(parameter=moment.parameter, code="not-covered", detail=detail)],
         before=max(before, default=None),
         after=min(after, default=None),
     )
 
 
-def _nothing_covered(view: View, asked: TimeRange) -> Coverage:
+def _is_in_view(row: CoverageRow) -> bool:
+    return row.is_covered or row.reason in ("NotYetCollected", "ProviderFailed")
+
+
+def _nothing_in_view(view: View, asked: TimeRange) -> Coverage:
     """Explain an empty answer; the control store knows before the marts that tracking was enabled."""
-    rows = [row for row in view.ranges if row.reason in ("NotYetCollected", "ProviderFailed")]
-    reason: GapReason = (rows[-1].reason or "NotYetCollected") if rows else "NotYetCollected"
-    if not view.windows:
-        reason = "NeverTracked"
+    reason: GapReason = "NotYetCollected" if view.windows else "NeverTracked"
     start = asked.start or (view.windows[0].opened_at if view.windows else None)
-    gap = Gap(
-        from_=start,
-        to=asked.end,
-        from_block=rows[0].from_block if rows else None,
-        to_block=rows[-1].to_block if rows else None,
-        reason=reason,
-    )
+    gap = Gap(from_=start, to=asked.end, from_block=None, to_block=None, reason=reason)
     return Coverage(complete=False, from_=start, to=asked.end, gaps=[gap])
 
 
-def _view_start(view: View) -> datetime | None:
-    facts = view.facts
-    if facts is not None and facts.view_from_time is not None:
-        return as_utc(facts.view_from_time)
-    return next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
+def _reason_after(view: View) -> GapReason:
+    """Return why nothing is there after the newest block of the marts."""
+    if view.subject.is_tracked:
+        return "NotYetCollected"
+    return "TrackingDisabled" if view.windows else "NeverTracked"
 
 
-def _gaps(view: View, view_start: datetime | None) -> list[Gap]:
-    """Return the gaps of a view in order; a bound whose block is not stored is that of the neighbouring range."""
-    gaps: list[Gap] = []
+def _gaps(view: View) -> Iterator[tuple[CoverageRow, Gap]]:
+    """Yield the gaps of a subject in order, `from` <= t < `to`.
+
+    A gap ends where the range after it begins. A bound whose block is not stored is the nearest instant outside of it
+    that is known, so that nothing missing is left out.
+    """
     for position, row in enumerate(view.ranges):
         if row.is_covered:
             continue
-        before = view.ranges[position - 1] if position else None
-        after = view.ranges[position + 1] if position + 1 < len(view.ranges) else None
-        first = row.from_time or (before.to_time if before else None)
-        last = row.to_time or (after.from_time if after else None)
-        reason = row.reason or "NotYetCollected"
-        gaps.append(
-            Gap(
-                from_=as_utc(first),
-                to=view_start if reason == "BeforeTracking" else as_utc(last),
-                from_block=row.from_block,
-                to_block=row.to_block,
-                reason=reason,
-            )
+        earlier = (time for other in reversed(view.ranges[:position]) for time in (other.to_time, other.from_time))
+        later = (time for other in view.ranges[position + 1 :] for time in (other.from_time, other.to_time))
+        first = row.from_time or next((time for time in earlier if time), None)
+        last = next((time for time in later if time), None) or row.to_time
+        gap = Gap(
+            from_=as_utc(first),
+            to=as_utc(last),
+            from_block=row.from_block,
+            to_block=row.to_block,
+            reason=row.reason or "NotYetCollected",
         )
-    return gaps
+        yield row, gap
 
 
 def _overlaps(gap: Gap, start: datetime | None, end: datetime | None) -> bool:

@@ -30,6 +30,12 @@ def contract_statuses(
     return {row.subject_key: row.contract_status for row in rows}
 
 
+def is_fungible(snapshot: Snapshot, token: SubjectRow) -> bool | None:
+    """Say whether a token's contract is a fungible token; None while that is not known."""
+    status = contract_statuses(snapshot, [token], token.tenant_id).get(token.subject_key, "Unknown")
+    return {"Fungible": True, "NotFungible": False}.get(status)
+
+
 def to_windows(windows: Sequence[Window]) -> list[common.Window]:
     """Return tracking windows as answers show them."""
     return [common.Window(from_=window.opened_at, to=window.closed_at) for window in windows]
@@ -84,7 +90,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         **{name: getattr(summary, name) for name in summary.__struct_fields__},
         decimals=facts.decimals if facts else None,
         standard=facts.standard if facts else None,
-        behaviour=None,
+        behaviour=facts.behaviour if facts else None,
         total_supply=(facts.total_supply or facts.total_supply_raw) if facts else None,
         total_supply_status=supply_status,
         holder_count=facts.holder_count if facts else None,

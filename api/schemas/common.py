@@ -35,6 +35,15 @@ Reconciliation = Annotated[
     Literal["Reconciled", "Adjusted", "Unchecked"],
     Meta(description="Whether the balance was compared with the chain, and whether it had to be adjusted."),
 ]
+CheckedBlock = Annotated[
+    int | None, Meta(description="Block of the last comparison with the chain up to the moment; null when never.")
+]
+Interval = Literal["1h", "1d", "1w", "1M"]
+IntervalStart = Annotated[
+    str,
+    Meta(description="Start of the interval, UTC: a day, or an instant for hours.", examples=["2026-01-31"]),
+]
+OperationStatus = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
 GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "BeforeTracking", "NeverTracked"]
 
 
@@ -96,6 +105,36 @@ class Window(Schema, frozen=True, kw_only=True):
 
     from_: Instant = field(name="from")
     to: Instant | None
+
+
+class CollectedRange(Schema, frozen=True, kw_only=True):
+    """Blocks collected without a gap; a time is null when its block was not stored."""
+
+    from_: Annotated[Instant | None, Meta(description="Time of the first block.")] = field(name="from")
+    to: Annotated[Instant | None, Meta(description="Time of the last block.")]
+    from_block: int
+    to_block: Annotated[int, Meta(description="Included.")]
+
+
+class HistoryRange(Schema, frozen=True, kw_only=True):
+    """A history request: what was asked for, and the blocks it means, null until they are known."""
+
+    operation_id: Annotated[str, Meta(description="`op_...`")]
+    from_: Annotated[str, Meta(description="As asked for.", examples=["creation"])] = field(name="from")
+    to: Annotated[str, Meta(description="As asked for.", examples=["now"])]
+    from_block: int | None
+    to_block: int | None
+    status: OperationStatus
+
+
+class SubjectCoverage(Schema, frozen=True, kw_only=True):
+    """What is collected of a token or a wallet, and what is not and why, over the whole chain."""
+
+    windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
+    history: Annotated[list[HistoryRange], Meta(description="History requests, oldest first.")]
+    collected: Annotated[list[CollectedRange], Meta(description="In order; disjoint, and never adjacent.")]
+    gaps: Annotated[list[Gap], Meta(description="What lies before, between and after them.")]
+    as_of: AsOf
 
 
 class FieldError(Schema, frozen=True, kw_only=True):

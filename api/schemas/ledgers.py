@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType, field
 
-from api.schemas.common import DataVersion, Instant, Page, Schema
+from api.schemas.common import DataVersion, Instant, Interval, IntervalStart, Page, Schema
 
 ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "Disabled", "NotProbed"]
 
@@ -52,6 +52,13 @@ class LedgerPut(Schema, frozen=True, kw_only=True):
     description: Annotated[str | None, Meta(description="Up to 2000 characters.")] = None
 
 
+class LedgerPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a ledger; what is left out stays, null clears. Network and name are fixed."""
+
+    display_name: Annotated[str | None, Meta(description="Name for people.")] | UnsetType = UNSET
+    description: Annotated[str | None, Meta(description="Up to 2000 characters.")] | UnsetType = UNSET
+
+
 class Ledger(Schema, frozen=True, kw_only=True):
     """A tenant's name for a network."""
 
@@ -69,3 +76,71 @@ class Ledgers(Schema, frozen=True, kw_only=True):
 
     data: list[Ledger]
     page: Page
+
+
+LagStatus = Annotated[
+    Literal["Known", "NothingTracked", "NotYetCollected", "HeadUnknown"],
+    Meta(description="Why the lag beside it is null, or `Known` when it is there."),
+]
+
+
+class CollectedBlock(Schema, frozen=True, kw_only=True):
+    """The newest collected block."""
+
+    number: int
+    time: Annotated[Instant | None, Meta(description="Null when the block was not stored.")]
+
+
+class LedgerTotals(Schema, frozen=True, kw_only=True):
+    """A ledger in numbers; activities and active wallets are those of the range."""
+
+    tokens: int
+    wallets: int
+    tracked_tokens: Annotated[int, Meta(description="Tokens whose tracking is enabled.")]
+    tracked_wallets: Annotated[int, Meta(description="Wallets whose tracking is enabled.")]
+    activities: Annotated[int, Meta(description="Of tokens and of wallets; one movement may be seen from several.")]
+    active_wallets: Annotated[
+        int,
+        Meta(
+            description="Different addresses that sent or received in an activity of a token, or are a wallet of yours "
+            "with an activity; adjustments do not count."
+        ),
+    ]
+    newest_block: Annotated[CollectedBlock | None, Meta(description="Null while nothing is collected.")]
+    head_block: Annotated[int | None, Meta(description="Newest block of the network's node; null when unknown.")]
+    lag_seconds: Annotated[
+        int | None, Meta(description="Time between the newest collected block and the node's newest block.")
+    ]
+    lag_status: LagStatus
+
+
+class LedgerPoint(Schema, frozen=True, kw_only=True):
+    """One interval, as far as it lies in the range."""
+
+    date: IntervalStart
+    activities: int
+    active_wallets: int
+    token_activities: int
+    wallet_activities: int
+    is_complete: Annotated[
+        bool,
+        Meta(
+            description="False while the interval is not over, when the range cuts it, or when something tracked is "
+            "not covered through it: then zero does not mean that nothing happened."
+        ),
+    ]
+
+
+class LedgerStatistics(Schema, frozen=True, kw_only=True):
+    """What happened on a ledger in a range of time."""
+
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    network: Annotated[str, Meta(description="Name of the network.")]
+    from_: Annotated[Instant | None, Meta(description="Start of the range; null while no block is known.")] = field(
+        name="from"
+    )
+    to: Annotated[Instant | None, Meta(description="End of the range, not included.")]
+    interval: Interval
+    totals: LedgerTotals
+    series: list[LedgerPoint]
+    as_of: DataVersion

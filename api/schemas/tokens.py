@@ -2,13 +2,14 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import (
     ActivityStatus,
     Address,
     AsOf,
     BaseUnits,
+    CheckedBlock,
     Coverage,
     DataVersion,
     Decimal,
@@ -31,6 +32,15 @@ SupplyStatus = Annotated[
     Meta(description="Whether the total supply was observed; `Unknown` beside null."),
 ]
 HolderCountStatus = Annotated[Literal["Counted", "NotYetCollected"], Meta(description="`NotYetCollected` beside null.")]
+Behaviour = Annotated[
+    Literal["Standard", "Rebasing", "FeeOnTransfer", "NonConforming"],
+    Meta(description="What balances do beside transfers, as comparing them with the chain showed."),
+]
+HolderChangeKind = Literal["New", "Gone", "Changed"]
+QuantityStatus = Annotated[
+    Literal["Known", "UnknownBefore", "UnknownAfter"],
+    Meta(description="Whether both quantities are known; what is not was held by nobody seen up to that moment."),
+]
 TokenActivityType = Literal["Transfer", "Mint", "Burn", "Adjustment"]
 
 
@@ -42,6 +52,14 @@ class TokenCreate(Schema, frozen=True, kw_only=True):
     ledger_id: Annotated[Address, Meta(description="Address of the token's contract, any case.")]
     external_id: Annotated[str | None, Meta(description="Your own identifier, up to 200 characters.")] = None
     name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
+
+
+class TokenPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a token; what is left out stays, null clears. Ledger and address are fixed."""
+
+    symbol: Annotated[str, Meta(description="Up to 64 characters.", examples=["USDC"])] | UnsetType = UNSET
+    external_id: Annotated[str | None, Meta(description="Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, Meta(description="Name for people.")] | UnsetType = UNSET
 
 
 class TrackingPut(Schema, frozen=True, kw_only=True):
@@ -93,9 +111,7 @@ class Token(TokenSummary, frozen=True, kw_only=True):
 
     decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
     standard: Annotated[str | None, Meta(examples=["ERC-20"])]
-    behaviour: Annotated[
-        str | None, Meta(description="Known peculiarity of transfers, such as a fee; null: none known.")
-    ]
+    behaviour: Annotated[Behaviour | None, Meta(description="Null while nothing was compared.")]
     total_supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
     total_supply_status: SupplyStatus
     holder_count: Annotated[int | None, Meta(description="Holders of a known balance that is not zero.")]
@@ -168,6 +184,7 @@ class Holding(Schema, frozen=True, kw_only=True):
     value: Decimal | None
     value_status: ValueStatus
     reconciliation: Reconciliation
+    checked_block_number: CheckedBlock
 
 
 class CapTable(Schema, frozen=True, kw_only=True):
@@ -185,3 +202,48 @@ class CapTable(Schema, frozen=True, kw_only=True):
     page: Page
     as_of: AsOf
     coverage: Coverage
+
+
+class HolderChange(Schema, frozen=True, kw_only=True):
+    """A holder whose quantity differs between two moments."""
+
+    wallet: Address
+    change: HolderChangeKind
+    quantity_before: Decimal | None
+    quantity_before_raw: BaseUnits | None
+    quantity_after: Decimal | None
+    quantity_after_raw: BaseUnits | None
+    difference: Annotated[Decimal | None, Meta(description="After less before.")]
+    difference_raw: BaseUnits | None
+    quantity_status: QuantityStatus
+    percentage_before: Annotated[Decimal | None, Meta(description="Of the total supply at that moment.")]
+    percentage_before_status: SupplyStatus
+    percentage_after: Annotated[Decimal | None, Meta(description="Of the total supply at that moment.")]
+    percentage_after_status: SupplyStatus
+
+
+class CapTableChangeTotals(Schema, frozen=True, kw_only=True):
+    """Both cap tables in numbers; the filter does not matter here."""
+
+    holders_before: int
+    holders_after: int
+    new: Annotated[int, Meta(description="Holders that are in the later cap table alone.")]
+    gone: Annotated[int, Meta(description="Holders that are in the earlier cap table alone.")]
+    changed: Annotated[int, Meta(description="Holders in both, with another quantity.")]
+    supply_before: Decimal | None
+    supply_before_raw: BaseUnits | None
+    supply_before_status: SupplyStatus
+    supply_after: Decimal | None
+    supply_after_raw: BaseUnits | None
+    supply_after_status: SupplyStatus
+
+
+class CapTableChanges(Schema, frozen=True, kw_only=True):
+    """A page of the holders of a token that differ between two moments."""
+
+    from_: Annotated[AsOf, Meta(description="The earlier moment.")] = field(name="from")
+    to: Annotated[AsOf, Meta(description="The later moment.")]
+    totals: CapTableChangeTotals
+    data: list[HolderChange]
+    page: Page
+    coverage: Annotated[Coverage, Meta(description="Of the time between the moments.")]

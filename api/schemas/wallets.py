@@ -2,16 +2,19 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from api.schemas.common import (
     Address,
     AsOf,
     BaseUnits,
+    CheckedBlock,
     Coverage,
     DataVersion,
     Decimal,
     Instant,
+    Interval,
+    IntervalStart,
     Page,
     Reconciliation,
     Schema,
@@ -24,11 +27,6 @@ from api.schemas.common import (
 WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
 WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
 Direction = Literal["In", "Out"]
-IntervalStart = Annotated[
-    str,
-    Meta(description="Start of the interval, UTC: a day, or an instant for hours.", examples=["2026-01-31"]),
-]
-Interval = Literal["1h", "1d", "1w", "1M"]
 
 
 class WalletCreate(Schema, frozen=True, kw_only=True):
@@ -38,6 +36,13 @@ class WalletCreate(Schema, frozen=True, kw_only=True):
     ledger_id: Annotated[Address, Meta(description="Address of the wallet, any case.")]
     external_id: Annotated[str | None, Meta(description="Your own identifier, up to 200 characters.")] = None
     name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
+
+
+class WalletPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a wallet; what is left out stays, null clears. Ledger and address are fixed."""
+
+    external_id: Annotated[str | None, Meta(description="Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, Meta(description="Name for people.")] | UnsetType = UNSET
 
 
 class WalletTracking(Schema, frozen=True, kw_only=True):
@@ -103,7 +108,12 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     amount_raw: BaseUnits
     value: Decimal | None
     value_status: ValueStatus
-    transaction_hash: Annotated[TransactionHash | None, Meta(description="Null for adjustments and internal changes.")]
+    transaction_hash: Annotated[
+        TransactionHash | None, Meta(description="Null for changes that no transaction is known for.")
+    ]
+    trace_index: Annotated[
+        int | None, Meta(description="Position of an internal transfer among its transaction's traces; else null.")
+    ]
     block_number: int
 
 
@@ -126,6 +136,7 @@ class Position(Schema, frozen=True, kw_only=True):
     value: Decimal | None
     value_status: ValueStatus
     reconciliation: Reconciliation
+    checked_block_number: CheckedBlock
 
 
 class BalancePoint(Schema, frozen=True, kw_only=True):

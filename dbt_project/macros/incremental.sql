@@ -15,9 +15,16 @@
 {%- endmacro %}
 
 
+{# The pseudo-holder whose balance is a token's total supply: mints and burns move it, and it is read like any other. #}
+{% macro supply_holder() -%}
+    'supply'
+{%- endmacro %}
+
+
 {# An intermediate table as the run before left it, or none: what a model may know of a later model's last state. #}
 {% macro previous(name) -%}
-    {{ return(adapter.get_relation(database=target.database, schema='intermediate', identifier=name) if execute else none) }}
+    {%- set is_known = execute and not flags.FULL_REFRESH -%}
+    {{ return(adapter.get_relation(database=target.database, schema='intermediate', identifier=name) if is_known else none) }}
 {%- endmacro %}
 
 
@@ -26,29 +33,51 @@
     balance points must agree on it; hence this and not is_incremental().
 #}
 {% macro carries_balances_on() -%}
-    {{ return(execute and not flags.FULL_REFRESH and previous('int_balance_points') is not none) }}
+    {{ return(previous('int_balance_points') is not none) }}
 {%- endmacro %}
 
 
 {#
-    A relation with network and block_number, less the rows that no change reaches: per network with a constant, so that the scan
-    skips what lies before. The caller still joins the exact ranges.
+    A relation with network and block_number, less the rows that no change reaches: per span with constants, so that the scan
+    skips what lies before and behind. The caller still joins the exact ranges.
 #}
 {% macro recent_rows(relation, is_recent) -%}
-    {%- set ranges = ref('int_changed_ranges') -%}
+    {%- set spans = ref('int_changed_spans') -%}
     {%- if execute and is_recent -%}
         (
             select * from {{ relation }}
             where false
-            {%- for network, from_block in run_query('select network, min(from_block) from ' ~ ranges ~ ' group by network') %}
+            {%- for network, from_block, to_block in run_query('select network, from_block, to_block from ' ~ spans) %}
             union all
             select * from {{ relation }}
-            where network = '{{ network | replace("'", "''") }}' and block_number >= {{ from_block }}
+            where network = '{{ network | replace("'", "''") }}' and block_number between {{ from_block }} and {{ to_block }}
             {%- endfor %}
         )
     {%- else -%}
         {{ relation }}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#
+    Per covered range, the first and last block whose rows must be read anew and the first one that lost some (orphaned_from_block);
+    a query for a common table expression. What was cut off a range begins at the block behind it.
+#}
+{% macro changed_covered_ranges() -%}
+    select
+        views.subject_key,
+        views.from_block as range_from_block,
+        min(changed.from_block) as rows_from_block,
+        max(changed.to_block) as rows_to_block,
+        min(changed.from_block) filter (where changed.reason in ('Reorganisation', 'Uncovered')) as orphaned_from_block
+    from {{ ref('int_changed_ranges') }} as changed
+    inner join {{ ref('int_covered_ranges') }} as views
+        on
+            changed.subject_key = views.subject_key
+            and changed.from_block <= views.to_block + 1
+            and changed.to_block >= views.from_block
+    where changed.reason not in ('Finality', 'Observation')
+    group by views.subject_key, views.from_block
 {%- endmacro %}
 
 
@@ -58,6 +87,16 @@
     {%- if is_incremental() -%}
         delete from {{ this }}
         where subject_key not in (select subject_key from {{ subjects }})
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes rows of covered ranges that are no more, or begin elsewhere now. #}
+{% macro delete_gone_ranges() -%}
+    {%- set covered_ranges = ref('int_covered_ranges') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where (subject_key, range_from_block) not in (select (subject_key, from_block) from {{ covered_ranges }})
     {%- endif -%}
 {%- endmacro %}
 
@@ -96,17 +135,25 @@
 {%- endmacro %}
 
 
-{# Deletes the touched pairs' rows, from the block on that must be computed anew or (`whole`) all of them. #}
-{% macro delete_touched_balances(whole=false) -%}
+{# Whether a written row is of the touched pair. #}
+{% macro is_touched_pair() -%}
+    written.token_address = touched.token_address and written.holder_address = touched.holder_address
+{%- endmacro %}
+
+
+{#
+    Deletes the touched pairs' rows, from the block on that must be computed anew or (`whole`) all of them; `pair` matches a written
+    row of the same range with a touched pair.
+#}
+{% macro delete_touched_balances(whole=false, pair=is_touched_pair()) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
     {%- if is_incremental() -%}
         delete from {{ this }} as written
         using {{ touched_balances }} as touched
         where
             written.subject_key = touched.subject_key
-            and written.window_key = touched.window_key
-            and written.token_address = touched.token_address
-            and written.holder_address = touched.holder_address
+            and written.range_from_block = touched.range_from_block
+            and {{ pair }}
             {%- if not whole %}
             and written.block_number >= touched.from_block
             {%- endif %}
@@ -117,18 +164,22 @@
 {# Deletes activities that follow from readings of the touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- set view_ranges = ref('int_view_ranges') -%}
+    {%- set covered_ranges = ref('int_covered_ranges') -%}
     {%- if is_incremental() -%}
         delete from {{ this }} as written
         using
             {{ touched_balances }} as touched
-            inner join {{ view_ranges }} as views on touched.window_key = views.window_key
+            inner join {{ covered_ranges }} as views
+                on
+                    touched.subject_key = views.subject_key
+                    and touched.range_from_block = views.from_block
         where
             written.subject_key = touched.subject_key
             and {{ pair }}
             and written.block_number >= touched.from_block
-            and written.block_number between views.from_block and coalesce(views.to_block, {{ last_block() }})
+            and written.block_number between views.from_block and views.to_block
             and written.activity_type in ('Adjustment', 'Internal')
+            and written.transaction_hash is null
     {%- endif -%}
 {%- endmacro %}
 
@@ -143,7 +194,7 @@
                 select 1 from {{ touched_balances }} as touched
                 where
                     touched.subject_key = points.subject_key
-                    and touched.window_key = points.window_key
+                    and touched.range_from_block = points.range_from_block
                     and touched.token_address = points.token_address
                     and touched.holder_address = points.holder_address
                     and touched.from_block <= points.block_number
@@ -190,21 +241,22 @@
 
 {# Deletes blocks after a reorganisation's common ancestor that are not on the chain any more. #}
 {% macro delete_orphaned_blocks() -%}
-    {%- set changed_ranges = ref('int_changed_ranges') -%}
+    {%- set reorganisations = ref('stg_pipeline__reorganisations') -%}
+    {%- set transforms = ref('stg_pipeline__transforms') -%}
     {%- set blocks = ref('stg_chain__blocks') -%}
     {%- if is_incremental() -%}
         delete from {{ this }} as written
         using (
             select
                 network,
-                min(from_block) as from_block
-            from {{ changed_ranges }}
-            where reason = 'Reorganisation'
+                min(ancestor_block) as ancestor_block
+            from {{ reorganisations }}
+            where batch_id > (select coalesce(max(batch_id), -1) from {{ transforms }})
             group by network
         ) as reorganised
         where
             written.network = reorganised.network
-            and written.block_number >= reorganised.from_block
+            and written.block_number > reorganised.ancestor_block
             and not exists (
                 select 1 from {{ blocks }} as blocks
                 where

@@ -74,7 +74,7 @@ def _due(network: Network, progress: Progress | None, settings: Settings) -> boo
         apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
         since = datetime.now(UTC) - datetime.fromisoformat(known.tried_at)
         return since >= timedelta(seconds=apart)
-    return _has_new_blocks(network, known)
+    return (known is not None and known.has_unfinished_history) or _has_new_blocks(network, known)
 
 
 def due_networks(
@@ -89,9 +89,13 @@ def due_networks(
         changed = progress is None or read_revision(session) != progress.control_revision
         configured = networks_with_subjects(session)
         tracked = networks_with_open_windows(session)
-    # Also what is owed where nothing is tracked any more: the end of a window, and what a failed cycle left undone.
+    # Also what is owed where nothing is tracked any more: the end of a window, history, what a failed cycle left.
     known = progress.networks.items() if progress else ()
-    owed = {name for name, network in known if network.has_ending_windows or network.failures_in_a_row} & configured
+    owed = {
+        name
+        for name, network in known
+        if network.has_ending_windows or network.has_unfinished_history or network.failures_in_a_row
+    } & configured
     now = time.time()
     polled = [
         networks[name]

@@ -3,14 +3,16 @@
 import dagster as dg
 
 SNAPSHOT = dg.AssetKey(["control", "snapshot"])
+HISTORY = dg.AssetKey(["control", "history"])
 OUTCOME = dg.AssetKey(["cycle", "outcome"])
 PUBLICATION = dg.AssetKey(["serving", "publication"])
 
 # The asset of a network that fills each raw table.
 NETWORK_ASSETS: dict[str, tuple[str, ...]] = {
-    "blocks": ("blocks", "window_ranges", "network_states", "coverage", "collection_failures"),
+    "blocks": ("blocks", "view_ranges", "covered_ranges", "network_states", "collection_failures", "reorganisations"),
     "token_transfers": ("token_transfers",),
     "transactions": ("transactions",),
+    "internal_transfers": ("internal_transfers",),
     "token_metadata": ("token_metadata",),
     "balance_observations": ("balance_observations", "supply_observations"),
 }

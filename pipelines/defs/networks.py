@@ -6,7 +6,8 @@ from contextlib import closing
 import dagster as dg
 
 from control.networks.definitions import Network
-from pipelines.collect.network import NetworkReport, collect_network
+from pipelines.collect.network import collect_network
+from pipelines.collect.segments import NetworkReport
 from pipelines.defs.keys import NETWORK_ASSETS, SNAPSHOT, network_key
 from pipelines.defs.resources import Warehouse
 from pipelines.extract.evm.rpc import RpcClient
@@ -17,6 +18,7 @@ _DESCRIPTIONS = {
     "blocks": "Headers: the unfinalised tail, and every block with rows; also the network's state and coverage.",
     "token_transfers": "ERC-20 transfers of tracked tokens and of tracked wallets.",
     "transactions": "Transactions that tracked wallets sent or received, with fee and success.",
+    "internal_transfers": "Native value that calls inside transactions moved from or to tracked wallets, where traced.",
     "token_metadata": "What contracts say of themselves: kind, symbol, name, decimals.",
     "balance_observations": "Balances and supplies read from the node at stated blocks.",
 }
@@ -83,7 +85,8 @@ def _results(
         description=report.error or f"collected up to block {report.head}",
         metadata={
             "reorganised_after": dg.MetadataValue.text(str(report.reorganised_after)),
-            "anchors_without_state": report.unavailable_anchors,
+            "readings_without_state": report.unavailable_readings,
+            "corrected_ranges": report.corrected_ranges,
         },
     )
     for finding in findings:

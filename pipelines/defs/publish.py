@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipelines.defs.keys import OUTCOME, PUBLICATION, SNAPSHOT, network_key
+from pipelines.defs.keys import HISTORY, OUTCOME, PUBLICATION, SNAPSHOT, network_key
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import finish_batch, record_publication, transformed_batch
@@ -33,7 +33,9 @@ def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
 def outcome_asset(networks: list[str]) -> dg.AssetsDefinition:
     """The asset that tells how the networks of a cycle fared."""
 
-    @dg.asset(key=OUTCOME, deps=[SNAPSHOT, *(network_key(name, "blocks") for name in networks)], group_name="control")
+    deps = [SNAPSHOT, HISTORY, *(network_key(name, "blocks") for name in networks)]
+
+    @dg.asset(key=OUTCOME, deps=deps, group_name="control")
     def outcome(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
         """Where every network stands; fails the run when a network of it failed, after all others went on."""
         with warehouse.open() as connection:

@@ -5,9 +5,18 @@ from collections.abc import Iterable, Sequence
 import duckdb
 import polars as pl
 
-from pipelines.load.coverage import Watched, record_coverage
+from pipelines.load.coverage import SubjectKind, Watched, record_coverage, record_verified
 from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import sql, transaction, utc_now
+
+_ROWS_OF_BLOCKS = (
+    "token_transfers",
+    "transactions",
+    "internal_transfers",
+    "balance_observations",
+    "supply_observations",
+    "blocks",
+)
 
 
 class HashMismatchError(Exception):
@@ -123,44 +132,78 @@ def replace_wallet_range(
     wallets: Sequence[str],
     covered: BlockRange,
     transfers: pl.DataFrame,
-    transactions: pl.DataFrame,
     provider: str,
     batch_id: int,
 ) -> None:
-    """Replace the wallets' token transfers and transactions in the range, with coverage, in one transaction.
+    """Replace the wallets' token transfers in the range by those given, with coverage, in one transaction.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
     """
+    with transaction(connection):
+        _delete_of_parties(connection, "token_transfers", network, wallets, covered)
+        _insert(connection, "token_transfers", network, transfers, covered, batch_id)
+        subjects = {Watched("wallet", wallet): count for wallet, count in _rows_by_party(wallets, [transfers]).items()}
+        record_coverage(connection, network, subjects, covered, provider, batch_id)
+
+
+def replace_native_range(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    wallets: Sequence[str],
+    covered: BlockRange,
+    transactions: pl.DataFrame,
+    internal_transfers: pl.DataFrame,
+    provider: str,
+    batch_id: int,
+) -> None:
+    """Replace the wallets' transactions and internal transfers in the range, with coverage, in one transaction.
+
+    Raises:
+        HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
+    """
+    counts = _rows_by_party(wallets, [transactions, internal_transfers])
+    with transaction(connection):
+        for table, rows in (("transactions", transactions), ("internal_transfers", internal_transfers)):
+            _delete_of_parties(connection, table, network, wallets, covered)
+            _insert(connection, table, network, rows, covered, batch_id)
+        subjects = {Watched("native", wallet): count for wallet, count in counts.items()}
+        record_coverage(connection, network, subjects, covered, provider, batch_id)
+
+
+def _rows_by_party(wallets: Sequence[str], frames: Iterable[pl.DataFrame]) -> dict[str, int]:
     counts = dict.fromkeys(wallets, 0)
-    for frame in (transfers, transactions):
+    for frame in frames:
         for sender, recipient in frame.select("from_address", "to_address").iter_rows():
             for party in {sender, recipient} & counts.keys():
                 counts[party] += 1
-    with transaction(connection):
-        for table in ("token_transfers", "transactions"):
-            connection.execute(
-                f"""
-                delete from raw.{table}
-                where
-                    network = ? and block_number between ? and ?
-                    and (
-                        from_address in (select unnest(?::varchar[]))
-                        or to_address in (select unnest(?::varchar[]))
-                    )
-                """,
-                [network, *covered, list(wallets), list(wallets)],
+    return counts
+
+
+def _delete_of_parties(
+    connection: duckdb.DuckDBPyConnection, table: str, network: str, wallets: Sequence[str], covered: BlockRange
+) -> None:
+    connection.execute(
+        f"""
+        delete from raw.{table}
+        where
+            network = $network and block_number between $first and $last
+            and (
+                from_address in (select unnest($wallets::varchar[]))
+                or to_address in (select unnest($wallets::varchar[]))
             )
-        _insert(connection, "token_transfers", network, transfers, covered, batch_id)
-        _insert(connection, "transactions", network, transactions, covered, batch_id)
-        subjects = {Watched("wallet", wallet): count for wallet, count in counts.items()}
-        record_coverage(connection, network, subjects, covered, provider, batch_id)
+        """,
+        {"network": network, "first": covered.first, "last": covered.last, "wallets": list(wallets)},
+    )
 
 
 def insert_balance_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
 ) -> None:
-    """Add balances as read (columns of `read_balances`) and mark every subject that they concern."""
+    """Add balances as read (columns of `read_balances`) and mark every subject that they concern.
+
+    A sample that agrees with what is known is no news: it marks nothing, and is taken up when something else is.
+    """
     connection.register("observed", observations)
     with transaction(connection):
         connection.execute(
@@ -181,29 +224,51 @@ def insert_balance_observations(
             inner join observed
                 on (subjects.kind = 'token' and subjects.address = observed.token_address)
                 or (subjects.kind = 'wallet' and subjects.address = observed.holder_address)
-            where subjects.network = ?
+            where subjects.network = ? and ? != 'Sample'
             """,
-            [batch_id, network],
+            [batch_id, network, purpose],
         )
     connection.unregister("observed")
 
 
+def replace_suspected_tokens(
+    connection: duckdb.DuckDBPyConnection, network: str, tokens: Sequence[str], block_number: int, batch_id: int
+) -> None:
+    """Put tokens under suspicion since a block, and mark their subjects and the network's wallets."""
+    with transaction(connection):
+        for token in tokens:
+            connection.execute(
+                "delete from raw.suspected_tokens where network = ? and token_address = ?", [network, token]
+            )
+            connection.execute("insert into raw.suspected_tokens values (?, ?, ?)", [network, token, block_number])
+        connection.execute(
+            """
+            insert into raw.changes
+            select $batch, subject_key, $block, $block, 'Observation'
+            from raw.control_subjects
+            where
+                network = $network
+                and ((kind = 'token' and list_contains($tokens, address)) or (kind = 'wallet' and len($tokens) > 0))
+            """,
+            {"batch": batch_id, "block": block_number, "network": network, "tokens": list(tokens)},
+        )
+
+
 def record_observed(connection: duckdb.DuckDBPyConnection, network: str, head_number: int, batch_id: int) -> None:
-    """Record that every reading owed up to the head in this batch was made."""
+    """Record that every reading owed up to the head in this batch was made, for the ranges of `network_ranges`."""
     with transaction(connection):
         connection.execute("delete from raw.observed_batches where network = ?", [network])
         connection.execute("insert into raw.observed_batches values (?, ?)", [network, batch_id])
+        connection.execute("delete from raw.lost_readings where network = ?", [network])
         connection.execute(
             """
-            insert into raw.opened_windows
-            select window_key
-            from raw.window_ranges
-            where
-                network = ? and from_block <= ? + 1
-                and window_key not in (select window_key from raw.opened_windows)
+            delete from raw.opened_ranges
+            where subject_key not in (select subject_key from raw.control_subjects where network != ?)
             """,
-            [network, head_number],
+            [network],
         )
+        connection.execute(sql("record_opened"), {"network": network})
+        connection.execute(sql("record_closed"), {"head": head_number})
 
 
 def insert_supply_observations(
@@ -324,6 +389,21 @@ def record_healthy(
         connection.execute(f"insert into raw.network_states ({names}) values ({marks})", list(row.values()))
 
 
+def note_failure(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    call: str,
+    covered: tuple[int | None, int | None],
+    detail: str,
+    batch_id: int,
+) -> None:
+    """Note what could not be read, without a word on the network's status."""
+    connection.execute(
+        "insert into raw.collection_failures values (?, ?, ?, ?, ?, ?, ?)",
+        [batch_id, network, call, *covered, detail, utc_now()],
+    )
+
+
 def record_failure(
     connection: duckdb.DuckDBPyConnection,
     network: str,
@@ -336,10 +416,7 @@ def record_failure(
     """Note what a cycle could not collect, and the network's status; what its node said before stays known."""
     now = utc_now()
     with transaction(connection):
-        connection.execute(
-            "insert into raw.collection_failures values (?, ?, ?, ?, ?, ?, ?)",
-            [batch_id, network, call, *covered, detail, now],
-        )
+        note_failure(connection, network, call, covered, detail, batch_id)
         known = connection.execute(
             """
             update raw.network_states
@@ -363,6 +440,50 @@ def record_failure(
                 values (?, ?, ?, ?, 1, ?, ?)
                 """,
                 [network, status, now, detail, now, batch_id],
+            )
+
+
+def read_transfers(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: SubjectKind,
+    addresses: Sequence[str],
+    covered: BlockRange,
+) -> pl.DataFrame:
+    """Read the stored transfers of tokens or wallets in a range: columns of `fetch_transfers`, in order."""
+    parties = "token_address" if kind == "token" else "from_address, to_address"
+    return connection.execute(
+        f"""
+        select
+            block_number, block_hash, transaction_index, transaction_hash, log_index, token_address, from_address,
+            to_address, amount_raw::varchar as amount_raw
+        from raw.token_transfers
+        where network = ? and block_number between ? and ? and list_has_any(?::varchar[], [{parties}])
+        order by block_number, log_index
+        """,
+        [network, *covered, list(addresses)],
+    ).pl()
+
+
+def record_verification(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: SubjectKind,
+    addresses: Sequence[str],
+    verified: BlockRange,
+    provider: str,
+    stored_rows: int,
+    read_rows: int,
+    is_equal: bool,
+    batch_id: int,
+) -> None:
+    """Record that a range was read a second time, and what it found where that was not the same."""
+    with transaction(connection):
+        record_verified(connection, network, kind, addresses, verified)
+        if not is_equal:
+            connection.execute(
+                "insert into raw.verifications values (?, ?, ?, ?, ?, ?, ?, ?)",
+                [batch_id, network, *verified, provider, stored_rows, read_rows, utc_now()],
             )
 
 
@@ -393,22 +514,54 @@ def remove_orphaned(
     with transaction(connection):
         connection.execute(sql("mark_reorganised"), {"network": network, "ancestor": ancestor, "batch": batch_id})
         connection.execute(sql("uncount_orphaned"), {"network": network, "ancestor": ancestor})
-        for table in ("token_transfers", "transactions", "balance_observations", "supply_observations", "blocks"):
+        connection.execute(
+            """
+            insert into raw.lost_readings
+            select distinct network, token_address, holder_address
+            from raw.balance_observations
+            where network = ? and block_number > ? and token_address != 'native'
+            """,
+            [network, ancestor],
+        )
+        for table in _ROWS_OF_BLOCKS:
             row = connection.execute(
                 f"delete from raw.{table} where network = ? and block_number > ?", [network, ancestor]
             ).fetchone()
             assert row is not None
             removed += int(row[0])
-        connection.execute("delete from raw.coverage where network = ? and from_block > ?", [network, ancestor])
+        for table in ("coverage", "verified_ranges"):
+            connection.execute(f"delete from raw.{table} where network = ? and from_block > ?", [network, ancestor])
+            connection.execute(
+                f"update raw.{table} set to_block = ? where network = ? and to_block > ?", [ancestor, network, ancestor]
+            )
         connection.execute(
-            "update raw.coverage set to_block = ? where network = ? and to_block > ?", [ancestor, network, ancestor]
-        )
-        connection.execute(
-            "delete from raw.window_ranges where network = ? and (from_block > ? or to_block >= ?)",
+            """
+            delete from raw.view_ranges
+            where origin = 'Window' and network = ? and (from_block > ? or to_block >= ?)
+            """,
             [network, ancestor, ancestor],
         )
+        for table, block in (("opened_ranges", "from_block - 1"), ("closed_ranges", "to_block")):
+            connection.execute(
+                f"""
+                delete from raw.{table}
+                where
+                    {block} > ?
+                    and subject_key in (select subject_key from raw.control_subjects where network = ?)
+                """,
+                [ancestor, network],
+            )
         connection.execute(
-            "delete from raw.opened_windows where window_key not in (select window_key from raw.window_ranges)"
+            """
+            update raw.opened_ranges set to_block = ?
+            where
+                to_block > ?
+                and subject_key in (select subject_key from raw.control_subjects where network = ?)
+            """,
+            [ancestor, ancestor, network],
+        )
+        connection.execute(
+            "delete from raw.suspected_tokens where network = ? and since_block > ?", [network, ancestor]
         )
         connection.execute(
             "insert into raw.reorganisations values (?, ?, ?, ?, ?, ?, ?, ?)",

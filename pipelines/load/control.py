@@ -24,6 +24,13 @@ _SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "created_at": _TIME,
     },
     "control_windows": {"window_key": _KEY, "subject_key": _KEY, "opened_at": _TIME, "closed_at": _TIME},
+    "control_history_requests": {
+        "operation_key": _KEY,
+        "subject_key": _KEY,
+        **dict.fromkeys(("from_text", "to_text", "native", "status"), _TEXT),
+        "is_cancelled": pl.Boolean(),
+        "created_at": _TIME,
+    },
     "networks": {
         **dict.fromkeys(("network", "display_name", "family"), _TEXT),
         "chain_id": _KEY,
@@ -72,6 +79,7 @@ def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[
         "control_ledgers": _rows(snapshot.ledgers),
         "control_subjects": _rows(snapshot.subjects),
         "control_windows": _rows(snapshot.windows),
+        "control_history_requests": _rows(snapshot.history_requests),
         "networks": [
             tuple(getattr(network, "name" if column == "network" else column) for column in _SCHEMAS["networks"])
             for network in networks.values()

@@ -1,6 +1,7 @@
 """The record of what has been collected. "Where are we" is computed from it; there is no other cursor."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 import duckdb
@@ -9,11 +10,14 @@ import polars as pl
 from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import utc_now
 
-SubjectKind = Literal["token", "wallet"]
+SubjectKind = Literal["token", "wallet", "native"]
 
 
 class Watched(NamedTuple):
-    """An address that some tenant tracks on a network, as a token or as a wallet."""
+    """An address on a network and what is collected of it.
+
+    `token`: its transfers; `wallet`: its transfers in all tokens; `native`: its transactions and internal transfers.
+    """
 
     kind: SubjectKind
     address: str
@@ -30,13 +34,58 @@ def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
 
 def read_coverage(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
     """Collected ranges of every address of the network, in order."""
-    covered: dict[Watched, list[BlockRange]] = defaultdict(list)
+    return _read_ranges(connection, network, "coverage")
+
+
+def read_verified(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    """Ranges of every address of the network that were read twice, or were final when they were read; in order."""
+    return _read_ranges(connection, network, "verified_ranges")
+
+
+def _read_ranges(connection: duckdb.DuckDBPyConnection, network: str, table: str) -> dict[Watched, list[BlockRange]]:
+    ranges: dict[Watched, list[BlockRange]] = defaultdict(list)
     for kind, address, first, last in connection.execute(
-        "select subject_kind, address, from_block, to_block from raw.coverage where network = ? order by from_block",
+        f"select subject_kind, address, from_block, to_block from raw.{table} where network = ? order by from_block",
         [network],
     ).fetchall():
-        covered[Watched(kind, address)].append(BlockRange(first, last))
-    return covered
+        ranges[Watched(kind, address)].append(BlockRange(first, last))
+    return ranges
+
+
+def record_verified(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: SubjectKind,
+    addresses: Iterable[str],
+    verified: BlockRange,
+) -> None:
+    """Record that the range needs no second reading; runs inside the caller's transaction, or as one of its own.
+
+    A range that continues the one before it extends that row.
+    """
+    frame = pl.DataFrame({"address": list(addresses)}, schema={"address": pl.String})
+    connection.register("verified", frame)
+    connection.execute(
+        """
+        update raw.verified_ranges set to_block = ?
+        where
+            network = ? and subject_kind = ? and to_block = ?
+            and address in (select address from verified)
+        """,
+        [verified.last, network, kind, verified.first - 1],
+    )
+    connection.execute(
+        """
+        insert into raw.verified_ranges
+        select ?, ?, address, ?, ?
+        from verified
+        where address not in (
+            select address from raw.verified_ranges where network = ? and subject_kind = ? and to_block = ?
+        )
+        """,
+        [network, kind, verified.first, verified.last, network, kind, verified.last],
+    )
+    connection.unregister("verified")
 
 
 def record_coverage(
@@ -85,7 +134,9 @@ def record_coverage(
         insert into raw.changes
         select ?, subjects.subject_key, ?, ?, 'Rows'
         from raw.control_subjects as subjects
-        inner join collected on subjects.kind = collected.subject_kind and subjects.address = collected.address
+        inner join collected
+            on subjects.kind = if(collected.subject_kind = 'native', 'wallet', collected.subject_kind)
+            and subjects.address = collected.address
         where subjects.network = ? and collected.row_count > 0
         """,
         [batch_id, covered.first, covered.last, network],

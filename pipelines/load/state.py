@@ -28,6 +28,7 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
             or exists (select 1 from raw.changes where changes.batch_id > built.batch_id)
             or built.control_revision is distinct from (select max(revision) from raw.control_revisions)
             or built.batch_id is distinct from (select max(batch_id) from raw.publications)
+            or exists (select 1 from raw.reorganisations where reorganisations.batch_id > built.batch_id)
             or exists (select 1 from raw.network_states where network_states.status_since > built.finished_at)
             or (
                 built.finished_at < ?

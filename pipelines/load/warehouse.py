@@ -1,7 +1,8 @@
 """Opening the warehouse, and the transactions in it. The one module that knows that the warehouse is a file."""
 
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
@@ -11,12 +12,22 @@ import duckdb
 
 _SQL = Path(__file__).parent / "sql"
 _LOCK_POLL_SECONDS = 0.25
+_PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
 @cache
 def sql(name: str) -> str:
     """Return the text of the named file in `load/sql`."""
     return (_SQL / f"{name}.sql").read_text()
+
+
+def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, object]]:
+    """Return the text of the named file and those of the parameters that it uses, for `execute`.
+
+    DuckDB refuses a parameter that a statement does not name.
+    """
+    text = sql(name)
+    return text, {key: parameters[key] for key in set(_PARAMETER.findall(text))}
 
 
 def utc_now() -> datetime:

@@ -16,7 +16,7 @@ from socket import socket
 import duckdb
 import psutil
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import move_pointer
 from tests.api.world import World, make_world
 
@@ -49,8 +49,20 @@ def publish_large(world: World) -> None:
         )
         connection.execute(
             f"""insert into marts.balance_changes
-            select '{world.tenant_id}', {token}, 2, '0xaa', {holder}, 251 + i % 100, timestamp '2026-02-01 00:35:00',
-                (10000000 - i)::varchar::bignum, (10000000 - i)::varchar, false from range({_ROWS}) t (i)"""
+                (tenant_id, subject_key, range_from_block, token_address, holder_address, block_number, block_time,
+                movement_raw, balance_raw, balance, is_moved, is_observed, is_adjusted)
+            select '{world.tenant_id}', {token}, 251, '0xaa', {holder}, 251 + i % 100 + 10 * step,
+                timestamp '2026-02-01 00:35:00', 1::varchar::bignum, (10000000 - i + step)::varchar::bignum,
+                (10000000 - i + step)::varchar, true, false, false
+            from range({_ROWS}) t (i), range(3) steps (step)"""
+        )
+        connection.execute(
+            f"""insert into marts.token_activities
+                (tenant_id, subject_key, activity_id, activity_type, status, block_number, block_time,
+                transaction_index, log_index, from_address, to_address, amount_raw, amount)
+            select '{world.tenant_id}', {token}, 'tact_' || i::varchar, 'Transfer', 'Finalized', 251 + i // 1000,
+                timestamp '2026-02-01 00:35:00' + to_seconds(i // 1000), i % 1000, i % 1000,
+                '0x{"a" * 40}', {holder}, i::varchar::bignum, i::varchar from range({_ROWS}) t (i)"""
         )
         columns = [row[0] for row in connection.execute("describe marts.wallet_activities").fetchall()]
         values = {
@@ -93,8 +105,12 @@ def measure(requests: int) -> None:
                 (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table", requests),
                 (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table?sort=wallet", requests // 10),
                 (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table?asOf=block:380", requests // 50),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table/changes?from=block:255", requests // 50),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/coverage", requests // 10),
+                (f"/v1/networks/ledgers/{EXAMPLE_LEDGER}/statistics", requests // 50),
                 (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities", requests),
                 (f"/v1/wallets/{EXAMPLE_WALLET_ID}/balances", requests // 10),
+                (f"/v1/wallets/{EXAMPLE_WALLET_ID}/balances?asOf=block:380", requests // 10),
                 ("/v1/tokens", requests),
             ):
                 _ask(client, path, world.headers(), 20)

@@ -32,7 +32,7 @@ from tests.api.world import (
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 MIDDLE_GAP = {
     "from": "2026-02-01T00:20:00Z",
-    "to": "2026-02-01T00:30:00Z",
+    "to": "2026-02-01T00:30:12Z",
     "fromBlock": 201,
     "toBlock": 250,
     "reason": "TrackingDisabled",
@@ -121,7 +121,7 @@ def test_pages_of_activities_join_to_the_whole(client: TestClient[Any], path: st
     [
         (f"from={stamp(260)}", []),
         (f"from={stamp(100)}&to={stamp(150)}", []),
-        (f"from={stamp(220)}&to={stamp(300)}", [(stamp(220), stamp(250), "TrackingDisabled")]),
+        (f"from={stamp(220)}&to={stamp(300)}", [(stamp(220), stamp(251), "TrackingDisabled")]),
         (f"from={stamp(50)}&to={stamp(150)}", [(stamp(50), stamp(100), "BeforeTracking")]),
         (f"from={stamp(300)}&to={stamp(405)}", [(stamp(401), stamp(405), "NotYetCollected")]),
         (f"from={stamp(300)}&to={stamp(900)}", [(stamp(401), stamp(900), "NotYetCollected")]),
@@ -209,9 +209,9 @@ def holdings(answer: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("moment", "block", "expected", "supply", "finality"),
     [
-        ("block:100", 100, {"h1": 100, "h2": 50}, None, "Finalized"),
-        ("block:149", 149, {"h2": 80, "h1": 70}, None, "Finalized"),
-        ("block:200", 200, {"h2": 80, "h1": 70, "h3": 10}, None, "Finalized"),
+        ("block:100", 100, {"h1": 100, "h2": 50}, 150, "Finalized"),
+        ("block:149", 149, {"h2": 80, "h1": 70}, 150, "Finalized"),
+        ("block:200", 200, {"h2": 80, "h1": 70, "h3": 10}, 160, "Finalized"),
         ("block:251", 251, {"h2": 80, "h1": 60, "h3": 20}, 160, "Finalized"),
         ("block:305", 305, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
         ("block:399", 399, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
@@ -219,7 +219,7 @@ def holdings(answer: dict[str, Any]) -> dict[str, int]:
         (stamp(300), 300, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
         (stamp(309), 300, {"h2": 80, "h4": 60, "h3": 20}, 160, "Finalized"),
         ("2026-02-01T00:20:00.5Z", None, {}, None, ""),
-        ("2026-02-01T00:20:00", 200, {"h2": 80, "h1": 70, "h3": 10}, None, "Finalized"),
+        ("2026-02-01T00:20:00", 200, {"h2": 80, "h1": 70, "h3": 10}, 160, "Finalized"),
         ("2026-02-01T02:00:00+01:00", 400, {"h2": 75, "h4": 60, "h3": 20}, 155, "Confirmed"),
     ],
 )
@@ -363,22 +363,122 @@ def test_history_is_not_carried_across_a_gap(client: TestClient[Any]) -> None:
     assert GONE not in [one["token"]["ledgerId"] for one in answer["history"]]
 
 
-def test_balances_after_a_hole_in_a_window_are_unknown(world: World) -> None:
+def reading(world: World, subject_id: str, token: str, holder: str, **values: Any) -> dict[str, Any]:
+    """A row of balance_changes as the contract has it: `values` are first, block, raw, and which flags are true."""
+    return {
+        "tenant_id": world.tenant_id,
+        "subject_key": world.subject_keys[subject_id],
+        "range_from_block": values["first"],
+        "token_address": token,
+        "holder_address": holder,
+        "block_number": values["block"],
+        "block_time": time_of(values["block"]).replace(tzinfo=None),
+        "balance_raw": values["raw"],
+        "balance": str(values["raw"]),
+        **{flag: flag in values["flags"] for flag in ("is_moved", "is_observed", "is_adjusted")},
+    }
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (110, {"h1": ("Reconciled", 99), "h2": ("Reconciled", 99), "h3": None}),
+        (125, {"h1": ("Unchecked", 99), "h2": ("Reconciled", 99), "h3": ("Unchecked", None)}),
+        (130, {"h1": ("Reconciled", 130), "h2": ("Reconciled", 99), "h3": ("Unchecked", None)}),
+        (139, {"h1": ("Reconciled", 130), "h2": ("Reconciled", 99), "h3": ("Unchecked", None)}),
+        (140, {"h1": ("Reconciled", 130), "h2": ("Adjusted", 140), "h3": ("Unchecked", None)}),
+        (251, {"h1": ("Unchecked", None), "h2": ("Adjusted", 250), "h3": None}),
+    ],
+)
+def test_reconciliation_of_the_past(
+    world: World, block: int, expected: dict[str, tuple[str, int | None] | None]
+) -> None:
+    """Of a token by holder, and of a wallet by asset: the same rows, the same rule."""
+    history = {
+        "h1": [(100, 99, 5, "is_observed"), (100, 120, 4, "is_moved"), (100, 130, 4, "is_moved is_observed")],
+        "h2": [(100, 99, 5, "is_observed"), (100, 140, 7, "is_observed is_adjusted"), (251, 250, 6, "is_observed")],
+        "h3": [(100, 120, 1, "is_moved")],
+    }
+    history["h1"].append((251, 251, 3, "is_moved"))
     rows = marts_rows(world)
-    rows["coverage"] = [
-        {**row, "from_block": first, "to_block": last, "from_time": None, "to_time": None, **more}
-        for row in rows["coverage"]
-        if row["from_block"] == 100
-        for first, last, more in (
-            (100, 150, {"from_time": row["from_time"]}),
-            (151, 160, {"is_covered": False, "reason": "ProviderFailed"}),
-            (161, 400, {"is_covered": True}),
+    rows["balance_changes"] = [
+        reading(world, subject, *pair(name), first=first, block=at, raw=raw, flags=flags.split())
+        for subject, pair in (
+            (EXAMPLE_TOKEN_ID, lambda name: ("0xaa", HOLDERS[name])),
+            (EXAMPLE_WALLET_ID, lambda name: (HOLDERS[name], HOLDERS["h1"])),
+        )
+        for name, changes in history.items()
+        for first, at, raw, flags in changes
+    ]
+    publish(world.settings.serving_dir, 1, rows)
+    names = {address: name for name, address in HOLDERS.items()}
+    with world.client() as client:
+        table = client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json()["data"]
+        positions = client.get(f"{WALLET}/balances?asOf=block:{block}").json()["current"]
+    for found in ({row["wallet"]: row for row in table}, {row["token"]["ledgerId"]: row for row in positions}):
+        shown = {names[address]: (row["reconciliation"], row["checkedBlockNumber"]) for address, row in found.items()}
+        assert {name: shown.get(name) for name in history} == expected
+
+
+def test_checked_blocks_of_now(client: TestClient[Any]) -> None:
+    for query in ("", "?sort=wallet"):
+        assert {row["checkedBlockNumber"] for row in rows_of(client, f"{TOKEN}/cap-table{query}")} == {400}
+    assert {row["checkedBlockNumber"] for row in client.get(f"{WALLET}/balances").json()["current"]} == {400}
+
+
+def test_a_zero_supply_and_an_unknown_one(world: World) -> None:
+    rows = marts_rows(world)
+    rows["supply_changes"] = [{**rows["supply_changes"][0], "total_supply_raw": 0, "total_supply": "0"}]
+    publish(world.settings.serving_dir, 1, rows)
+    with world.client() as client:
+        for block, status, supply in ((110, "ZeroSupply", "0"), (260, "Unknown", None)):
+            table = client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json()
+            assert (table["totalSupplyStatus"], table["totalSupply"]) == (status, supply)
+            assert {(row["percentage"], row["percentageStatus"]) for row in table["data"]} == {(None, status)}
+            assert table["unattributed"]["percentage"] is None
+
+
+def test_behaviour_is_shown(client: TestClient[Any]) -> None:
+    assert client.get(TOKEN).json()["behaviour"] == "Standard"
+    assert client.get(f"/v1/tokens/{BIG_TOKEN_ID}").json()["behaviour"] is None
+
+
+def test_internal_transfers_and_failures(world: World) -> None:
+    rows = marts_rows(world)
+    sample = rows["wallet_activities"][0] | {"block_number": 380, "block_time": time_of(380).replace(tzinfo=None)}
+    fields = ("activity_id", "activity_type", "status", "log_index", "trace_index", "amount_raw")
+    rows["wallet_activities"] += [
+        sample | dict(zip(fields, values, strict=True))
+        for values in (
+            ("d", "Internal", "Finalized", -1, 0, 3),
+            ("c", "Internal", "Finalized", -1, 2, 4),
+            ("b", "Internal", "Finalized", -1, 10, 5),
+            ("a", "TransferOut", "Failed", -1, None, 0),
         )
     ]
     publish(world.settings.serving_dir, 1, rows)
+    query = f"from={stamp(380)}&to={stamp(381)}"
     with world.client() as client:
-        assert client.get(f"{TOKEN}/cap-table?asOf=block:150").status_code == 200
-        problem(client.get(f"{TOKEN}/cap-table?asOf=block:180"), 409, "not-covered")
+        for sort, ids in (("date", ["a", "d", "c", "b"]), ("-date", ["b", "c", "d", "a"])):
+            whole = rows_of(client, f"{WALLET}/activities?sort={sort}&{query}")
+            assert [row["id"] for row in whole] == ids
+            paged: list[Any] = []
+            url = f"{WALLET}/activities?sort={sort}&{query}&limit=1"
+            while url:
+                answer = client.get(url)
+                paged += answer.json()["data"]
+                url = answer.links["next"]["url"] if "next" in answer.links else ""
+            assert paged == whole
+        newest = whole[0]
+        assert (newest["type"], newest["traceIndex"], newest["transactionHash"], newest["counterparty"]) == (
+            "Internal",
+            10,
+            sample["transaction_hash"],
+            HOLDERS["h4"],
+        )
+        failed = whole[-1]
+        assert (failed["type"], failed["status"], failed["amountRaw"]) == ("TransferOut", "Failed", "0")
+        assert failed["traceIndex"] is None
 
 
 def test_times_of_the_marts_are_utc_whatever_the_clock_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

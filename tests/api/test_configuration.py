@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
 from tests.api.test_errors import problem
 from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
 
@@ -34,7 +34,11 @@ def test_a_ledger_is_created_then_updated(client: TestClient[Any]) -> None:
     assert (again.json()["displayName"], again.json()["description"]) == (None, "more")
     assert client.get("/v1/networks/ledgers/test").json() == again.json()
     assert client.get(f"/v1/networks/ledgers/{again.json()['id']}").json() == again.json()
-    assert [ledger["name"] for ledger in client.get("/v1/networks/ledgers").json()["data"]] == [EXAMPLE_LEDGER, "test"]
+    assert [ledger["name"] for ledger in client.get("/v1/networks/ledgers").json()["data"]] == [
+        EXAMPLE_LEDGER,
+        EXAMPLE_UNUSED_LEDGER,
+        "test",
+    ]
 
 
 def test_ledgers_that_cannot_be(client: TestClient[Any]) -> None:

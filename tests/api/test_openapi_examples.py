@@ -50,9 +50,12 @@ def test_the_example_of_every_operation_works(
             query[parameter["name"]] = parameter["example"]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
     answer = client.request(method.upper(), path, params=query, json=body)
-    assert answer.status_code in {200, 201}, answer.text
-    documented = operation["responses"][str(answer.status_code)]["content"]["application/json"]["schema"]
-    check(documented, answer.json())
+    assert answer.status_code in {200, 201, 202, 204}, answer.text
+    documented = operation["responses"][str(answer.status_code)].get("content")
+    if documented is None:
+        assert answer.content == b""
+    else:
+        check(documented["application/json"]["schema"], answer.json())
     if "requestBody" in operation:
         check(operation["requestBody"]["content"]["application/json"]["schema"], body)
 

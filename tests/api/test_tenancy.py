@@ -15,9 +15,15 @@ TABULAR = ("application/json", "text/csv", "application/x-ndjson", "application/
 
 
 @pytest.mark.parametrize(("kind", "foreign_id"), [("token", FOREIGN_TOKEN_ID), ("wallet", FOREIGN_WALLET_ID)])
-@pytest.mark.parametrize("rest", ["", "/activities", "/cap-table", "/balances"])
+@pytest.mark.parametrize(
+    "rest", ["", "/activities", "/cap-table", "/cap-table/changes?from=block:100", "/balances", "/coverage"]
+)
 def test_foreign_ids_are_unknown(client: TestClient[Any], kind: str, foreign_id: str, rest: str) -> None:
-    if (kind, rest) in {("token", "/balances"), ("wallet", "/cap-table")}:
+    if (kind, rest.split("?")[0]) in {
+        ("token", "/balances"),
+        ("wallet", "/cap-table"),
+        ("wallet", "/cap-table/changes"),
+    }:
         code = "unknown-route"
     else:
         code = f"{kind}-not-found"
@@ -46,8 +52,14 @@ def test_the_same_address_shows_no_foreign_rows(world: World) -> None:
     with world.client("foreign") as client:
         assert client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/activities").json()["data"] == []
         assert client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/cap-table").json()["data"] == []
-        balances = client.get(f"/v1/wallets/{FOREIGN_WALLET_ID}/balances").json()
-        assert (balances["current"], balances["history"]) == ([], [])
+        past = client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/cap-table?asOf=block:150").json()
+        assert (past["data"], past["totalSupply"]) == ([], None)
+        changes = client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/cap-table/changes?from=block:100").json()
+        assert (changes["data"], changes["totals"]["holdersBefore"], changes["totals"]["supplyAfter"]) == ([], 0, None)
+        for moment in ("", "?asOf=block:150"):
+            balances = client.get(f"/v1/wallets/{FOREIGN_WALLET_ID}/balances{moment}").json()
+            assert (balances["current"], balances["history"]) == ([], [])
+        assert client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/coverage").json()["history"] == []
 
 
 def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:

@@ -6,7 +6,7 @@ Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. H
 
 | block | what | h1 | h2 | h3 | h4 | supply |
 | --- | --- | --- | --- | --- | --- | --- |
-| 99 | before the first window | 100 | 50 | 0 | 0 | 150 |
+| 99 | before the first window | 100 | 50 | 0 | not seen | 150 |
 | 120 | h1 sends 30 to h2 | 70 | 80 | 0 | 0 | 150 |
 | 150 | 10 minted to h3 | 70 | 80 | 10 | 0 | 160 |
 | 250 | before the second window | 60 | 80 | 20 | 0 | 160 |
@@ -29,10 +29,18 @@ from typing import Any
 from litestar.testing import TestClient
 
 from api.app import create_app
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import (
+    EXAMPLE_LEDGER,
+    EXAMPLE_NETWORK,
+    EXAMPLE_TOKEN_ID,
+    EXAMPLE_TOKEN_OPERATION_ID,
+    EXAMPLE_UNUSED_LEDGER,
+    EXAMPLE_WALLET_ID,
+    EXAMPLE_WALLET_OPERATION_ID,
+)
 from control import access, ledgers, tenants
 from control.access import Principal, Role
-from control.models import Subject, TrackingWindow
+from control.models import Operation, Subject, TrackingWindow
 from control.networks.definitions import load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
@@ -183,6 +191,7 @@ def make_world(directory: Path) -> World:
                 world.principals[caller] = Principal(tenant.id, key.id, Role(role))
         for caller in ("admin", "foreign"):
             ledgers.put(session, world.principals[caller], networks, EXAMPLE_NETWORK, EXAMPLE_LEDGER)
+        ledgers.put(session, world.principals["admin"], networks, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER)
         for subject_id, address in _ADDRESSES.items():
             caller = "foreign" if subject_id in (FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID) else "admin"
             principal = world.principals[caller]
@@ -211,8 +220,37 @@ def make_world(directory: Path) -> World:
                     )
                     for first, last in ((time_of(100), closed), (opened, None))
                 )
+        for operation_id, subject_id in (
+            (EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_TOKEN_ID),
+            (EXAMPLE_WALLET_OPERATION_ID, EXAMPLE_WALLET_ID),
+        ):
+            session.add(_history_request(world, operation_id, subject_id))
     publish(settings.serving_dir, 1, marts_rows(world))
     return world
+
+
+def _history_request(world: World, operation_id: str, subject_id: str) -> Operation:
+    """A request for blocks 20 to 59 that has done ten of them."""
+    principal = world.principals["admin"]
+    return Operation(
+        id=operation_id,
+        tenant_id=principal.tenant_id,
+        kind="History",
+        subject_key=world.subject_keys[subject_id],
+        parameters={"from": "block:20", "to": "block:59", "native": None},
+        status="Running",
+        progress_done=10,
+        progress_total=40,
+        from_block=20,
+        to_block=59,
+        native=None if subject_id == EXAMPLE_TOKEN_ID else "balance-only",
+        rate="2.5",
+        estimated_end=time_of(412),
+        created_by=principal.key_id,
+        created_at=time_of(391),
+        started_at=time_of(392),
+        reported_at=time_of(410),
+    )
 
 
 def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
@@ -287,6 +325,7 @@ def _add_subject(rows: dict[str, list[dict[str, Any]]], world: World, subject_id
             "contract_status": "Fungible" if is_covered else "NotFungible",
             "standard": "ERC-20" if is_covered else "ERC-721",
             "decimals": _DECIMALS.get(subject_id, 6),
+            "behaviour": "Standard" if subject_id == EXAMPLE_TOKEN_ID else None,
         }
         rows.setdefault("tokens", []).append(row)
     ranges: list[tuple[int, int, bool, str | None]] = [(0, 410, False, "NeverTracked")]
@@ -339,7 +378,7 @@ def _activity(
 def _change(
     world: World,
     subject_id: str,
-    window: int,
+    first: int,
     block: int,
     token: str,
     holder: str,
@@ -350,14 +389,17 @@ def _change(
 ) -> dict[str, Any]:
     return {
         **_keys(world, subject_id),
-        "window_key": window,
+        "range_from_block": first,
         "token_address": token,
+        "token_symbol": {"native": "ETH", _ADDRESSES[EXAMPLE_TOKEN_ID]: "SMALL"}.get(token),
         "holder_address": holder,
         "block_number": block,
         "block_time": time_of(block).replace(tzinfo=None),
         "balance_raw": raw,
         "balance": text_of(raw, decimals),
+        "is_moved": not observed,
         "is_observed": observed,
+        "is_adjusted": False,
     }
 
 
@@ -377,18 +419,30 @@ def _add_small(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
         adjustment | {"transaction_index": -1, "log_index": -1, "transaction_hash": None, "from_address": None}
     )
     known = [
-        (1, 99, {h1: 100, h2: 50}, True),
-        (1, 120, {h1: 70, h2: 80}, False),
-        (1, 150, {h3: 10}, False),
-        (2, 250, {h1: 60, h2: 80, h3: 20, h4: 0}, True),
-        (2, 300, {h1: 0, h4: 60}, False),
-        (2, 310, {h2: 75}, False),
+        (100, 99, {h1: 100, h2: 50, h3: 0}, True),
+        (100, 120, {h1: 70, h2: 80}, False),
+        (100, 150, {h3: 10}, False),
+        (251, 250, {h1: 60, h2: 80, h3: 20, h4: 0}, True),
+        (251, 300, {h1: 0, h4: 60}, False),
+        (251, 310, {h2: 75}, False),
     ]
     rows.setdefault("balance_changes", []).extend(
-        _change(world, token, window, block, _ADDRESSES[token], holder, raw, 0, observed=observed)
-        for window, block, balances, observed in known
+        _change(world, token, first, block, _ADDRESSES[token], holder, raw, 0, observed=observed)
+        for first, block, balances, observed in known
         for holder, raw in balances.items()
     )
+    rows["supply_changes"] = [
+        {
+            **_keys(world, token),
+            "range_from_block": first,
+            "block_number": block,
+            "block_time": time_of(block).replace(tzinfo=None),
+            "total_supply_raw": raw,
+            "total_supply": text_of(raw, 0),
+            "is_observed": block < first,
+        }
+        for first, block, raw in ((100, 99, 150), (100, 150, 160), (251, 250, 160), (251, 310, 155))
+    ]
     _add_cap_table(rows, world, token, {h2: 75, h4: 60, h3: 20}, 155)
 
 
@@ -488,20 +542,20 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
             }
         )
     known = [
-        (1, 99, "native", 10**18, 18, True),
-        (1, 120, "native", 6 * 10**18, 18, False),
-        (1, 99, small, 100, 0, True),
-        (1, 120, small, 70, 0, False),
-        (1, 120, GONE, 5, 0, False),
-        (2, 250, "native", 6 * 10**18, 18, True),
-        (2, 300, "native", 6 * 10**18 - 21_000, 18, False),
-        (2, 250, small, 60, 0, True),
-        (2, 300, small, 0, 0, False),
-        (2, 396, _ADDRESSES[UNKNOWN_TOKEN_ID], 9, None, False),
+        (100, 99, "native", 10**18, 18, True),
+        (100, 120, "native", 6 * 10**18, 18, False),
+        (100, 99, small, 100, 0, True),
+        (100, 120, small, 70, 0, False),
+        (100, 120, GONE, 5, 0, False),
+        (251, 250, "native", 6 * 10**18, 18, True),
+        (251, 300, "native", 6 * 10**18 - 21_000, 18, False),
+        (251, 250, small, 60, 0, True),
+        (251, 300, small, 0, 0, False),
+        (251, 396, _ADDRESSES[UNKNOWN_TOKEN_ID], 9, None, False),
     ]
     rows["balance_changes"].extend(
-        _change(world, wallet, window, block, token, h1, raw, decimals, observed=observed)
-        for window, block, token, raw, decimals, observed in known
+        _change(world, wallet, first, block, token, h1, raw, decimals, observed=observed)
+        for first, block, token, raw, decimals, observed in known
     )
     for token, symbol, decimals, raw in (
         ("native", "ETH", 18, 6 * 10**18 - 21_000),

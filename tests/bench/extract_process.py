@@ -7,7 +7,6 @@ Prints one JSON object: rows, cpu and wall in seconds, peak and imported in byte
 
 import json
 import sys
-import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +17,8 @@ import polars as pl
 from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
-from pipelines.collect.network import ROWS_PER_WRITE, collect_network
+from pipelines.collect.network import collect_network
+from pipelines.collect.segments import ROWS_PER_WRITE
 from pipelines.extract.evm.blocks import read_headers
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
@@ -26,26 +26,11 @@ from pipelines.load.chain import insert_blocks, replace_token_range
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import open_warehouse
+from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"
 # What closing the file would do, inside the clock.
 _CLOSING = "checkpoint"
-
-
-class _Clock:
-    """Wall and processor seconds, all threads, since it was made."""
-
-    def __init__(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
-
-    def read(self) -> dict[str, float]:
-        return {"wall": time.perf_counter() - self._wall, "cpu": time.process_time() - self._cpu}
-
-
-def _peak_bytes() -> int:
-    # Not ru_maxrss, which begins with what the parent had when it started this process.
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
 
 
 def _fetch(client: RpcClient, token: str, covered: BlockRange) -> Iterable[Transfers]:
@@ -53,7 +38,7 @@ def _fetch(client: RpcClient, token: str, covered: BlockRange) -> Iterable[Trans
 
 
 def _extract(client: RpcClient, token: str, covered: BlockRange) -> dict[str, float]:
-    clock = _Clock()
+    clock = Clock()
     rows = sum(part.rows.height for part in _fetch(client, token, covered))
     return {"rows": rows, **clock.read()}
 
@@ -70,7 +55,7 @@ def _load(
             writes.append((written, pl.concat([p.rows for p in waiting])))
             waiting = []
     headers = read_headers(client, range(covered.first, covered.last + 1))
-    clock = _Clock()
+    clock = Clock()
     insert_blocks(connection, _NETWORK, headers, batch_id)
     for written, rows in writes:
         replace_token_range(connection, _NETWORK, [token], written, rows, client.provider, batch_id)
@@ -81,7 +66,7 @@ def _load(
 def _cycle(
     connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int
 ) -> dict[str, float]:
-    clock = _Clock()
+    clock = Clock()
     report = collect_network(connection, client, network, batch_id)
     connection.execute(_CLOSING)
     if report.error is not None:
@@ -100,12 +85,13 @@ def _tracking(token: str, opened_at: datetime) -> ControlSnapshot:
             ),
         ),
         windows=(SnapshotWindow(1, 1, opened_at, None),),
+        history_requests=(),
     )
 
 
 def main(part: str, folder: str, url: str, token: str, first: str, last: str) -> None:
     """Run one part and print what it took."""
-    imported = _peak_bytes()
+    imported = peak_bytes()
     covered = BlockRange(int(first), int(last))
     networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
     network = networks[_NETWORK]
@@ -120,7 +106,7 @@ def main(part: str, folder: str, url: str, token: str, first: str, last: str) ->
             found = _load(connection, client, token, covered, batch_id)
         else:
             found = _cycle(connection, client, network, batch_id)
-    print(json.dumps({**found, "peak": _peak_bytes(), "imported": imported}))
+    print(json.dumps({**found, "peak": peak_bytes(), "imported": imported}))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,39 @@
-"""What a benchmark returns, and how repeated measurements are put together and shown."""
+"""What a benchmark reads off and returns, and how repeated measurements are put together and shown."""
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pandas as pd
+import psutil
+
+
+class Clock:
+    """Wall and processor seconds of this process, all threads, and of the node's if it is named, since it was made."""
+
+    def __init__(self, node_pid: int | None = None) -> None:
+        self._node = None if node_pid is None else psutil.Process(node_pid)
+        self._wall, self._cpu, self._node_cpu = time.perf_counter(), time.process_time(), self._node_seconds()
+
+    def _node_seconds(self) -> float:
+        return 0.0 if self._node is None else sum(self._node.cpu_times()[:2])
+
+    def read(self) -> dict[str, float]:
+        """Seconds by name: wall, cpu and node."""
+        return {
+            "wall": time.perf_counter() - self._wall,
+            "cpu": time.process_time() - self._cpu,
+            "node": self._node_seconds() - self._node_cpu,
+        }
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    # Not ru_maxrss, which begins with what the parent had when it started this process.
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
 
 
 @dataclass(frozen=True)

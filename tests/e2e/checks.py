@@ -203,10 +203,10 @@ def check_wallet_activities(
     for log in world.transfer_logs(first_block, block):
         sender, receiver, amount = _movement(log)
         if wallet in (sender, receiver) and log["address"] in addresses:
-            kind = _wallet_kind(wallet, sender, receiver)
+            kind = wallet_kind(wallet, sender, receiver)
             true[int(log["blockNumber"], 16), log["transactionHash"], log["address"], kind, str(amount)] += 1
     _compare(verdict, f"{wallet} activities", shown, true)
-    moved = sum(_native_effect(row) for row in rows if row["token"]["ledgerId"] == NATIVE)
+    moved = sum(balance_effect(row) for row in rows if row["token"]["ledgerId"] == NATIVE)
     change = world.native_balance(wallet, block) - world.native_balance(wallet, first_block - 1)
     verdict.count(verdict.differs(f"{wallet} native activities together", moved, change))
     return verdict
@@ -220,7 +220,8 @@ def _parties(logs: Sequence[dict[str, Any]]) -> set[str]:
     return {party for log in logs for party in _movement(log)[:2]}
 
 
-def _wallet_kind(wallet: str, sender: str, receiver: str) -> str:
+def wallet_kind(wallet: str, sender: str, receiver: str) -> str:
+    """Return the type of a movement as seen from the wallet, one of its parties."""
     if sender == receiver:
         return "Self"
     if sender == ZERO_ADDRESS:
@@ -230,8 +231,8 @@ def _wallet_kind(wallet: str, sender: str, receiver: str) -> str:
     return "TransferOut" if sender == wallet else "TransferIn"
 
 
-def _native_effect(row: dict[str, Any]) -> int:
-    """What an activity did to the native balance, wei: a failed transaction moved nothing but its fee."""
+def balance_effect(row: dict[str, Any]) -> int:
+    """Return what a wallet's activity did to its balance, base units: a failed transaction moved only its fee."""
     if row["status"] == "Failed" and row["type"] != "Fee":
         return 0
     return {"In": 1, "Out": -1, None: 0}[row["direction"]] * int(row["amountRaw"])

@@ -38,13 +38,17 @@ class ApiClient:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
         self._http.clear()
 
     def get(self, path: str, **parameters: str | int) -> dict[str, Any]:
         """Answer of a GET, decimals exact.
 
         Raises:
-            ApiError: any status but 200, or no answer.
+            ApiError: any status that is no success, or no answer.
         """
         return self._request("GET", f"{path}?{urlencode(parameters)}" if parameters else path)
 
@@ -55,6 +59,10 @@ class ApiClient:
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Answer of a POST, sent under a new idempotency key; errors as `get`."""
         return self._request("POST", path, body, {"Idempotency-Key": str(uuid.uuid4())})
+
+    def delete(self, path: str) -> dict[str, Any]:
+        """Answer of a DELETE, empty where it has none; errors as `get`."""
+        return self._request("DELETE", path)
 
     def pages(self, path: str, **parameters: str | int) -> Iterator[dict[str, Any]]:
         """Every page of a collection, following `nextCursor`; at least one."""
@@ -83,7 +91,7 @@ class ApiClient:
             response = self._http.request(method, self.base_url + path, body=content, headers=all_headers)
         except urllib3.exceptions.HTTPError as error:
             raise ApiError(f"{method} {path}: no answer ({error})") from error
-        if response.status not in (200, 201):
+        if response.status not in (200, 201, 202, 204):
             text = response.data.decode(errors="replace")
             is_problem = response.headers.get("Content-Type", "").startswith("application/problem+json")
             raise ApiError(
@@ -91,4 +99,4 @@ class ApiClient:
                 response.status,
                 json.loads(text) if is_problem else None,
             )
-        return dict(json.loads(response.data, parse_float=Decimal))
+        return dict(json.loads(response.data, parse_float=Decimal)) if response.data else {}

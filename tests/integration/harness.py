@@ -4,6 +4,7 @@
 console command. What the numbers should be is in `oracle`.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -13,20 +14,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from control import access, ledgers, tenants, tokens, wallets
+from control import access, ledgers, operations, tenants, tokens, wallets
 from control.access import Principal
 from control.models import TrackingWindow
 from control.networks.definitions import load_networks
+from control.operations import OperationRow
 from control.settings import load_settings
 from control.snapshot import read_snapshot
 from control.store import open_store
 from control.subjects import Kind, SubjectRow
-from pipelines.collect.network import NetworkReport, collect_network
+from pipelines.collect.history import collect_history
+from pipelines.collect.network import collect_network
+from pipelines.collect.segments import NetworkReport
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.checks import check_batch
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.state import finish_batch
 from pipelines.load.warehouse import open_warehouse
+from pipelines.operations import report_requests
 from pipelines.progress import write_progress
 
 CHECKOUT = Path(__file__).parents[2]
@@ -37,7 +42,8 @@ _STABLE = {
     "token_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
     "transactions": """
         select * exclude (batch_id) replace (value_raw::varchar as value_raw, fee_raw::varchar as fee_raw)""",
-    "window_ranges": "select *",
+    "internal_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
+    "view_ranges": "select *",
     "token_metadata": "select * exclude (read_at)",
     "balance_observations": "select * exclude (batch_id) replace (quantity_raw::varchar as quantity_raw)",
     "supply_observations": "select * exclude (batch_id) replace (total_supply_raw::varchar as total_supply_raw)",
@@ -47,7 +53,10 @@ _STABLE = {
 
 @dataclass(frozen=True)
 class LocalNetwork:
-    """A network of the service; `url` None leaves its variable unset, which disables it."""
+    """A network of the service; `url` None leaves its variable unset, which disables it.
+
+    `second_url` is of another node on the same chain.
+    """
 
     name: str
     url: str | None
@@ -56,6 +65,7 @@ class LocalNetwork:
     max_log_range: int | None = None
     multicall_address: str | None = None
     common_tokens: Sequence[tuple[str, str, int]] = ()
+    second_url: str | None = None
 
     @property
     def variable(self) -> str:
@@ -71,7 +81,7 @@ class LocalNetwork:
             'family = "evm"',
             f"chain_id = {self.chain_id}",
             "is_testnet = true",
-            f'rpc = ["${{{self.variable}}}"]',
+            f"rpc = {json.dumps([f'${{{self.variable}}}', *([self.second_url] if self.second_url else [])])}",
             'native = { symbol = "ETH", decimals = 18 }',
             f"finality_depth = {self.finality_depth}",
             "poll_seconds = 1",
@@ -220,6 +230,44 @@ class Service:
         report = self.cycle(network)
         assert report.error is None
         return report
+
+    def history(self, parts: int | None = None) -> list[NetworkReport]:
+        """Go on with history requests in this process, to the end or for so many parts; report to the control store."""
+        with self.store.read() as session:
+            snapshot = read_snapshot(session)
+        done = 0
+
+        def count() -> None:
+            nonlocal done
+            done += 1
+
+        with open_warehouse(self.settings.warehouse_path) as connection:
+            self._batches += 1
+            batch = open_batch(connection, f"test run {self._batches}")
+            replace_control(connection, snapshot, self.networks, batch)
+            reports = collect_history(
+                connection, self.networks, batch, lambda: parts is not None and done > parts, count
+            )
+            finish_batch(connection, batch)
+            report_requests(connection, self.store)
+            for report in reports:
+                found = {
+                    finding.check.name: finding.example for finding in check_batch(connection, report.network, batch)
+                }
+                assert found == dict.fromkeys(found), found
+        return reports
+
+    def ask_history(
+        self, principal: Principal, subject: SubjectRow, start: str, end: str = "now", native: str | None = None
+    ) -> OperationRow:
+        """Ask for a past range."""
+        with self.store.write() as session:
+            return operations.request_history(session, principal, subject, start=start, end=end, native=native)
+
+    def operation(self, operation: OperationRow) -> OperationRow:
+        """An operation as it stands now."""
+        with self.store.read() as session:
+            return operations.get(session, operation.tenant_id, operation.id, operation.kind, operation.subject_key)
 
     def query(self, sql: str, parameters: Sequence[Any] = (), warehouse: Path | None = None) -> list[tuple[Any, ...]]:
         """Rows of a query over the warehouse."""

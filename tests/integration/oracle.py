@@ -57,7 +57,7 @@ class Oracle:
                     opened = window.opened_at.timestamp()
                     closed = window.closed_at.timestamp() if window.closed_at else float("inf")
                     blocks[subject.kind, subject.address] |= {
-                        number for number, time in enumerate(self.times) if opened <= time < closed
+                        number for number, time in enumerate(self.times) if number > 0 and opened <= time < closed
                     }
         return {key: numbers for key, numbers in blocks.items() if numbers}
 
@@ -70,7 +70,8 @@ class Oracle:
                     last = first
                     while last + 1 in numbers:
                         last += 1
-                    rows.append((self.network, kind, address, first, last))
+                    kinds = [kind] if kind == "token" else ["wallet", "native"]
+                    rows += [(self.network, one, address, first, last) for one in kinds]
         return sorted(rows)
 
     def transfers(self) -> list[Row]:
@@ -192,7 +193,7 @@ def check_truth(service: Service, node: AnvilNode, network: str = "local") -> No
 def check_anchors(service: Service, node: AnvilNode, network: str = "local") -> int:
     """Assert that whoever moved in a window has a balance at the block before it, and return how many there are.
 
-    Balances before block 0 need none, and the zero address holds nothing.
+    Views begin after the genesis block, and the zero address holds nothing.
     """
     oracle = Oracle(service, node, network)
     known = {
@@ -210,8 +211,8 @@ def check_anchors(service: Service, node: AnvilNode, network: str = "local") -> 
                 continue
             opened = window.opened_at.timestamp()
             closed = window.closed_at.timestamp() if window.closed_at else float("inf")
-            numbers = [number for number, time in enumerate(oracle.times) if opened <= time < closed]
-            if not numbers or numbers[0] == 0:
+            numbers = [number for number, time in enumerate(oracle.times) if number > 0 and opened <= time < closed]
+            if not numbers:
                 continue
             for number, _, _, _, token, sender, receiver, _ in moved:
                 if number not in numbers:

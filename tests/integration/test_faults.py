@@ -263,17 +263,17 @@ def test_what_came_before_the_failure_stays_and_only_the_rest_is_asked_for(
     check_anchors(service, chain.node)
 
 
-def test_tokens_are_not_asked_for_again_when_only_wallets_failed(
+def test_transfers_are_not_asked_for_again_when_only_transactions_failed(
     chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
 ) -> None:
     proxy.inject(HttpFault(status=503, methods=["eth_getTransactionReceipt"]))
     assert service.cycle(client=hasty).error is not None
-    assert {row[1] for row in service.raw_rows()["coverage"]} == {"token"}
+    assert {row[1] for row in service.raw_rows()["coverage"]} == {"token", "wallet"}
     assert service.query("select count(*) from raw.transactions") == [(0,)]
     proxy.clear()
     proxy.calls.clear()
     assert service.cycle().error is None
-    assert {is_token for _, _, is_token in asked_ranges(proxy)} == {False}
+    assert not list(asked_ranges(proxy))
     assert service.raw_rows() == clean
 
 

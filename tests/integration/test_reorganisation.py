@@ -3,7 +3,6 @@
 Every case ends in the state of a collection from nothing.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from pipelines.load.chain import HashMismatchError, replace_token_range
 from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
-from tests.chain.fault_proxy import FaultProxy
-from tests.chain.http_server import Reply
+from tests.chain.fault_proxy import ActionFault, FaultProxy
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.conftest import MakeService
@@ -181,7 +179,7 @@ def test_windows_are_resolved_anew_where_their_blocks_changed(
     wallet = service.wallet(tenant, scene.world.wallets[0], tracked_from=opened)
     service.track(tenant, subject, False, closed)
     service.good_cycle()
-    assert service.query("select from_block, to_block from raw.window_ranges order by 1, 2") == [
+    assert service.query("select from_block, to_block from raw.view_ranges order by 1, 2") == [
         (first + 2, first + 3),
         (first + 2, None),
     ]
@@ -196,7 +194,7 @@ def test_windows_are_resolved_anew_where_their_blocks_changed(
         scene.world._waiting.clear()
         scene.node.mine(start + 6 * step)
     assert service.good_cycle().reorganised_after == first
-    assert service.query("select from_block, to_block from raw.window_ranges order by 1, 2") == [
+    assert service.query("select from_block, to_block from raw.view_ranges order by 1, 2") == [
         (first + 4, first + 7),
         (first + 4, None),
     ]
@@ -215,7 +213,7 @@ def test_window_whose_opening_left_the_chain_waits_for_it(scene: Scene, make_ser
     scene.node.mine(scene.node.block_time(scene.node.head()) + 1)
     service.good_cycle()
     rows = service.raw_rows()
-    assert not any(rows[table] for table in ("window_ranges", "coverage", "token_transfers", "balance_observations"))
+    assert not any(rows[table] for table in ("view_ranges", "coverage", "token_transfers", "balance_observations"))
     scene.mine(4)
     service.good_cycle()
     assert len(service.raw_rows()["coverage"]) == 1
@@ -260,28 +258,6 @@ def test_another_chain_with_the_same_id_is_refused(scene: Scene, service: Servic
     assert service.raw_rows() == before
 
 
-class _MovingProxy(FaultProxy):
-    """Has something done just before a call of a method is passed on."""
-
-    def __init__(self, upstream: str) -> None:
-        super().__init__(upstream)
-        self.method = ""
-        self.left = 0
-        self.action: Callable[[], object] = lambda: None
-
-    def arm(self, method: str, times: int, action: Callable[[], object]) -> None:
-        """From now on."""
-        self.method, self.left, self.action = method, times, action
-
-    def answer(self, body: bytes) -> Reply:
-        with self._lock:
-            is_due = self.left > 0 and f'"{self.method}"' in body.decode()
-            if is_due:
-                self.left -= 1
-                self.action()
-        return super().answer(body)
-
-
 @pytest.mark.parametrize(
     "method", ["eth_getLogs", "eth_getTransactionReceipt", "eth_getBlockByNumber", "eth_call", "eth_getCode"]
 )
@@ -290,15 +266,15 @@ def test_chain_that_moves_while_it_is_read_is_read_again(
     method: str, is_first_cycle: bool, scene: Scene, make_service: MakeService, tmp_path: Path
 ) -> None:
     scene.mine(10)
-    with _MovingProxy(scene.node.url) as proxy:
+    with FaultProxy(scene.node.url) as proxy:
         service = make_service(LocalNetwork("local", proxy.url))
         scene.configure(service)
         if not is_first_cycle:
             service.good_cycle()
             scene.mine(4)
-        proxy.arm(method, 1, lambda: scene.replace(6, 7))
+        proxy.inject(ActionFault(action=lambda: scene.replace(6, 7), times=1, methods=[method]))
         report = service.cycle()
-        assert proxy.left == 0
+        assert proxy.pending() == 0
         assert report.error is None
         service.good_cycle()
         check_end_state(service, scene, tmp_path)
@@ -323,10 +299,10 @@ def test_rows_of_another_hash_than_the_stored_header_are_refused(scene: Scene, s
 
 def test_chain_that_moves_on_every_attempt_is_reported(scene: Scene, make_service: MakeService, tmp_path: Path) -> None:
     scene.mine(10)
-    with _MovingProxy(scene.node.url) as proxy:
+    with FaultProxy(scene.node.url) as proxy:
         service = make_service(LocalNetwork("local", proxy.url))
         scene.configure(service)
-        proxy.arm("eth_getLogs", 1000, lambda: scene.replace(6, 7))
+        proxy.inject(ActionFault(action=lambda: scene.replace(6, 7), methods=["eth_getLogs"]))
         report = service.cycle()
         assert report.error is not None
         assert "changed while" in report.error or "moved" in report.error or "left the chain" in report.error
@@ -334,7 +310,7 @@ def test_chain_that_moves_on_every_attempt_is_reported(scene: Scene, make_servic
         ((call, first),) = service.query("select call, from_block from raw.collection_failures")
         assert call.startswith("eth_getBlockBy")
         assert first >= scene.opening
-        proxy.left = 0
+        proxy.clear()
         service.good_cycle()
         check_truth(service, scene.node)
         check_anchors(service, scene.node)

@@ -2,32 +2,46 @@
 
 from collections import defaultdict
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
-from tests.integration.transform_world import NATIVE, ZERO, Subject, Window, World
+from tests.integration.transform_world import NATIVE, ZERO, Subject, World
 
 Pair = tuple[str, str]
+Range = tuple[int, int]
 
 
 class Point(NamedTuple):
-    """A balance after a block with a movement or a reading."""
+    """A balance after a block with a movement or a reading; `adjustment` is what movements do not explain of it."""
 
     block: int
+    movement: int
     balance: int
+    is_moved: bool
     is_observed: bool
     adjustment: int
+    is_resting: bool
+
+
+Points = dict[Range, dict[Pair, list[Point]]]
 
 
 class Expected(NamedTuple):
     """The marts' rows, reduced to what identifies and measures them."""
 
-    balance_changes: set[tuple[int, int, str, str, int, int, bool]]
+    balance_changes: set[tuple[int, int, str, str, int, int, int, bool, bool, bool]]
+    supply_changes: set[tuple[int, int, int, int, bool]]
     cap_tables: set[tuple[int, int, str, int, str | None, str, int | None]]
     summaries: dict[int, tuple[object, ...]]
     wallet_balances: set[tuple[int, str, str | None, int, str, int | None]]
     token_activities: set[tuple[int, str, str, int, int, str | None, str | None, int, str | None]]
-    wallet_activities: set[tuple[int, str, str | None, str, int, int, int, str | None, str, str | None, int]]
-    as_of: dict[int, int | None]
+    wallet_activities: set[
+        tuple[int, str, str | None, str, int, int, int, int | None, str | None, str | None, str, str | None, int]
+    ]
+    coverage: set[tuple[int, int, int | None, bool, str | None]]
+    as_of: dict[int, tuple[int | None, int | None]]
+    behaviours: dict[int, str | None]
+    holdings_complete: dict[int, bool]
 
 
 def amount_text(raw: int, decimals: int) -> str:
@@ -47,27 +61,6 @@ class Oracle:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.covered = {
-            (kind, where): {
-                block for row in world.coverage if row[:2] == (kind, where) for block in range(row.first, row.last + 1)
-            }
-            for kind, where in {row[:2] for row in world.coverage}
-        }
-
-    def _visible(self, subject: Subject, window: Window) -> set[int]:
-        last = self.world.head if window.last is None else window.last
-        return self.covered.get((subject.kind, subject.address), set()) & set(range(window.first, last + 1))
-
-    def _covered_to(self, subject: Subject, window: Window) -> int | None:
-        visible, block = self._visible(subject, window), window.first
-        while block in visible:
-            block += 1
-        return block - 1 if block > window.first else None
-
-    def _windows(self, subject: Subject) -> list[Window]:
-        return sorted(
-            (row for row in self.world.windows.values() if row.subject == subject.key), key=lambda row: row.first
-        )
 
     def _is_amount(self, token: str) -> bool:
         return self.world.metadata.get(token, ("Unknown", None, None))[0] != "NotFungible"
@@ -82,17 +75,20 @@ class Oracle:
                 if holder != ZERO and concerned:
                     moves.append((row.block, (row.token, holder), amount))
         if subject.kind == "wallet":
-            me = subject.address
+            me, native = subject.address, self.world.visible_native(subject)
             for transaction in self.world.transactions:
                 amount = 0
                 if transaction.sender == me:
                     amount -= (transaction.fee or 0) + (transaction.value if transaction.is_success else 0)
-                if transaction.is_success and me in (transaction.recipient, transaction.created):
+                is_received = transaction.is_success and me in (transaction.recipient, transaction.created)
+                if is_received:
                     amount += transaction.value
-                if transaction.sender == me or (
-                    transaction.is_success and me in (transaction.recipient, transaction.created)
-                ):
+                if transaction.block in native and (transaction.sender == me or is_received):
                     moves.append((transaction.block, (NATIVE, me), amount))
+            for internal in self.world.internals:
+                if internal.block in native and me in (internal.sender, internal.recipient):
+                    amount = internal.amount if internal.recipient == me else -internal.amount
+                    moves.append((internal.block, (NATIVE, me), amount))
         return moves
 
     def _listed(self, subject: Subject) -> dict[str, str | None]:
@@ -102,107 +98,151 @@ class Oracle:
             listed[row.address] = row.id
         return listed
 
-    def _points(self, subject: Subject) -> dict[Window, dict[Pair, list[Point]]]:
-        moves, known = self._movements(subject), set[Pair]()
-        listed = self._listed(subject) if subject.kind == "wallet" else {}
-        result: dict[Window, dict[Pair, list[Point]]] = {}
-        for window in self._windows(subject):
-            last = self._covered_to(subject, window)
-            if last is None:
-                continue
-            inside = [move for move in moves if window.first <= move[0] <= last]
-            known |= {pair for _, pair, _ in inside}
-            readings: dict[Pair, dict[int, int]] = defaultdict(dict)
-            for row in self.world.readings:
-                pair = (row.token, row.holder)
-                concerned = row.token == subject.address if subject.kind == "token" else row.holder == subject.address
-                allowed = pair in known or row.token in listed
-                inside_view = window.first - 1 <= row.block <= last
-                if concerned and allowed and inside_view and row.quantity is not None and self._is_amount(row.token):
-                    readings[pair][row.block] = row.quantity
-            result[window] = {}
-            for pair in {pair for _, pair, _ in inside} | set(readings):
-                steps = [(block, amount) for block, moved, amount in inside if moved == pair]
-                offsets = {
-                    block: quantity - sum(amount for when, amount in steps if when <= block)
-                    for block, quantity in readings[pair].items()
+    def _points(self, subject: Subject) -> Points:
+        visible = self.world.visible(subject)
+        moves = [move for move in self._movements(subject) if move[0] in visible]
+        shown = {pair for _, pair, _ in moves}
+        if subject.kind == "wallet":
+            shown |= {(token, subject.address) for token in self._listed(subject)}
+        result: Points = {}
+        for first, last in self.world.covered(subject):
+            result[first, last] = {}
+            for pair in shown:
+                if not self._is_amount(pair[0]):
+                    continue
+                steps: dict[int, list[int]] = defaultdict(list)
+                for block, moved, amount in moves:
+                    if moved == pair and first <= block <= last:
+                        steps[block].append(amount)
+                readings = {
+                    row.block: row.quantity
+                    for row in self.world.readings
+                    if (row.token, row.holder) == pair and first - 1 <= row.block <= last and row.quantity is not None
                 }
-                points, previous = [], None
-                for block in sorted({block for block, _ in steps} | set(offsets)):
-                    earlier = [when for when in offsets if when <= block]
-                    later = [when for when in offsets if when > block]
-                    if not earlier and not later:
-                        continue
-                    offset = offsets[max(earlier)] if earlier else offsets[min(later)]
-                    adjustment = 0
-                    if block in offsets:
-                        adjustment = 0 if previous is None else offsets[block] - previous
-                        previous = offsets[block]
-                    moved_so_far = sum(amount for when, amount in steps if when <= block)
-                    points.append(Point(block, moved_so_far + offset, block in offsets, adjustment))
-                if points:
-                    result[window][pair] = points
+                if points := self._balances(steps, readings):
+                    result[first, last][pair] = points
         return result
 
-    def _moved_block(self, subject: Subject, window: Window, pair: Pair) -> int:
-        last = self._covered_to(subject, window)
-        assert last is not None
-        blocks = [
-            block for block, moved, _ in self._movements(subject) if moved == pair and window.first <= block <= last
-        ]
-        return max(blocks, default=0)
-
-    def _supply(self, subject: Subject, window: Window, last: int) -> int | None:
-        if not self._is_amount(subject.address):
-            return None
-        readings = [
-            row for row in self.world.supplies if row.token == subject.address and window.first - 1 <= row.block <= last
-        ]
+    def _balances(self, steps: dict[int, list[int]], readings: dict[int, int]) -> list[Point]:
+        """Forward from the last reading, and before the first one backwards from that."""
         if not readings:
+            return []
+        points = []
+        for block in sorted(steps.keys() | readings.keys()):
+            earlier = [when for when in readings if when < block]
+            since = max(earlier, default=None)
+            if since is not None:
+                derived = readings[since] + sum(sum(steps[when]) for when in steps if since < when <= block)
+            else:
+                until = min(readings)
+                derived = readings[until] - sum(sum(steps[when]) for when in steps if block < when <= until)
+            balance = readings.get(block, derived)
+            is_resting = since is not None and not any(since < when <= block for when in steps)
+            points.append(
+                Point(
+                    block,
+                    sum(steps.get(block, [])),
+                    balance,
+                    block in steps,
+                    block in readings,
+                    balance - derived,
+                    is_resting,
+                )
+            )
+        return points
+
+    def _supplies(self, subject: Subject, covered: Range) -> list[Point]:
+        if not self._is_amount(subject.address):
+            return []
+        first, last = covered
+        steps: dict[int, list[int]] = defaultdict(list)
+        for row in self.world.transfers:
+            if (
+                row.token == subject.address
+                and first <= row.block <= last
+                and (row.sender == ZERO) != (row.recipient == ZERO)
+            ):
+                steps[row.block].append(row.amount if row.sender == ZERO else -row.amount)
+        readings = {
+            row.block: row.quantity
+            for row in self.world.supplies
+            if row.token == subject.address and first - 1 <= row.block <= last and row.quantity is not None
+        }
+        return self._balances(steps, readings)
+
+    def _behaviour(self, points: Points) -> str | None:
+        """Of the holders that were read more than once in a range: who was found with another balance, and how."""
+        histories = [rows for pairs in points.values() for rows in pairs.values()]
+        read_again = [rows for rows in histories if sum(row.is_observed for row in rows) > 1]
+        found = [row for rows in read_again for row in rows if row.adjustment]
+        rested = [rows for rows in read_again if any(row.adjustment and row.is_resting for row in rows)]
+        could_rest = [rows for rows in read_again if rows in rested or rows[-1].balance]
+        if not read_again:
             return None
-        newest = max(readings, key=lambda row: row.block)
-        since = [
-            row for row in self.world.transfers if row.token == subject.address and newest.block < row.block <= last
-        ]
-        minted = sum(row.amount for row in since if row.sender == ZERO)
-        return newest.quantity + minted - sum(row.amount for row in since if row.recipient == ZERO)
+        if not found:
+            return "Standard"
+        if len(rested) > 1 and 2 * len(rested) >= len(could_rest):
+            return "Rebasing"
+        short = [row for row in found if not row.is_resting and row.adjustment < 0]
+        gained = [rows for rows in read_again if any(row.adjustment and row not in short for row in rows)]
+        ignored = 0
+        for rows in read_again:
+            readings = [row for row in rows if row.is_observed]
+            ignored += sum(bool(row.adjustment) and row.balance == last.balance for last, row in pairwise(readings))
+        if short and len(gained) <= 1 and not ignored:
+            return "FeeOnTransfer"
+        return "NonConforming"
 
     def _status(self, block: int) -> str:
         return "Finalized" if self.world.final is not None and block <= self.world.final else "Confirmed"
 
     def expected(self) -> Expected:
         """All marts at once."""
-        result = Expected(set(), set(), {}, set(), set(), set(), {})
+        result = Expected(set(), set(), set(), {}, set(), set(), set(), set(), {}, {}, {})
         for subject in self.world.subjects.values():
             points = self._points(subject)
-            windows = [(window, self._covered_to(subject, window)) for window in self._windows(subject)]
-            current = [(window, last) for window, last in windows if last is not None]
-            result.as_of[subject.key] = current[-1][1] if current else None
-            for window, pairs in points.items():
+            covered = self.world.covered(subject)
+            views = [view.first for view in self.world.resolved(subject)]
+            result.as_of[subject.key] = (min(views, default=None), covered[-1][1] if covered else None)
+            self._coverage(result, subject)
+            for (first, _), pairs in points.items():
                 for (token, holder), rows in pairs.items():
                     result.balance_changes.update(
-                        (subject.key, window.key, token, holder, row.block, row.balance, row.is_observed)
+                        (
+                            subject.key,
+                            first,
+                            token,
+                            holder,
+                            row.block,
+                            row.movement,
+                            row.balance,
+                            row.is_moved,
+                            row.is_observed,
+                            row.adjustment != 0,
+                        )
                         for row in rows
                     )
             adjusted = {
                 pair for pairs in points.values() for pair, rows in pairs.items() if any(row.adjustment for row in rows)
             }
             positions = []
-            if current:
-                window, _ = current[-1]
-                for pair, rows in points.get(window, {}).items():
-                    checked = max((row.block for row in rows if row.is_observed), default=None)
-                    moved = self._moved_block(subject, window, pair)
-                    check = (
-                        "Adjusted"
-                        if pair in adjusted
-                        else ("Reconciled" if checked is not None and checked >= moved else "Unchecked")
-                    )
-                    if rows[-1].balance:
-                        positions.append((pair, rows[-1].balance, check, checked))
+            for pair, rows in points[covered[-1]].items() if covered else ():
+                checked = max((row.block for row in rows if row.is_observed), default=None)
+                moved = max((row.block for row in rows if row.is_moved), default=0)
+                is_confirmed = checked is not None and checked >= moved
+                check = "Adjusted" if pair in adjusted else "Reconciled" if is_confirmed else "Unchecked"
+                if rows[-1].balance:
+                    positions.append((pair, rows[-1].balance, check, checked))
             if subject.kind == "token":
-                self._cap_table(result, subject, current, positions)
+                supplies = {first: self._supplies(subject, (first, last)) for first, last in covered}
+                for first, rows in supplies.items():
+                    result.supply_changes.update(
+                        (subject.key, first, row.block, row.balance, row.is_observed) for row in rows
+                    )
+                current = supplies[covered[-1][0]] if covered else []
+                self._cap_table(result, subject, bool(covered), current[-1].balance if current else None, positions)
                 self._token_activities(result, subject, points)
+                result.behaviours[subject.key] = self._behaviour(points)
             else:
                 listed = self._listed(subject)
                 result.wallet_balances.update(
@@ -210,23 +250,58 @@ class Oracle:
                     for (token, _), quantity, check, checked in positions
                 )
                 self._wallet_activities(result, subject, points)
+                result.holdings_complete[subject.key] = bool(covered) and covered[-1][0] == 1
         return result
+
+    def _coverage(self, result: Expected, subject: Subject) -> None:
+        """Block by block, in stretches that views and covered ranges cut; a failure concerns the whole stretch."""
+        world, visible, views = self.world, self.world.visible(subject), self.world.resolved(subject)
+        windows = [view for view in world.views.values() if (view.origin, view.subject) == ("Window", subject.key)]
+        begun = [view.first for view in views if view.origin == "Window"]
+        is_awaited = any(view not in views for view in windows)
+        end = max([world.known_head, *visible])
+        edges = {1, *(block for row in world.covered(subject) for block in (row[0], row[1] + 1))}
+        edges |= {edge for view in views for edge in (view.first, end + 1 if view.last is None else view.last + 1)}
+        stretches: list[tuple[int, int, bool, str | None]] = []
+        cuts = sorted(edge for edge in edges if edge <= end)
+        for first, following in zip(cuts, [*cuts[1:], end + 1], strict=True):
+            last, is_covered = following - 1, first in visible
+            reason: str | None = None
+            if not is_covered:
+                is_asked = any(view.first <= first and (view.last is None or first <= view.last) for view in views)
+                if is_asked:
+                    has_failed = any(
+                        batch > (world.transformed or 0) and first <= high and low <= last
+                        for batch, low, high in world.failures
+                    )
+                    reason = "ProviderFailed" if has_failed else "NotYetCollected"
+                elif begun and first >= min(begun):
+                    reason = "TrackingDisabled"
+                else:
+                    reason = "BeforeTracking" if windows else "NeverTracked"
+            if stretches and stretches[-1][2:] == (is_covered, reason):
+                stretches[-1] = (stretches[-1][0], last, is_covered, reason)
+            else:
+                stretches.append((first, last, is_covered, reason))
+        result.coverage.update((subject.key, *row) for row in stretches)
+        if is_awaited:
+            result.coverage.add((subject.key, world.known_head + 1, None, False, "NotYetCollected"))
 
     def _cap_table(
         self,
         result: Expected,
         subject: Subject,
-        current: list[tuple[Window, int]],
+        is_covered: bool,
+        supply: int | None,
         positions: list[tuple[Pair, int, str, int | None]],
     ) -> None:
-        supply = self._supply(subject, *current[-1]) if current else None
         ranked = sorted(positions, key=lambda row: (-row[1], row[0][1]))
         for rank, ((_, holder), quantity, check, checked) in enumerate(ranked, 1):
             share = rounded_text(Fraction(100 * quantity, supply)) if supply else None
             result.cap_tables.add((subject.key, rank, holder, quantity, share, check, checked))
         quantities = [quantity for _, quantity, _, _ in ranked]
         held, count = sum(quantities), len(quantities)
-        is_counted = bool(current) and self._is_amount(subject.address)
+        is_counted = is_covered and self._is_amount(subject.address)
         figures: tuple[object, ...] = (None,) * 5
         if supply:
             gini = None
@@ -248,13 +323,11 @@ class Oracle:
             *figures,
         )
 
-    def _token_activities(
-        self, result: Expected, subject: Subject, points: dict[Window, dict[Pair, list[Point]]]
-    ) -> None:
+    def _token_activities(self, result: Expected, subject: Subject, points: Points) -> None:
         if not self._is_amount(subject.address):
             return
         decimals = self.world.metadata.get(subject.address, ("Unknown", None, None))[2]
-        visible = {block for window in self._windows(subject) for block in self._visible(subject, window)}
+        visible = self.world.visible(subject)
         for row in self.world.transfers:
             if row.token != subject.address or row.block not in visible:
                 continue
@@ -294,11 +367,9 @@ class Oracle:
                             )
                         )
 
-    def _wallet_activities(
-        self, result: Expected, subject: Subject, points: dict[Window, dict[Pair, list[Point]]]
-    ) -> None:
+    def _wallet_activities(self, result: Expected, subject: Subject, points: Points) -> None:
         me, listed, out = subject.address, self._listed(subject), result.wallet_activities
-        visible = {block for window in self._windows(subject) for block in self._visible(subject, window)}
+        visible, native = self.world.visible(subject), self.world.visible_native(subject)
         for row in self.world.transfers:
             if row.block not in visible or me not in (row.sender, row.recipient) or not self._is_amount(row.token):
                 continue
@@ -317,6 +388,8 @@ class Oracle:
                     row.block,
                     row.position,
                     row.log,
+                    None,
+                    f"0xt{row.block}-{row.position}",
                     other,
                     row.token,
                     listed.get(row.token),
@@ -326,7 +399,7 @@ class Oracle:
         for transaction in self.world.transactions:
             block, status = transaction.block, self._status(transaction.block)
             target = transaction.recipient or transaction.created
-            if block not in visible:
+            if block not in native:
                 continue
             if transaction.sender == me and transaction.fee is not None:
                 out.add(
@@ -339,12 +412,14 @@ class Oracle:
                         transaction.position,
                         -1,
                         None,
+                        f"0xt{block}-{transaction.position}",
+                        None,
                         NATIVE,
                         listed[NATIVE],
                         transaction.fee,
                     )
                 )
-            if not transaction.value or transaction.is_success is None:
+            if transaction.is_success is None or (transaction.is_success and not transaction.value):
                 continue
             if transaction.sender == me:
                 is_self = target == me
@@ -357,6 +432,8 @@ class Oracle:
                         block,
                         transaction.position,
                         -1,
+                        None,
+                        f"0xt{block}-{transaction.position}",
                         target,
                         NATIVE,
                         listed[NATIVE],
@@ -373,10 +450,32 @@ class Oracle:
                         block,
                         transaction.position,
                         -1,
+                        None,
+                        f"0xt{block}-{transaction.position}",
                         transaction.sender,
                         NATIVE,
                         listed[NATIVE],
                         transaction.value,
+                    )
+                )
+        for internal in self.world.internals:
+            if internal.block in native and me in (internal.sender, internal.recipient):
+                is_paid = internal.recipient == me
+                out.add(
+                    (
+                        subject.key,
+                        "Internal",
+                        "In" if is_paid else "Out",
+                        self._status(internal.block),
+                        internal.block,
+                        internal.position,
+                        -1,
+                        internal.trace,
+                        f"0xt{internal.block}-{internal.position}",
+                        internal.sender if is_paid else internal.recipient,
+                        NATIVE,
+                        listed[NATIVE],
+                        internal.amount,
                     )
                 )
         for pairs in points.values():
@@ -392,6 +491,8 @@ class Oracle:
                                 point.block,
                                 -1,
                                 -1,
+                                None,
+                                None,
                                 None,
                                 token,
                                 listed.get(token),

@@ -1,6 +1,6 @@
 """A made-up network and the pipeline's raw rows about it, cycle by cycle: input of the transformation tests.
 
-The network's true balances also change without any transfer (rebasing, internal native transfers), so that readings
+The network's true balances also change without any transfer (rebasing, fees, silent changes), so that readings
 contradict movements. What a cycle writes follows the pipeline's rules: rows only inside some view, coverage with the
 rows, marks in raw.changes. Nothing here knows how the marts are computed.
 """
@@ -42,13 +42,15 @@ class Subject(NamedTuple):
         return f"{'tok' if self.kind == 'token' else 'wal'}_{self.key}"
 
 
-class Window(NamedTuple):
-    """A tracking window and the blocks it resolved to; `last` is None while open."""
+class View(NamedTuple):
+    """A row of raw.view_ranges: a tracking window or a history request; `last` is None while a window is open."""
 
+    origin: str
     key: int
     subject: int
     first: int
     last: int | None
+    native: str | None
 
 
 class Transfer(NamedTuple):
@@ -78,6 +80,18 @@ class Transaction(NamedTuple):
     batch: int
 
 
+class Internal(NamedTuple):
+    """A row of raw.internal_transfers."""
+
+    block: int
+    position: int
+    trace: int
+    sender: str
+    recipient: str
+    amount: int
+    batch: int
+
+
 class Reading(NamedTuple):
     """A row of raw.balance_observations."""
 
@@ -94,7 +108,7 @@ class Supply(NamedTuple):
 
     token: str
     block: int
-    quantity: int
+    quantity: int | None
     batch: int
 
 
@@ -113,6 +127,8 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.head = -1
+        # As the node told it in the last cycle that went well.
+        self.known_head = -1
         self.final: int | None = None
         self.fork = 0
         self.batch = 0
@@ -120,18 +136,26 @@ class World:
         self.truth: list[dict[tuple[str, str], int]] = []
         self.chain_transfers: dict[int, list[Transfer]] = defaultdict(list)
         self.chain_transactions: dict[int, list[Transaction]] = defaultdict(list)
+        self.chain_internals: dict[int, list[Internal]] = defaultdict(list)
         self.subjects: dict[int, Subject] = {}
-        self.windows: dict[int, Window] = {}
+        self.views: dict[tuple[str, int], View] = {}
+        # Windows that a reorganisation unresolved.
+        self.unresolved: set[tuple[str, int]] = set()
         self.metadata: dict[str, tuple[str, str | None, int | None]] = {}
         self.common: dict[str, str] = {}
         self.transfers: list[Transfer] = []
         self.transactions: list[Transaction] = []
+        self.internals: list[Internal] = []
         self.readings: list[Reading] = []
         self.supplies: list[Supply] = []
         self.coverage: list[Coverage] = []
         self.changes: list[tuple[int, int, int, int | None, str]] = []
         self.failures: list[tuple[int, int, int]] = []
+        self.forks: list[tuple[int, int]] = []
         self.tokens: list[str] = []
+        # Tokens that keep a part of each transfer, and tokens whose balances all change now and then.
+        self.charging: set[str] = set()
+        self.rebasing: set[str] = set()
         self.holders: list[str] = []
         self.transformed: int | None = None
 
@@ -144,16 +168,27 @@ class World:
             self.hashes[block] = f"0x{block:08x}{self.fork:056x}"
             self.chain_transfers[block] = []
             self.chain_transactions[block] = []
-            for index in range(self.random.randrange(4)):
+            self.chain_internals[block] = []
+            for index in range(self.random.randrange(4) if block else 0):
                 if self.random.random() < 0.6:
                     self._transfer(state, block, index)
                 else:
                     self._transact(state, block, index)
-            if self.random.random() < 0.3:
-                pair = (self.random.choice([*self.tokens, NATIVE]), self.random.choice(self.holders))
-                state[pair] = max(0, state.get(pair, 0) + self.random.randrange(-50, 1000))
+            self._change_silently(state)
             self.truth.append(state)
         self.head = to_block
+
+    def _change_silently(self, state: dict[tuple[str, str], int]) -> None:
+        if self.random.random() < 0.2:
+            conforming = self.charging | self.rebasing
+            token = self.random.choice([*(name for name in self.tokens if name not in conforming), NATIVE])
+            pair = (token, self.random.choice(self.holders))
+            state[pair] = max(0, state.get(pair, 0) + self.random.randrange(-50, 1000))
+        for token in sorted(self.rebasing):
+            if self.random.random() < 0.1:
+                for pair, quantity in state.items():
+                    if pair[0] == token and pair[1] != ZERO:
+                        state[pair] = quantity + quantity // 100 + 1
 
     def _amount(self) -> int:
         return self.random.choice([0, 1, self.random.randrange(10**6), self.random.randrange(2**200), 2**255])
@@ -166,7 +201,8 @@ class World:
             amount = min(amount, state.get((token, sender), 0))
             state[token, sender] = state.get((token, sender), 0) - amount
         if recipient != ZERO:
-            state[token, recipient] = state.get((token, recipient), 0) + amount
+            kept = amount // 50 if token in self.charging and sender != ZERO else 0
+            state[token, recipient] = state.get((token, recipient), 0) + amount - kept
         state[token, ZERO] = (
             state.get((token, ZERO), 0) + (amount if sender == ZERO else 0) - (amount if recipient == ZERO else 0)
         )
@@ -184,9 +220,18 @@ class World:
             assert target is not None
             state[NATIVE, sender] -= value
             state[NATIVE, target] = state.get((NATIVE, target), 10**40) + value
+            self._call(state, block, index)
         self.chain_transactions[block].append(
             Transaction(block, index, sender, recipient, created, value, fee, is_success, 0)
         )
+
+    def _call(self, state: dict[tuple[str, str], int], block: int, index: int) -> None:
+        for trace in range(self.random.randrange(3)):
+            payer, payee = self.random.sample(sorted(set(self.holders)), 2)
+            amount = self.random.randrange(1, 10**20)
+            state[NATIVE, payer] = state.get((NATIVE, payer), 10**40) - amount
+            state[NATIVE, payee] = state.get((NATIVE, payee), 10**40) + amount
+            self.chain_internals[block].append(Internal(block, index, trace, payer, payee, amount, 0))
 
     def supply(self, token: str, block: int) -> int:
         """The total supply that the contract reports at the end of the block."""
@@ -197,18 +242,25 @@ class World:
         return self.truth[block].get((token, holder), 10**40 if token == NATIVE else 0)
 
     def fork_at(self, ancestor: int) -> None:
-        """Orphan every block after the ancestor, and the rows collected from them."""
+        """Orphan every block after the ancestor, and what was collected from them; windows must be resolved anew."""
         self.fork += 1
+        self.forks.append((self.batch, ancestor))
         self.head = ancestor
         del self.truth[ancestor + 1 :]
         self.hashes = {block: name for block, name in self.hashes.items() if block <= ancestor}
         self.transfers = [row for row in self.transfers if row.block <= ancestor]
         self.transactions = [row for row in self.transactions if row.block <= ancestor]
+        self.internals = [row for row in self.internals if row.block <= ancestor]
         self.readings = [row for row in self.readings if row.block <= ancestor]
         self.supplies = [row for row in self.supplies if row.block <= ancestor]
         self.coverage = [row._replace(last=min(row.last, ancestor)) for row in self.coverage if row.first <= ancestor]
-        for key in self.subjects:
+        for key in {view.subject for view in self.views.values() if view.last is None or view.last >= ancestor}:
             self.mark(key, ancestor + 1, None, "Reorganisation")
+        self.unresolved |= {
+            name
+            for name, view in self.views.items()
+            if view.origin == "Window" and (view.first > ancestor or (view.last is not None and view.last >= ancestor))
+        }
 
     # What tenants configure
 
@@ -218,14 +270,31 @@ class World:
         self.mark(subject.key, 0, None, "View")
 
     def remove(self, key: int) -> None:
-        """Remove a subject and its windows; nothing marks it."""
+        """Remove a subject and its views; nothing marks it."""
         del self.subjects[key]
-        self.windows = {name: window for name, window in self.windows.items() if window.subject != key}
+        self.views = {name: view for name, view in self.views.items() if view.subject != key}
 
-    def open(self, window: Window) -> None:
-        """Open, or close, a window."""
-        self.windows[window.key] = window
-        self.mark(window.subject, 0, None, "View")
+    def track(self, key: int, subject: int, first: int, last: int | None = None, native: str = "full") -> None:
+        """Open a window, or close it."""
+        mode = native if self.subjects[subject].kind == "wallet" else None
+        self.views["Window", key] = View("Window", key, subject, first, last, mode)
+        self.mark(subject, 0, None, "View")
+
+    def request(self, key: int, subject: int, first: int, last: int, native: str = "full") -> None:
+        """Ask for a past range; nothing marks it, as what is covered tells."""
+        mode = native if self.subjects[subject].kind == "wallet" else None
+        self.views["History", key] = View("History", key, subject, first, min(last, self.head), mode)
+
+    def cancel(self, key: int) -> None:
+        """End a request: what was collected from its first block on stays; nothing marks it."""
+        view = self.views["History", key]
+        visible, last = self.visible(self.subjects[view.subject]), view.first - 1
+        while last + 1 in visible and last != view.last:
+            last += 1
+        if last < view.first:
+            del self.views["History", key]
+        else:
+            self.views["History", key] = view._replace(last=last)
 
     def describe(self, token: str, status: str, symbol: str | None, decimals: int | None) -> None:
         """Set what the contract says of itself."""
@@ -247,37 +316,87 @@ class World:
 
     # What the pipeline collects
 
-    def collect(self, missing: Set[tuple[str, str, int]] = frozenset()) -> None:
-        """Collect what the windows ask for, but for (kind, address, block) that the provider fails to give."""
-        wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for window in self.windows.values():
-            subject = self.subjects[window.subject]
-            last = self.head if window.last is None else min(window.last, self.head)
-            wanted[subject.kind, subject.address] |= set(range(window.first, last + 1))
-        for (kind, where), blocks in sorted(wanted.items()):
-            covered = {
-                block for row in self.coverage if row[:2] == (kind, where) for block in range(row.first, row.last + 1)
-            }
-            failed = {block for block in blocks if (kind, where, block) in missing}
-            self.failures += [(self.batch, block, block) for block in failed]
-            for block in sorted(blocks - covered - failed):
-                self._collect_block(kind, where, block)
+    def resolved(self, subject: Subject) -> list[View]:
+        """The subject's windows that have begun, and its requests."""
+        return [
+            view
+            for name, view in self.views.items()
+            if view.subject == subject.key
+            and name not in self.unresolved
+            and (view.origin == "History" or view.first <= self.head)
+        ]
+
+    def blocks_of(self, view: View) -> set[int]:
+        """The blocks that a view asks for, up to the head."""
+        return set(range(view.first, (self.head if view.last is None else min(view.last, self.head)) + 1))
+
+    def collected(self, kind: str, where: str) -> set[int]:
+        """The blocks that were collected for an address."""
+        return {block for row in self.coverage if row[:2] == (kind, where) for block in range(row.first, row.last + 1)}
+
+    def visible_native(self, subject: Subject) -> set[int]:
+        """The blocks in which the tenant sees the wallet's transactions and internal transfers."""
+        asked = {block for view in self.resolved(subject) if view.native == "full" for block in self.blocks_of(view)}
+        return asked & self.collected("wallet", subject.address) & self.collected("native", subject.address)
+
+    def visible(self, subject: Subject) -> set[int]:
+        """The blocks in which the tenant sees the subject; where a wallet's transactions were asked for, with them."""
+        asked = {block for view in self.resolved(subject) if view.native != "full" for block in self.blocks_of(view)}
+        return asked & self.collected(subject.kind, subject.address) | self.visible_native(subject)
+
+    def covered(self, subject: Subject) -> list[tuple[int, int]]:
+        """What the tenant sees, as ranges."""
+        visible = self.visible(subject)
+        firsts = sorted(block for block in visible if block - 1 not in visible)
+        lasts = sorted(block for block in visible if block + 1 not in visible)
+        return list(zip(firsts, lasts, strict=True))
+
+    def resolve(self) -> None:
+        """Resolve again what a reorganisation unresolved."""
+        for name in sorted(self.unresolved & self.views.keys()):
+            self.mark(self.views[name].subject, 0, None, "View")
+        self.unresolved.clear()
+
+    def collect(self, missing: Set[tuple[str, str, int]] = frozenset(), history: int = 8) -> None:
+        """Collect what windows ask for, and some blocks of each request.
+
+        Args:
+            missing: (kind, address, block) that the provider fails to give.
+            history: blocks per request, address and kind.
+        """
+        for view in list(self.views.values()):
+            subject = self.subjects[view.subject]
+            for kind in [subject.kind, "native"] if view.native == "full" else [subject.kind]:
+                wanted = sorted(self.blocks_of(view) - self.collected(kind, subject.address))
+                if view.origin == "History":
+                    order = self.random.choice([1, 1, -1])
+                    wanted = sorted(wanted[::order][:history])
+                for block in wanted:
+                    if (kind, subject.address, block) in missing:
+                        self.failures.append((self.batch, block, block))
+                    else:
+                        self._collect_block(kind, subject.address, block)
+        self.known_head = self.head
 
     def _collect_block(self, kind: str, where: str, block: int) -> None:
         rows = 0
-        known = {(row.block, row.log) for row in self.transfers}
         for transfer in self.chain_transfers[block]:
-            if where == transfer.token if kind == "token" else where in (transfer.sender, transfer.recipient):
+            concerned = {"token": where == transfer.token, "wallet": where in (transfer.sender, transfer.recipient)}
+            if concerned.get(kind):
                 rows += 1
-                if (block, transfer.log) not in known:
+                if not any((row.block, row.log) == (block, transfer.log) for row in self.transfers):
                     self.transfers.append(transfer._replace(batch=self.batch))
-        if kind == "wallet":
-            seen = {(row.block, row.position) for row in self.transactions}
+        if kind == "native":
             for transaction in self.chain_transactions[block]:
                 if where in (transaction.sender, transaction.recipient, transaction.created):
                     rows += 1
-                    if (block, transaction.position) not in seen:
+                    if not any((row.block, row.position) == transaction[:2] for row in self.transactions):
                         self.transactions.append(transaction._replace(batch=self.batch))
+            for internal in self.chain_internals[block]:
+                if where in (internal.sender, internal.recipient):
+                    rows += 1
+                    if not any(row[:3] == internal[:3] for row in self.internals):
+                        self.internals.append(internal._replace(batch=self.batch))
         for position, row in enumerate(self.coverage):
             if row[:2] == (kind, where) and row.last == block - 1:
                 self.coverage[position] = row._replace(last=block)
@@ -286,7 +405,7 @@ class World:
             self.coverage.append(Coverage(kind, where, block, block))
         if rows:
             for subject in self.subjects.values():
-                if (subject.kind, subject.address) == (kind, where):
+                if (subject.kind, subject.address) == ("wallet" if kind == "native" else kind, where):
                     self.mark(subject.key, block, block, "Rows")
 
     def read(self, token: str, holder: str, block: int, purpose: str) -> None:
@@ -302,45 +421,49 @@ class World:
                 self.mark(subject.key, block, block, "Observation")
 
     def read_supply(self, token: str, block: int) -> None:
-        """Read a total supply."""
+        """Read a total supply; sometimes the contract gives no number."""
         if any(row[:2] == (token, block) for row in self.supplies):
             return
-        self.supplies.append(Supply(token, block, self.supply(token, block), self.batch))
+        quantity = None if self.random.random() < 0.03 else self.supply(token, block)
+        self.supplies.append(Supply(token, block, quantity, self.batch))
         for subject in self.subjects.values():
             if subject.kind == "token" and subject.address == token:
                 self.mark(subject.key, block, block, "Observation")
 
     def observe(self) -> None:
         """Make the readings of a cycle: most of what is owed, and some that nobody asked for."""
-        touched = [
-            (row.token, holder)
-            for row in self.transfers
-            for holder in (row.sender, row.recipient)
-            if holder != ZERO and row.batch == self.batch
-        ]
-        for window in self.windows.values():
-            subject = self.subjects[window.subject]
-            if window.first > self.head:
-                continue
-            if window.first > 0:
-                if subject.kind == "wallet":
-                    for token in [NATIVE, *self.common]:
-                        self.read(token, subject.address, window.first - 1, "Holdings")
-                for token, holder in touched:
-                    is_concerned = (
-                        (subject.address == token) if subject.kind == "token" else (subject.address == holder)
-                    )
-                    if is_concerned and self.random.random() < 0.8:
-                        self.read(token, holder, window.first - 1, "Anchor")
+        for subject in list(self.subjects.values()):
+            visible, ranges = self.visible(subject), self.covered(subject)
+            moved = {
+                (row.token, holder)
+                for row in self.transfers
+                for holder in (row.sender, row.recipient)
+                if holder != ZERO
+                and row.block in visible
+                and subject.address == (row.token if subject.kind == "token" else holder)
+            }
+            listed = (
+                {(token, subject.address) for token in [NATIVE, *self.common]} if subject.kind == "wallet" else set()
+            )
+            for first, last in ranges:
+                for token, holder in sorted(moved | listed):
+                    if self.random.random() < 0.8:
+                        self.read(token, holder, first - 1, "Anchor")
+                    if last < self.head and self.random.random() < 0.5:
+                        self.read(token, holder, last, "Closing")
+                if subject.kind == "token" and self.random.random() < 0.8:
+                    self.read_supply(subject.address, first - 1)
+                if subject.kind == "wallet" and self.random.random() < 0.5:
+                    self.read(NATIVE, subject.address, self.random.randint(first, last), "Narrowing")
+            for token, holder in sorted(moved):
+                if self.random.random() < 0.3:
+                    self.read(token, holder, self.head, "Check")
             if subject.kind == "token" and self.random.random() < 0.8:
                 self.read_supply(subject.address, self.head)
-        for token, holder in touched:
-            if self.random.random() < 0.5:
-                self.read(token, holder, self.head, "Check")
-        for _ in range(6):
+        for _ in range(30):
             token = self.random.choice([*self.tokens, NATIVE])
             holder = self.random.choice(self.holders)
-            self.read(token, holder, self.random.randrange(self.head + 1), "Check")
+            self.read(token, holder, self.random.randrange(self.head + 1), "Sample")
 
     # The raw schema
 
@@ -353,6 +476,19 @@ class World:
         time = {block: GENESIS_TIME + timedelta(seconds=12 * block) for block in range(-1, self.head + 100)}
         rows: dict[str, list[dict[str, object]]] = {
             "batches": [{"batch_id": self.batch, "run_id": "run", "started_at": GENESIS_TIME}],
+            "reorganisations": [
+                {
+                    "batch_id": batch,
+                    "network": NETWORK,
+                    "ancestor_block": ancestor,
+                    "orphaned_block": ancestor + 1,
+                    "orphaned_hash": "0x",
+                    "canonical_hash": "0x",
+                    "removed_rows": 0,
+                    "seen_at": GENESIS_TIME,
+                }
+                for batch, ancestor in self.forks
+            ],
             "transforms": []
             if self.transformed is None
             else [
@@ -379,11 +515,12 @@ class World:
             ],
             "control_windows": [
                 {
-                    "window_key": window.key,
-                    "subject_key": window.subject,
-                    "opened_at": time[min(window.first, self.head + 50)],
+                    "window_key": view.key,
+                    "subject_key": view.subject,
+                    "opened_at": time[min(view.first, self.head + 50)],
                 }
-                for window in self.windows.values()
+                for view in self.views.values()
+                if view.origin == "Window"
             ],
             "networks": [
                 {
@@ -405,7 +542,7 @@ class World:
                 {
                     "network": NETWORK,
                     "status": "Healthy",
-                    "head_number": self.head,
+                    "head_number": self.known_head,
                     "final_number": self.final,
                     "status_since": GENESIS_TIME,
                     "failures_in_a_row": 0,
@@ -413,16 +550,18 @@ class World:
                     "batch_id": self.batch,
                 }
             ],
-            "window_ranges": [
+            "view_ranges": [
                 {
-                    "window_key": window.key,
-                    "subject_key": window.subject,
+                    "origin": view.origin,
+                    "origin_key": view.key,
+                    "subject_key": view.subject,
                     "network": NETWORK,
-                    "from_block": window.first,
-                    "to_block": window.last,
+                    "from_block": view.first,
+                    "to_block": view.last,
+                    "native": view.native,
                 }
-                for window in self.windows.values()
-                if window.first <= self.head
+                for subject in self.subjects.values()
+                for view in self.resolved(subject)
             ],
             "coverage": [
                 {
@@ -494,6 +633,22 @@ class World:
                 }
                 for row in self.transactions
             ],
+            "internal_transfers": [
+                {
+                    "network": NETWORK,
+                    "block_number": row.block,
+                    "block_hash": self.hashes[row.block],
+                    "transaction_index": row.position,
+                    "transaction_hash": f"0xt{row.block}-{row.position}",
+                    "trace_index": row.trace,
+                    "from_address": row.sender,
+                    "to_address": row.recipient,
+                    "amount_raw": str(row.amount),
+                    "kind": "call",
+                    "batch_id": row.batch,
+                }
+                for row in self.internals
+            ],
             "token_metadata": [
                 {
                     "network": NETWORK,
@@ -524,7 +679,7 @@ class World:
                     "token_address": row.token,
                     "block_number": row.block,
                     "block_hash": self.hashes[row.block],
-                    "total_supply_raw": str(row.quantity),
+                    "total_supply_raw": None if row.quantity is None else str(row.quantity),
                     "batch_id": row.batch,
                 }
                 for row in self.supplies

@@ -26,20 +26,15 @@ points as (
     inner join touched
         on
             points.subject_key = touched.subject_key
-            and points.window_key = touched.window_key
+            and points.range_from_block = touched.range_from_block
             and points.token_address = touched.token_address
             and points.holder_address = touched.holder_address
 
 ),
 
-changed_subjects as (
+changed_ranges as (
 
-    select
-        subject_key,
-        min(from_block) as rows_from_block
-    from {{ ref('int_changed_ranges') }}
-    where reason not in ('Finality', 'Observation')
-    group by subject_key
+    {{ changed_covered_ranges() }}
 
 ),
 
@@ -47,7 +42,7 @@ carried as ( -- noqa: ST03
 
     select
         subject_key,
-        window_key,
+        range_from_block,
         token_address,
         holder_address,
         block_number,
@@ -55,12 +50,14 @@ carried as ( -- noqa: ST03
         is_moved,
         balance_raw as observed_raw,
         observation_purpose,
+        read_raw,
+        moved_block,
         offset_block,
         true as is_carried
     from points
     where block_number < from_block
     qualify row_number() over (
-        partition by window_key, token_address, holder_address
+        partition by subject_key, range_from_block, token_address, holder_address
         order by block_number desc
     ) = 1
 
@@ -70,23 +67,28 @@ movements as (
 
     select
         points.subject_key,
-        points.window_key,
+        points.range_from_block,
         points.token_address,
         points.holder_address,
         points.block_number,
         points.movement_raw
     from points
-    left join changed_subjects on points.subject_key = changed_subjects.subject_key
+    left join changed_ranges
+        on
+            points.subject_key = changed_ranges.subject_key
+            and points.range_from_block = changed_ranges.range_from_block
     where
         points.is_moved
         and points.block_number >= points.from_block
-        and points.block_number < coalesce(changed_subjects.rows_from_block, {{ last_block() }})
+        and not coalesce(
+            points.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block, false
+        )
 
     union all
 
     select
         legs.subject_key,
-        legs.window_key,
+        legs.range_from_block,
         legs.token_address,
         legs.holder_address,
         legs.block_number,
@@ -95,14 +97,15 @@ movements as (
     inner join touched
         on
             legs.subject_key = touched.subject_key
-            and legs.window_key = touched.window_key
+            and legs.range_from_block = touched.range_from_block
             and legs.token_address = touched.token_address
             and legs.holder_address = touched.holder_address
             and legs.block_number >= touched.from_block
-    inner join changed_subjects
+    inner join changed_ranges
         on
-            legs.subject_key = changed_subjects.subject_key
-            and legs.block_number >= changed_subjects.rows_from_block
+            legs.subject_key = changed_ranges.subject_key
+            and legs.range_from_block = changed_ranges.range_from_block
+            and legs.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block
 
 ),
 
@@ -113,7 +116,7 @@ readings as (
     inner join touched
         on
             observations.subject_key = touched.subject_key
-            and observations.window_key = touched.window_key
+            and observations.range_from_block = touched.range_from_block
             and observations.token_address = touched.token_address
             and observations.holder_address = touched.holder_address
             and observations.block_number >= touched.from_block
@@ -122,16 +125,11 @@ readings as (
 ),
 
 {% else -%}
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_changed_ranges') }}
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_changed_ranges') }}, {{ ref('int_covered_ranges') }}
+-- depends_on: {{ ref('int_changed_spans') }}
 movements as (
 
     select * from {{ ref('int_movements_split_to_legs') }}
-
-),
-
-views as (
-
-    select * from {{ ref('int_view_ranges') }}
 
 ),
 
@@ -141,17 +139,14 @@ listed_tokens as (
 
 ),
 
--- A pair is known from the first window in which it moved.
+-- A pair is known once it moved, in any range of the view.
 known as (
 
-    select
-        movements.subject_key,
-        movements.token_address,
-        movements.holder_address,
-        min(views.from_block) as from_block
+    select distinct
+        subject_key,
+        token_address,
+        holder_address
     from movements
-    inner join views on movements.window_key = views.window_key
-    group by movements.subject_key, movements.token_address, movements.holder_address
 
 ),
 
@@ -159,7 +154,6 @@ readings as (
 
     select observations.*
     from observations
-    inner join views on observations.window_key = views.window_key
     left join known
         on
             observations.subject_key = known.subject_key
@@ -170,8 +164,9 @@ readings as (
             observations.subject_key = listed_tokens.subject_key
             and observations.token_address = listed_tokens.token_address
     where
-        views.from_block >= known.from_block
+        known.subject_key is not null
         or listed_tokens.token_address is not null
+        or observations.holder_address = {{ supply_holder() }}
 
 ),
 
@@ -180,13 +175,13 @@ moved as (
 
     select
         subject_key,
-        window_key,
+        range_from_block,
         token_address,
         holder_address,
         block_number,
         sum(movement_raw) as movement_raw
     from movements
-    group by subject_key, window_key, token_address, holder_address, block_number
+    group by subject_key, range_from_block, token_address, holder_address, block_number
 
 ),
 
@@ -195,14 +190,14 @@ observed as (
 
     select
         subject_key,
-        window_key,
+        range_from_block,
         token_address,
         holder_address,
         block_number,
         arg_max(quantity_raw, batch_id) as observed_raw,
         arg_max(purpose, batch_id) as observation_purpose
     from readings
-    group by subject_key, window_key, token_address, holder_address, block_number
+    group by subject_key, range_from_block, token_address, holder_address, block_number
 
 ),
 
@@ -210,7 +205,7 @@ inputs as (
 
     select
         coalesce(moved.subject_key, observed.subject_key) as subject_key,
-        coalesce(moved.window_key, observed.window_key) as window_key,
+        coalesce(moved.range_from_block, observed.range_from_block) as range_from_block,
         coalesce(moved.token_address, observed.token_address) as token_address,
         coalesce(moved.holder_address, observed.holder_address) as holder_address,
         coalesce(moved.block_number, observed.block_number) as block_number,
@@ -218,13 +213,15 @@ inputs as (
         moved.subject_key is not null as is_moved,
         observed.observed_raw,
         observed.observation_purpose,
+        observed.observed_raw as read_raw,
+        case when moved.subject_key is not null then moved.block_number end as moved_block,
         case when observed.subject_key is not null then observed.block_number end as offset_block,
         false as is_carried
     from moved
     full outer join observed
         on
             moved.subject_key = observed.subject_key
-            and moved.window_key = observed.window_key
+            and moved.range_from_block = observed.range_from_block
             and moved.token_address = observed.token_address
             and moved.holder_address = observed.holder_address
             and moved.block_number = observed.block_number

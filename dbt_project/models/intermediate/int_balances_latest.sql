@@ -4,14 +4,14 @@
         incremental_strategy='append',
         on_schema_change='fail',
         pre_hook=[
-            "{{ delete_removed_subjects() }}",
+            "{{ delete_gone_ranges() }}",
             "{{ delete_reset_subjects() }}",
             "{{ delete_touched_balances(whole=true) }}",
         ],
     )
 }}
 
--- The newest balance of every pair in each window, with what is known about how well it was checked.
+-- The newest balance of every pair in each covered range, with what is known about how well it was checked.
 with
 
 points as (
@@ -22,7 +22,7 @@ points as (
     semi join {{ ref('int_touched_balances') }} as touched
         on
             points.subject_key = touched.subject_key
-            and points.window_key = touched.window_key
+            and points.range_from_block = touched.range_from_block
             and points.token_address = touched.token_address
             and points.holder_address = touched.holder_address
     {%- else -%}
@@ -35,15 +35,19 @@ latest as (
 
     select
         subject_key,
-        window_key,
+        range_from_block,
         token_address,
         holder_address,
         arg_max(balance_raw, block_number) as balance_raw,
         max(block_number) filter (where is_moved) as moved_block,
         max(block_number) filter (where observed_raw is not null) as checked_block,
-        bool_or(adjustment_raw is not null) as is_adjusted
+        count(observed_raw) as reading_count,
+        count(adjustment_raw) filter (where is_resting) as resting_adjustment_count,
+        count(adjustment_raw) filter (where not is_resting and adjustment_raw < 0::bignum) as short_adjustment_count,
+        count(adjustment_raw) filter (where is_ignored) as ignored_adjustment_count,
+        count(adjustment_raw) as adjustment_count
     from points
-    group by subject_key, window_key, token_address, holder_address
+    group by subject_key, range_from_block, token_address, holder_address
 
 )
 

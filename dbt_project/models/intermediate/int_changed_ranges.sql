@@ -1,7 +1,7 @@
 {%- set transformed_views = previous('int_views_transformed') -%}
 
 -- What must be computed anew since the newest batch in the marts, united per reason. View and Metadata concern
--- everything. Coverage is what became visible: a filled gap, also an empty one, shows what was read behind it before.
+-- everything. What became visible needs no mark: a filled gap, also an empty one, shows what was read behind it before.
 with
 
 changes as (
@@ -25,7 +25,19 @@ transforms as (
 
 views as (
 
-    select * from {{ ref('int_view_ranges') }}
+    select
+        subject_key,
+        false as is_native,
+        from_block,
+        to_block
+    from {{ ref('int_covered_ranges') }}
+    union all
+    select
+        subject_key,
+        true as is_native,
+        from_block,
+        to_block
+    from {{ ref('int_native_ranges') }}
 
 ),
 
@@ -47,26 +59,37 @@ marked_by_pipeline as (
 
 ),
 
-newly_covered as (
+-- Where the marts hold covered ranges otherwise than they are now: a range grew, is cut, began or is gone. Rows carry
+-- the first block of their range, so of ranges that join the later one is gone.
+shifted as (
 
     {% if transformed_views is not none -%}
     select
-        views.subject_key,
-        views.network,
-        'Coverage' as reason,
-        coalesce(transformed.covered_to_block + 1, views.from_block - 1) as from_block,
-        views.covered_to_block as to_block
+        subjects.subject_key,
+        subjects.network,
+        case
+            when transformed.subject_key is null then 'Covered'
+            when views.subject_key is null or views.to_block < transformed.to_block then 'Uncovered'
+            else 'Extended'
+        end as reason,
+        case
+            when transformed.subject_key is null then views.from_block - 1
+            when views.subject_key is null then transformed.from_block
+            else least(views.to_block, transformed.to_block) + 1
+        end as from_block,
+        greatest(views.to_block, transformed.to_block) as to_block
     from views
-    left join {{ transformed_views }} as transformed on views.window_key = transformed.window_key
-    where views.covered_to_block > coalesce(transformed.covered_to_block, -1)
+    full outer join {{ transformed_views }} as transformed
+        on
+            views.subject_key = transformed.subject_key
+            and views.is_native = transformed.is_native
+            and views.from_block = transformed.from_block
+    inner join subjects on coalesce(views.subject_key, transformed.subject_key) = subjects.subject_key
+    where views.to_block is distinct from transformed.to_block
     {%- else -%}
-    select
-        subject_key,
-        network,
-        'Coverage' as reason,
-        from_block,
-        covered_to_block as to_block
-    from views
+    select marked_by_pipeline.*
+    from marked_by_pipeline
+    semi join views on marked_by_pipeline.subject_key = views.subject_key
     where false
     {%- endif %}
 
@@ -76,7 +99,7 @@ recent as (
 
     select * from marked_by_pipeline
     union all
-    select * from newly_covered
+    select * from shifted
 
 ),
 

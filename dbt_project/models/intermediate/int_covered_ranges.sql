@@ -1,4 +1,5 @@
--- The collected parts of each window: what a tenant may see of a subject.
+-- The collected parts of each view, as long as they are without a gap: what a tenant may see of a subject. Balances are
+-- carried on inside a range and opened by readings at the block before it.
 with
 
 subjects as (
@@ -7,39 +8,52 @@ subjects as (
 
 ),
 
-windows as (
+covered_ranges as (
 
-    select * from {{ ref('stg_pipeline__window_ranges') }}
-
-),
-
-coverage as (
-
-    select * from {{ ref('int_coverage_merged_to_ranges') }}
+    select * from {{ ref('stg_pipeline__covered_ranges') }}
+    where not is_native
 
 ),
 
-covered as (
+token_metadata as (
+
+    select * from {{ ref('stg_chain__token_metadata') }}
+
+),
+
+newest as (
 
     select
-        windows.subject_key,
-        windows.window_key,
-        subjects.network,
+        subject_key,
+        max(from_block) as from_block
+    from covered_ranges
+    group by subject_key
+
+),
+
+described as (
+
+    select
+        covered_ranges.subject_key,
+        subjects.subject_id,
         subjects.kind,
+        subjects.tenant_id,
+        subjects.ledger_id,
+        subjects.network,
         subjects.address,
-        greatest(windows.from_block, coverage.from_block) as from_block,
-        least(coalesce(windows.to_block, coverage.to_block), coverage.to_block) as to_block
-    from windows
-    inner join subjects on windows.subject_key = subjects.subject_key
-    inner join coverage
+        covered_ranges.from_block,
+        covered_ranges.to_block,
+        covered_ranges.from_block = newest.from_block as is_as_of,
+        -- An NFT contract's events look like transfers and never become amounts.
+        coalesce(subjects.kind = 'token' and token_metadata.contract_status = 'NotFungible', false) as is_not_fungible
+    from covered_ranges
+    inner join subjects on covered_ranges.subject_key = subjects.subject_key
+    inner join newest on covered_ranges.subject_key = newest.subject_key
+    left join token_metadata
         on
-            subjects.network = coverage.network
-            and subjects.kind = coverage.subject_kind
-            and subjects.address = coverage.address
-            and windows.from_block <= coverage.to_block
-            and coalesce(windows.to_block, coverage.to_block) >= coverage.from_block
-    where coalesce(windows.to_block, windows.from_block) >= windows.from_block
+            subjects.network = token_metadata.network
+            and subjects.address = token_metadata.token_address
 
 )
 
-select * from covered
+select * from described

@@ -1,12 +1,12 @@
 {{ config(materialized='view') }}
 
--- Balances read from the node, as far as they fall into a view: from the state before its first block to its newest
--- collected one. Whether the tenant may know the pair at all is decided where pairs are known.
+-- Balances and supplies read from the node, as far as they fall into a view: from the state before a covered range to
+-- its newest block. Whether the tenant may know the pair at all is decided where pairs are known.
 with
 
 views as (
 
-    select * from {{ ref('int_view_ranges') }}
+    select * from {{ ref('int_covered_ranges') }}
 
 ),
 
@@ -14,6 +14,13 @@ observations as (
 
     select * from {{ ref('stg_chain__balance_observations') }}
     where quantity_raw is not null
+
+),
+
+supply_observations as (
+
+    select * from {{ ref('stg_chain__supply_observations') }}
+    where total_supply_raw is not null
 
 ),
 
@@ -31,14 +38,20 @@ of_tokens as (
 
     select
         views.subject_key,
-        views.window_key,
-        observations.*
+        views.from_block as range_from_block,
+        views.network,
+        observations.token_address,
+        observations.holder_address,
+        observations.block_number,
+        observations.quantity_raw,
+        observations.purpose,
+        observations.batch_id
     from observations
     inner join views
         on
             observations.network = views.network
             and observations.token_address = views.address
-            and observations.block_number between views.from_block - 1 and views.covered_to_block
+            and observations.block_number between views.from_block - 1 and views.to_block
     where
         views.kind = 'token'
         and not views.is_not_fungible
@@ -46,18 +59,48 @@ of_tokens as (
 
 ),
 
+of_supplies as (
+
+    select
+        views.subject_key,
+        views.from_block as range_from_block,
+        views.network,
+        supply_observations.token_address,
+        {{ supply_holder() }} as holder_address,
+        supply_observations.block_number,
+        supply_observations.total_supply_raw as quantity_raw,
+        'Check' as purpose,
+        supply_observations.batch_id
+    from supply_observations
+    inner join views
+        on
+            supply_observations.network = views.network
+            and supply_observations.token_address = views.address
+            and supply_observations.block_number between views.from_block - 1 and views.to_block
+    where
+        views.kind = 'token'
+        and not views.is_not_fungible
+
+),
+
 of_wallets as (
 
     select
         views.subject_key,
-        views.window_key,
-        observations.*
+        views.from_block as range_from_block,
+        views.network,
+        observations.token_address,
+        observations.holder_address,
+        observations.block_number,
+        observations.quantity_raw,
+        observations.purpose,
+        observations.batch_id
     from observations
     inner join views
         on
             observations.network = views.network
             and observations.holder_address = views.address
-            and observations.block_number between views.from_block - 1 and views.covered_to_block
+            and observations.block_number between views.from_block - 1 and views.to_block
     anti join not_fungible
         on
             observations.network = not_fungible.network
@@ -69,6 +112,8 @@ of_wallets as (
 in_view as (
 
     select * from of_tokens
+    union all
+    select * from of_supplies
     union all
     select * from of_wallets
 

@@ -7,14 +7,15 @@
 {% if not carries_balances_on() -%}
 select
     null::bigint as subject_key,
-    null::bigint as window_key,
+    null::bigint as range_from_block,
     null::varchar as token_address,
     null::varchar as holder_address,
     null::bigint as from_block,
     null::boolean as is_known,
     null::bigint as since_batch_id
 where false
--- depends_on: {{ ref('int_changed_ranges') }}, {{ ref('int_view_ranges') }}
+-- depends_on: {{ ref('int_changed_ranges') }}, {{ ref('int_covered_ranges') }}
+-- depends_on: {{ ref('int_changed_spans') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
 -- depends_on: {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
 {%- else -%}
@@ -22,7 +23,7 @@ with
 
 views as (
 
-    select * from {{ ref('int_view_ranges') }}
+    select * from {{ ref('int_covered_ranges') }}
 
 ),
 
@@ -51,14 +52,9 @@ transforms as (
 
 ),
 
-changed_subjects as (
+changed_ranges as (
 
-    select
-        subject_key,
-        min(from_block) filter (where reason not in ('Finality', 'Observation')) as rows_from_block,
-        min(from_block) filter (where reason = 'Reorganisation') as orphaned_from_block
-    from {{ ref('int_changed_ranges') }}
-    group by subject_key
+    {{ changed_covered_ranges() }}
 
 ),
 
@@ -66,15 +62,16 @@ legs as (
 
     select
         legs.subject_key,
-        legs.window_key,
+        legs.range_from_block,
         legs.token_address,
         legs.holder_address,
-        changed_subjects.rows_from_block
+        changed_ranges.rows_from_block
     from {{ recent_rows(ref('int_movements_split_to_legs'), true) }} as legs
-    inner join changed_subjects
+    inner join changed_ranges
         on
-            legs.subject_key = changed_subjects.subject_key
-            and legs.block_number >= changed_subjects.rows_from_block
+            legs.subject_key = changed_ranges.subject_key
+            and legs.range_from_block = changed_ranges.range_from_block
+            and legs.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block
 
 ),
 
@@ -82,30 +79,55 @@ moved as (
 
     select
         subject_key,
-        window_key,
+        range_from_block,
         token_address,
         holder_address,
         min(rows_from_block) as from_block
     from legs
-    group by subject_key, window_key, token_address, holder_address
+    group by subject_key, range_from_block, token_address, holder_address
+
+),
+
+-- New readings, and those that a changed range shows now.
+read as ( -- noqa: ST03
+
+    select
+        observations.subject_key,
+        observations.range_from_block,
+        observations.token_address,
+        observations.holder_address,
+        observations.block_number
+    from observations
+    cross join transforms
+    where observations.batch_id > transforms.batch_id
+
+    union all
+
+    select
+        observations.subject_key,
+        observations.range_from_block,
+        observations.token_address,
+        observations.holder_address,
+        observations.block_number
+    from {{ recent_rows(ref('int_observations_in_view'), true) }} as observations
+    inner join changed_ranges
+        on
+            observations.subject_key = changed_ranges.subject_key
+            and observations.range_from_block = changed_ranges.range_from_block
+            and observations.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block
 
 ),
 
 observed as (
 
     select
-        observations.subject_key,
-        observations.window_key,
-        observations.token_address,
-        observations.holder_address,
-        min(observations.block_number) as from_block
-    from observations
-    cross join transforms
-    left join changed_subjects on observations.subject_key = changed_subjects.subject_key
-    where
-        observations.batch_id > transforms.batch_id
-        or observations.block_number >= changed_subjects.rows_from_block
-    group by observations.subject_key, observations.window_key, observations.token_address, observations.holder_address
+        subject_key,
+        range_from_block,
+        token_address,
+        holder_address,
+        min(block_number) as from_block
+    from read
+    group by subject_key, range_from_block, token_address, holder_address
 
 ),
 
@@ -113,16 +135,44 @@ orphaned as (
 
     select
         points.subject_key,
-        points.window_key,
+        points.range_from_block,
         points.token_address,
         points.holder_address,
         min(points.block_number) as from_block
     from points
-    inner join changed_subjects on points.subject_key = changed_subjects.subject_key
+    inner join changed_ranges
+        on
+            points.subject_key = changed_ranges.subject_key
+            and points.range_from_block = changed_ranges.range_from_block
     where
-        points.block_number >= changed_subjects.orphaned_from_block
-        or points.offset_block >= changed_subjects.orphaned_from_block
-    group by points.subject_key, points.window_key, points.token_address, points.holder_address
+        points.block_number >= changed_ranges.orphaned_from_block
+        or points.offset_block >= changed_ranges.orphaned_from_block
+    group by points.subject_key, points.range_from_block, points.token_address, points.holder_address
+
+),
+
+-- A pair that moves for the first time shows what was read of it in other ranges.
+newly_moved as (
+
+    select distinct
+        observations.subject_key,
+        observations.range_from_block,
+        observations.token_address,
+        observations.holder_address,
+        -1 as from_block
+    from observations
+    semi join moved
+        on
+            observations.subject_key = moved.subject_key
+            and observations.token_address = moved.token_address
+            and observations.holder_address = moved.holder_address
+            and observations.range_from_block != moved.range_from_block
+    anti join points
+        on
+            observations.subject_key = points.subject_key
+            and observations.range_from_block = points.range_from_block
+            and observations.token_address = points.token_address
+            and observations.holder_address = points.holder_address
 
 ),
 
@@ -131,15 +181,16 @@ resting as (
 
     select
         points.subject_key,
-        points.window_key,
+        points.range_from_block,
         points.token_address,
         points.holder_address
     from points
     inner join views
         on
-            points.window_key = views.window_key
+            points.subject_key = views.subject_key
+            and points.range_from_block = views.from_block
             and views.kind = 'wallet'
-    group by points.subject_key, points.window_key, points.token_address, points.holder_address
+    group by points.subject_key, points.range_from_block, points.token_address, points.holder_address
     having not bool_or(points.is_moved)
 
 ),
@@ -161,7 +212,7 @@ newly_listed as (
 
     select distinct
         observations.subject_key,
-        observations.window_key,
+        observations.range_from_block,
         observations.token_address,
         observations.holder_address,
         -1 as from_block
@@ -172,7 +223,8 @@ newly_listed as (
             and observations.token_address = listed_tokens.token_address
     anti join points
         on
-            observations.window_key = points.window_key
+            observations.subject_key = points.subject_key
+            and observations.range_from_block = points.range_from_block
             and observations.token_address = points.token_address
             and observations.holder_address = points.holder_address
 
@@ -184,7 +236,7 @@ unfinished as (
     {% if earlier_touched is not none -%}
     select
         earlier.subject_key,
-        earlier.window_key,
+        earlier.range_from_block,
         earlier.token_address,
         earlier.holder_address,
         earlier.from_block
@@ -197,58 +249,66 @@ unfinished as (
 
 ),
 
-candidates as (
+reasons as (
+
+    select * from moved
+    union all
+    select * from observed
+    union all
+    select * from orphaned
+    union all
+    select * from newly_moved
+    union all
+    select * from unlisted
+    union all
+    select * from newly_listed
+    union all
+    select * from unfinished
+
+),
+
+-- Pairs that lost a movement, or all of them with their range.
+bereft as (
 
     select
         subject_key,
-        window_key,
         token_address,
-        holder_address,
-        min(from_block) as from_block
-    from (
-        select * from moved
-        union all
-        select * from observed
-        union all
-        select * from orphaned
-        union all
-        select * from unlisted
-        union all
-        select * from newly_listed
-        union all
-        select * from unfinished
-    ) as reasons
-    group by subject_key, window_key, token_address, holder_address
+        holder_address
+    from orphaned
 
-),
-
--- The newest point before from_block, where its offset does not come from a reading at or after from_block.
-carried as (
+    union distinct
 
     select
-        candidates.subject_key,
-        candidates.window_key,
-        candidates.token_address,
-        candidates.holder_address,
-        arg_max(coalesce(points.offset_block, {{ last_block() }}), points.block_number) as offset_block
-    from candidates
-    inner join points
+        points.subject_key,
+        points.token_address,
+        points.holder_address
+    from points
+    anti join views
         on
-            candidates.subject_key = points.subject_key
-            and candidates.window_key = points.window_key
-            and candidates.token_address = points.token_address
-            and candidates.holder_address = points.holder_address
-            and candidates.from_block > points.block_number
-    group by candidates.subject_key, candidates.window_key, candidates.token_address, candidates.holder_address
+            points.subject_key = views.subject_key
+            and points.range_from_block = views.from_block
 
 ),
 
--- A pair is known from the first window in which it moved.
-moved_windows as (
+concerned as (
 
     select
         subject_key,
-        window_key,
+        token_address,
+        holder_address
+    from reasons
+
+    union distinct
+
+    select * from bereft
+
+),
+
+-- A pair is known once it moved, in any range of the view.
+known as (
+
+    select
+        subject_key,
         token_address,
         holder_address
     from moved
@@ -257,32 +317,88 @@ moved_windows as (
 
     select
         points.subject_key,
-        points.window_key,
         points.token_address,
         points.holder_address
     from points
-    inner join candidates
+    semi join concerned
         on
-            points.subject_key = candidates.subject_key
-            and points.token_address = candidates.token_address
-            and points.holder_address = candidates.holder_address
-    left join changed_subjects on points.subject_key = changed_subjects.subject_key
+            points.subject_key = concerned.subject_key
+            and points.token_address = concerned.token_address
+            and points.holder_address = concerned.holder_address
+    inner join views
+        on
+            points.subject_key = views.subject_key
+            and points.range_from_block = views.from_block
+    left join changed_ranges
+        on
+            points.subject_key = changed_ranges.subject_key
+            and points.range_from_block = changed_ranges.range_from_block
     where
         points.is_moved
-        and points.block_number < coalesce(changed_subjects.rows_from_block, {{ last_block() }})
+        and not coalesce(
+            points.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block, false
+        )
 
 ),
 
-known as (
+-- A pair that is known no more shows nothing in its other ranges either.
+forgotten as (
 
     select
-        moved_windows.subject_key,
-        moved_windows.token_address,
-        moved_windows.holder_address,
-        min(views.from_block) as from_block
-    from moved_windows
-    inner join views on moved_windows.window_key = views.window_key
-    group by moved_windows.subject_key, moved_windows.token_address, moved_windows.holder_address
+        points.subject_key,
+        points.range_from_block,
+        points.token_address,
+        points.holder_address,
+        -1 as from_block
+    from points
+    semi join bereft
+        on
+            points.subject_key = bereft.subject_key
+            and points.token_address = bereft.token_address
+            and points.holder_address = bereft.holder_address
+    anti join known
+        on
+            points.subject_key = known.subject_key
+            and points.token_address = known.token_address
+            and points.holder_address = known.holder_address
+
+),
+
+candidates as (
+
+    select
+        subject_key,
+        range_from_block,
+        token_address,
+        holder_address,
+        min(from_block) as from_block
+    from (
+        select * from reasons
+        union all
+        select * from forgotten
+    ) as all_reasons
+    group by subject_key, range_from_block, token_address, holder_address
+
+),
+
+-- The newest point before from_block, where its offset does not come from a reading at or after from_block.
+carried as (
+
+    select
+        candidates.subject_key,
+        candidates.range_from_block,
+        candidates.token_address,
+        candidates.holder_address,
+        arg_max(coalesce(points.offset_block, {{ last_block() }}), points.block_number) as offset_block
+    from candidates
+    inner join points
+        on
+            candidates.subject_key = points.subject_key
+            and candidates.range_from_block = points.range_from_block
+            and candidates.token_address = points.token_address
+            and candidates.holder_address = points.holder_address
+            and candidates.from_block > points.block_number
+    group by candidates.subject_key, candidates.range_from_block, candidates.token_address, candidates.holder_address
 
 ),
 
@@ -290,21 +406,25 @@ judged as (
 
     select
         candidates.subject_key,
-        candidates.window_key,
+        candidates.range_from_block,
         candidates.token_address,
         candidates.holder_address,
         candidates.from_block,
         coalesce(carried.offset_block < candidates.from_block, false) as is_carried,
         listed_tokens.token_address is not null
-        or coalesce(views.from_block >= known.from_block, false) as is_known,
+        or known.subject_key is not null
+        or candidates.holder_address = {{ supply_holder() }} as is_known,
         transforms.batch_id as since_batch_id
     from candidates
     cross join transforms
-    inner join views on candidates.window_key = views.window_key
+    inner join views
+        on
+            candidates.subject_key = views.subject_key
+            and candidates.range_from_block = views.from_block
     left join carried
         on
             candidates.subject_key = carried.subject_key
-            and candidates.window_key = carried.window_key
+            and candidates.range_from_block = carried.range_from_block
             and candidates.token_address = carried.token_address
             and candidates.holder_address = carried.holder_address
     left join known
@@ -323,7 +443,7 @@ touched as (
 
     select
         subject_key,
-        window_key,
+        range_from_block,
         token_address,
         holder_address,
         case when is_known and is_carried then from_block else -1 end as from_block,
@@ -340,7 +460,8 @@ where
     or exists (
         select 1 from points
         where
-            points.window_key = touched.window_key
+            points.subject_key = touched.subject_key
+            and points.range_from_block = touched.range_from_block
             and points.token_address = touched.token_address
             and points.holder_address = touched.holder_address
     )

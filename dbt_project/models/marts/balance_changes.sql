@@ -3,7 +3,7 @@
         materialized='incremental',
         incremental_strategy='append',
         pre_hook=[
-            "{{ delete_removed_subjects() }}",
+            "{{ delete_gone_ranges() }}",
             "{{ delete_reset_subjects() }}",
             "{{ delete_touched_balances() }}",
         ],
@@ -20,12 +20,14 @@ points as (
     semi join {{ ref('int_touched_balances') }} as touched
         on
             points.subject_key = touched.subject_key
-            and points.window_key = touched.window_key
+            and points.range_from_block = touched.range_from_block
             and points.token_address = touched.token_address
             and points.holder_address = touched.holder_address
             and points.block_number >= touched.from_block
     {% endif -%}
-    where points.balance_raw is not null
+    where
+        points.balance_raw is not null
+        and points.holder_address != {{ supply_holder() }}
 
 ),
 
@@ -52,14 +54,18 @@ changes as (
     select
         subjects.tenant_id,
         points.subject_key,
-        points.window_key,
+        points.range_from_block,
         points.token_address,
+        labels.symbol as token_symbol,
         points.holder_address,
         points.block_number,
         blocks.block_time,
+        points.movement_raw,
         points.balance_raw,
         {{ to_amount('points.balance_raw', 'labels.decimals') }} as balance,
-        points.observed_raw is not null as is_observed
+        points.is_moved,
+        points.observed_raw is not null as is_observed,
+        points.adjustment_raw is not null as is_adjusted
     from points
     inner join subjects on points.subject_key = subjects.subject_key
     left join blocks
@@ -74,4 +80,4 @@ changes as (
 )
 
 select * from changes
-order by subject_key, window_key, block_number
+order by subject_key, range_from_block, block_number

@@ -29,14 +29,22 @@ subjects as (
 
 views as (
 
-    select * from {{ ref('int_view_ranges') }}
+    select * from {{ ref('int_covered_ranges') }}
     where is_as_of and not is_not_fungible
 
 ),
 
 supplies as (
 
-    select * from {{ ref('int_supplies_at_as_of') }}
+    select
+        balances.subject_key,
+        balances.balance_raw as total_supply_raw
+    from views
+    inner join {{ ref('int_balances_latest') }} as balances
+        on
+            views.subject_key = balances.subject_key
+            and views.from_block = balances.range_from_block
+    where balances.holder_address = {{ supply_holder() }}
 
 ),
 

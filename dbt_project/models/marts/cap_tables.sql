@@ -14,7 +14,7 @@ with
 views as (
 
     select views.*
-    from {{ ref('int_view_ranges') }} as views
+    from {{ ref('int_covered_ranges') }} as views
     {% if is_incremental() -%}
     semi join {{ ref('int_changed_subjects') }} as changed on views.subject_key = changed.subject_key
     {% endif -%}
@@ -32,7 +32,15 @@ balances as (
 
 supplies as (
 
-    select * from {{ ref('int_supplies_at_as_of') }}
+    select
+        balances.subject_key,
+        balances.balance_raw as total_supply_raw
+    from views
+    inner join balances
+        on
+            views.subject_key = balances.subject_key
+            and views.from_block = balances.range_from_block
+    where balances.holder_address = {{ supply_holder() }}
 
 ),
 
@@ -48,7 +56,7 @@ adjusted as (
         subject_key,
         holder_address
     from balances
-    where is_adjusted
+    where adjustment_count > 0
 
 ),
 
@@ -72,7 +80,10 @@ holders as (
         end as reconciliation,
         balances.checked_block as checked_block_number
     from views
-    inner join balances on views.window_key = balances.window_key
+    inner join balances
+        on
+            views.subject_key = balances.subject_key
+            and views.from_block = balances.range_from_block
     left join supplies on views.subject_key = supplies.subject_key
     left join labels
         on
@@ -82,7 +93,9 @@ holders as (
         on
             balances.subject_key = adjusted.subject_key
             and balances.holder_address = adjusted.holder_address
-    where balances.balance_raw != 0::bignum
+    where
+        balances.balance_raw != 0::bignum
+        and balances.holder_address != {{ supply_holder() }}
 
 ),
 

@@ -12,9 +12,9 @@ control_windows as (
 
 ),
 
-window_ranges as (
+views as (
 
-    select * from {{ ref('stg_pipeline__window_ranges') }}
+    select * from {{ ref('stg_pipeline__view_ranges') }}
 
 ),
 
@@ -37,7 +37,10 @@ failures as (
         coalesce(failures.from_block, 0) as from_block,
         coalesce(failures.to_block, {{ last_block() }}) as to_block
     from {{ ref('stg_pipeline__collection_failures') }} as failures
-    where failures.batch_id = (select max(batches.batch_id) from {{ ref('stg_pipeline__batches') }} as batches)
+    where
+        failures.batch_id > (
+            select coalesce(max(transforms.batch_id), -1) from {{ ref('stg_pipeline__transforms') }} as transforms
+        )
 
 ),
 
@@ -47,196 +50,188 @@ blocks as (
 
 ),
 
-covered as (
+-- Windows that the network has not reached yet.
+awaited as (
+
+    select
+        control_windows.subject_key,
+        min(control_windows.opened_at) as from_time
+    from control_windows
+    anti join views
+        on
+            views.origin = 'Window'
+            and control_windows.window_key = views.origin_key
+    group by control_windows.subject_key
+
+),
+
+-- Every subject's axis, from the first block after the genesis block, which has no transactions, to the newest one.
+axes as (
+
+    select
+        subjects.subject_key,
+        subjects.tenant_id,
+        subjects.network,
+        -- A cycle that failed after collecting leaves the node's newest block as it was.
+        greatest(network_states.head_number, max(covered_ranges.to_block)) as head_number,
+        min(views.from_block) filter (where views.origin = 'Window') as tracked_from_block,
+        any_value(awaited.from_time) as awaited_from_time
+    from subjects
+    left join network_states on subjects.network = network_states.network
+    left join views on subjects.subject_key = views.subject_key
+    left join covered_ranges on subjects.subject_key = covered_ranges.subject_key
+    left join awaited on subjects.subject_key = awaited.subject_key
+    group by subjects.subject_key, subjects.tenant_id, subjects.network, network_states.head_number
+
+),
+
+-- It is cut wherever a window, a request or a collected range begins or ends.
+edges as (
 
     select
         subject_key,
-        from_block,
-        to_block,
-        null::timestamp as from_time,
-        true as is_covered,
-        null::varchar as reason
+        1 as from_block
+    from axes
+    union distinct
+    select
+        subject_key,
+        unnest([from_block, to_block + 1]) as from_block
+    from views
+    union distinct
+    select
+        subject_key,
+        unnest([from_block, to_block + 1]) as from_block
     from covered_ranges
 
 ),
 
--- Inside a window: before, between and after its collected parts, up to its end or the newest block of the node.
-before_covered as (
+pieces as (
 
     select
-        window_ranges.subject_key,
+        axes.*,
+        edges.from_block,
         coalesce(
-            lag(covered_ranges.to_block) over (
-                partition by window_ranges.window_key
-                order by covered_ranges.from_block
-            ) + 1,
-            window_ranges.from_block
-        ) as from_block,
-        covered_ranges.from_block - 1 as to_block
-    from window_ranges
-    inner join covered_ranges on window_ranges.window_key = covered_ranges.window_key
-
-),
-
-after_covered as (
-
-    select
-        window_ranges.subject_key,
-        coalesce(max(covered_ranges.to_block) + 1, window_ranges.from_block) as from_block,
-        least(
-            coalesce(window_ranges.to_block, any_value(network_states.head_number)),
-            coalesce(any_value(network_states.head_number), window_ranges.to_block)
+            lead(edges.from_block) over (
+                partition by axes.subject_key
+                order by edges.from_block
+            ) - 1,
+            axes.head_number
         ) as to_block
-    from window_ranges
-    left join covered_ranges on window_ranges.window_key = covered_ranges.window_key
-    left join network_states on window_ranges.network = network_states.network
-    group by window_ranges.subject_key, window_ranges.window_key, window_ranges.from_block, window_ranges.to_block
+    from axes
+    inner join edges on axes.subject_key = edges.subject_key
+    where
+        edges.from_block is not null
+        and edges.from_block <= coalesce(axes.head_number, 1)
 
 ),
 
--- A window that the network has not reached yet begins after its newest block.
-awaited as (
+judged as (
 
     select
-        subjects.subject_key,
-        coalesce(network_states.head_number + 1, 0) as from_block,
-        null::bigint as to_block,
-        min(control_windows.opened_at) as from_time
-    from control_windows
-    inner join subjects on control_windows.subject_key = subjects.subject_key
-    left join network_states on subjects.network = network_states.network
-    anti join window_ranges on control_windows.window_key = window_ranges.window_key
-    group by subjects.subject_key, network_states.head_number
-
-),
-
-not_collected as (
-
-    select
-        subject_key,
-        from_block,
-        to_block,
-        null::timestamp as from_time
-    from before_covered
-    where to_block >= from_block
-
-    union all
-
-    select
-        subject_key,
-        from_block,
-        to_block,
-        null::timestamp as from_time
-    from after_covered
-    where to_block >= from_block
-
-    union all
-
-    select * from awaited
-
-),
-
-not_collected_explained as (
-
-    select
-        not_collected.subject_key,
-        not_collected.from_block,
-        not_collected.to_block,
-        not_collected.from_time,
-        false as is_covered,
+        pieces.subject_key,
+        pieces.tenant_id,
+        pieces.network,
+        pieces.from_block,
+        pieces.to_block,
+        exists(
+            select 1 from covered_ranges
+            where
+                covered_ranges.subject_key = pieces.subject_key
+                and pieces.from_block between covered_ranges.from_block and covered_ranges.to_block
+        ) as is_covered,
+        exists(
+            select 1 from views
+            where
+                views.subject_key = pieces.subject_key
+                and pieces.from_block between views.from_block and coalesce(views.to_block, {{ last_block() }})
+        ) as is_in_view,
+        exists(
+            select 1 from failures
+            where
+                failures.network = pieces.network
+                and failures.from_block <= coalesce(pieces.to_block, {{ last_block() }})
+                and failures.to_block >= pieces.from_block
+        ) as is_failed,
         case
-            when exists (
-                select 1 from failures
-                where
-                    failures.network = subjects.network
-                    and failures.from_block <= coalesce(not_collected.to_block, {{ last_block() }})
-                    and failures.to_block >= not_collected.from_block
-            ) then 'ProviderFailed'
+            when pieces.from_block >= pieces.tracked_from_block then 'TrackingDisabled'
+            when pieces.tracked_from_block is not null or pieces.awaited_from_time is not null then 'BeforeTracking'
+            else 'NeverTracked'
+        end as reason_outside
+    from pieces
+
+),
+
+explained as (
+
+    select
+        subject_key,
+        tenant_id,
+        network,
+        from_block,
+        to_block,
+        is_covered,
+        case
+            when is_covered then null
+            when not is_in_view then reason_outside
+            when is_failed then 'ProviderFailed'
             else 'NotYetCollected'
         end as reason
-    from not_collected
-    inner join subjects on not_collected.subject_key = subjects.subject_key
+    from judged
 
 ),
 
--- Outside windows: before the first, between two, after the last.
-outside as (
+numbered as (
 
     select
-        subject_key,
-        coalesce(
-            lag(to_block) over (
+        *,
+        row_number()
+            over (
                 partition by subject_key
                 order by from_block
-            ) + 1,
-            0
-        ) as from_block,
-        from_block - 1 as to_block,
-        case
-            when row_number() over (
-                partition by subject_key
-                order by from_block
-            ) = 1 then 'BeforeTracking'
-            else 'TrackingDisabled'
-        end as reason
-    from window_ranges
-
-    union all
-
-    select
-        window_ranges.subject_key,
-        arg_max(window_ranges.to_block, window_ranges.from_block) + 1 as from_block,
-        any_value(network_states.head_number) as to_block,
-        'TrackingDisabled' as reason
-    from window_ranges
-    left join network_states on window_ranges.network = network_states.network
-    group by window_ranges.subject_key
-    having count(*) = count(window_ranges.to_block)
-
-    union all
-
-    select
-        subjects.subject_key,
-        0 as from_block,
-        network_states.head_number as to_block,
-        case when awaited.subject_key is null then 'NeverTracked' else 'BeforeTracking' end as reason
-    from subjects
-    left join network_states on subjects.network = network_states.network
-    left join awaited on subjects.subject_key = awaited.subject_key
-    anti join window_ranges on subjects.subject_key = window_ranges.subject_key
-
-),
-
-outside_explained as (
-
-    select
-        subject_key,
-        from_block,
-        to_block,
-        null::timestamp as from_time,
-        false as is_covered,
-        reason
-    from outside
-    where
-        to_block >= from_block
-        or (to_block is null and reason = 'NeverTracked')
+            )
+        - row_number() over (
+            partition by subject_key, is_covered, reason
+            order by from_block
+        ) as island
+    from explained
 
 ),
 
 ranges as (
 
-    select * from covered
+    select
+        subject_key,
+        tenant_id,
+        network,
+        min(from_block) as from_block,
+        max(to_block) as to_block,
+        null::timestamp as from_time,
+        is_covered,
+        reason
+    from numbered
+    where to_block is not null or reason = 'NeverTracked'
+    group by subject_key, tenant_id, network, is_covered, reason, island
+
     union all
-    select * from not_collected_explained
-    union all
-    select * from outside_explained
+
+    select
+        subject_key,
+        tenant_id,
+        network,
+        coalesce(head_number + 1, 1) as from_block,
+        null::bigint as to_block,
+        awaited_from_time as from_time,
+        false as is_covered,
+        'NotYetCollected' as reason
+    from axes
+    where awaited_from_time is not null
 
 ),
 
 timed as (
 
     select
-        subjects.tenant_id,
+        ranges.tenant_id,
         ranges.subject_key,
         ranges.from_block,
         ranges.to_block,
@@ -245,14 +240,13 @@ timed as (
         ranges.is_covered,
         ranges.reason
     from ranges
-    inner join subjects on ranges.subject_key = subjects.subject_key
     left join blocks as first_blocks
         on
-            subjects.network = first_blocks.network
+            ranges.network = first_blocks.network
             and ranges.from_block = first_blocks.block_number
     left join blocks as last_blocks
         on
-            subjects.network = last_blocks.network
+            ranges.network = last_blocks.network
             and ranges.to_block = last_blocks.block_number
 
 )

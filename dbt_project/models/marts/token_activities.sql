@@ -10,7 +10,6 @@
     )
 }}
 
--- depends_on: {{ ref('int_view_ranges') }}
 with
 
 subjects as (
@@ -42,7 +41,9 @@ token_transfers as (
 points as (
 
     select * from {{ ref('int_balance_points') }}
-    where adjustment_raw is not null
+    where
+        adjustment_raw is not null
+        and holder_address != {{ supply_holder() }}
 
 ),
 

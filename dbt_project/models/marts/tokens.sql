@@ -9,7 +9,13 @@ subjects as (
 
 views as (
 
-    select * from {{ ref('int_view_ranges') }}
+    select * from {{ ref('stg_pipeline__view_ranges') }}
+
+),
+
+covered_ranges as (
+
+    select * from {{ ref('int_covered_ranges') }}
 
 ),
 
@@ -37,14 +43,36 @@ network_states as (
 
 ),
 
-bounds as (
+-- What the readings of the token's holders say about how it moves. Without a second reading of some holder nothing is
+-- known. Transfers that arrive short are a fee, which one holder may get; balances that change while they rest are a
+-- rebase when most of those that were read twice did; anything else, such as an event without a transfer, breaks the
+-- rules of ERC-20.
+readings as (
 
     select
         subject_key,
-        min(from_block) as view_from_block,
-        max(covered_to_block) filter (where is_as_of) as as_of_block_number
-    from views
+        count_if(reading_count > 1) as reread_count,
+        sum(adjustment_count) as adjustment_count,
+        sum(short_adjustment_count) as short_adjustment_count,
+        sum(ignored_adjustment_count) as ignored_adjustment_count,
+        count_if(adjustment_count > short_adjustment_count) as gained_count,
+        count_if(resting_adjustment_count > 0) as rebased_count,
+        count_if(reading_count > 1 and (balance_raw != 0::bignum or resting_adjustment_count > 0)) as rebasable_count
+    from {{ ref('int_balances_latest') }}
+    where holder_address != {{ supply_holder() }}
     group by subject_key
+
+),
+
+bounds as (
+
+    select
+        views.subject_key,
+        min(views.from_block) as view_from_block,
+        max(covered_ranges.to_block) as as_of_block_number
+    from views
+    left join covered_ranges on views.subject_key = covered_ranges.subject_key
+    group by views.subject_key
 
 ),
 
@@ -62,6 +90,17 @@ described as (
         token_metadata.symbol as contract_symbol,
         token_metadata.name as contract_name,
         token_metadata.decimals,
+        case
+            when coalesce(readings.reread_count, 0) = 0 then null
+            when readings.adjustment_count = 0 then 'Standard'
+            when readings.rebased_count > 1 and readings.rebased_count * 2 >= readings.rebasable_count then 'Rebasing'
+            when
+                readings.short_adjustment_count > 0
+                and readings.ignored_adjustment_count = 0
+                and readings.gained_count <= 1
+                then 'FeeOnTransfer'
+            else 'NonConforming'
+        end as behaviour,
         summaries.total_supply_raw,
         summaries.total_supply,
         summaries.holder_count,
@@ -80,6 +119,7 @@ described as (
             subjects.network = token_metadata.network
             and subjects.address = token_metadata.token_address
     left join summaries on subjects.subject_key = summaries.subject_key
+    left join readings on subjects.subject_key = readings.subject_key
     left join bounds on subjects.subject_key = bounds.subject_key
     left join blocks as first_blocks
         on

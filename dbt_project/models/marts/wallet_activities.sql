@@ -11,7 +11,6 @@
     )
 }}
 
--- depends_on: {{ ref('int_view_ranges') }}
 with
 
 subjects as (
@@ -25,6 +24,12 @@ covered_ranges as (
 
     select * from {{ ref('int_covered_ranges') }}
     where kind = 'wallet'
+
+),
+
+native_ranges as (
+
+    select * from {{ ref('int_native_ranges') }}
 
 ),
 
@@ -49,6 +54,12 @@ token_transfers as (
 transactions as (
 
     select * from {{ recent_rows(ref('stg_chain__transactions'), is_incremental()) }}
+
+),
+
+internal_transfers as (
+
+    select * from {{ recent_rows(ref('stg_chain__internal_transfers'), is_incremental()) }}
 
 ),
 
@@ -86,6 +97,7 @@ sent_transfers as (
         token_transfers.block_number,
         token_transfers.transaction_index,
         token_transfers.log_index,
+        null::integer as trace_index,
         token_transfers.transaction_hash,
         token_transfers.to_address as counterparty_address,
         token_transfers.token_address,
@@ -113,6 +125,7 @@ received_transfers as (
         token_transfers.block_number,
         token_transfers.transaction_index,
         token_transfers.log_index,
+        null::integer as trace_index,
         token_transfers.transaction_hash,
         token_transfers.from_address as counterparty_address,
         token_transfers.token_address,
@@ -128,11 +141,11 @@ received_transfers as (
 ),
 
 -- A failed transaction moved nothing, and shows what it would have moved. Where the receipt does not say, the value is
--- not shown: the next reading books what it did.
+-- not shown: the next reading books what it did. A transaction without value shows only when it failed.
 sent_values as (
 
     select
-        covered_ranges.subject_key,
+        native_ranges.subject_key,
         case
             when transactions.to_address = transactions.from_address then 'Self'
             else 'TransferOut'
@@ -146,26 +159,27 @@ sent_values as (
         transactions.block_number,
         transactions.transaction_index,
         -1 as log_index,
+        null::integer as trace_index,
         transactions.transaction_hash,
         coalesce(transactions.to_address, transactions.created_address) as counterparty_address,
         'native' as token_address,
         transactions.value_raw as amount_raw
     from transactions
-    inner join covered_ranges
+    inner join native_ranges
         on
-            transactions.network = covered_ranges.network
-            and transactions.from_address = covered_ranges.address
-            and transactions.block_number between covered_ranges.from_block and covered_ranges.to_block
+            transactions.network = native_ranges.network
+            and transactions.from_address = native_ranges.address
+            and transactions.block_number between native_ranges.from_block and native_ranges.to_block
     where
-        transactions.value_raw > 0::bignum
-        and transactions.is_success is not null
+        transactions.is_success is not null
+        and (transactions.value_raw > 0::bignum or not transactions.is_success)
 
 ),
 
 received_values as (
 
     select
-        covered_ranges.subject_key,
+        native_ranges.subject_key,
         'TransferIn' as activity_type,
         'In' as direction,
         false as is_failed,
@@ -173,27 +187,28 @@ received_values as (
         transactions.block_number,
         transactions.transaction_index,
         -1 as log_index,
+        null::integer as trace_index,
         transactions.transaction_hash,
         transactions.from_address as counterparty_address,
         'native' as token_address,
         transactions.value_raw as amount_raw
     from transactions
-    inner join covered_ranges
+    inner join native_ranges
         on
-            transactions.network = covered_ranges.network
-            and coalesce(transactions.to_address, transactions.created_address) = covered_ranges.address
-            and transactions.block_number between covered_ranges.from_block and covered_ranges.to_block
+            transactions.network = native_ranges.network
+            and coalesce(transactions.to_address, transactions.created_address) = native_ranges.address
+            and transactions.block_number between native_ranges.from_block and native_ranges.to_block
     where
         transactions.value_raw > 0::bignum
         and transactions.is_success
-        and transactions.from_address != covered_ranges.address
+        and transactions.from_address != native_ranges.address
 
 ),
 
 fees as (
 
     select
-        covered_ranges.subject_key,
+        native_ranges.subject_key,
         'Fee' as activity_type,
         'Out' as direction,
         false as is_failed,
@@ -201,17 +216,67 @@ fees as (
         transactions.block_number,
         transactions.transaction_index,
         -1 as log_index,
+        null::integer as trace_index,
         transactions.transaction_hash,
         null::varchar as counterparty_address,
         'native' as token_address,
         transactions.fee_raw as amount_raw
     from transactions
-    inner join covered_ranges
+    inner join native_ranges
         on
-            transactions.network = covered_ranges.network
-            and transactions.from_address = covered_ranges.address
-            and transactions.block_number between covered_ranges.from_block and covered_ranges.to_block
+            transactions.network = native_ranges.network
+            and transactions.from_address = native_ranges.address
+            and transactions.block_number between native_ranges.from_block and native_ranges.to_block
     where transactions.fee_raw is not null
+
+),
+
+-- Value that contracts sent on, as the node traced it.
+internal_values as (
+
+    select
+        native_ranges.subject_key,
+        'Internal' as activity_type,
+        'Out' as direction,
+        false as is_failed,
+        internal_transfers.network,
+        internal_transfers.block_number,
+        internal_transfers.transaction_index,
+        -1 as log_index,
+        internal_transfers.trace_index,
+        internal_transfers.transaction_hash,
+        internal_transfers.to_address as counterparty_address,
+        'native' as token_address,
+        internal_transfers.amount_raw
+    from internal_transfers
+    inner join native_ranges
+        on
+            internal_transfers.network = native_ranges.network
+            and internal_transfers.from_address = native_ranges.address
+            and internal_transfers.block_number between native_ranges.from_block and native_ranges.to_block
+
+    union all
+
+    select
+        native_ranges.subject_key,
+        'Internal' as activity_type,
+        'In' as direction,
+        false as is_failed,
+        internal_transfers.network,
+        internal_transfers.block_number,
+        internal_transfers.transaction_index,
+        -1 as log_index,
+        internal_transfers.trace_index,
+        internal_transfers.transaction_hash,
+        internal_transfers.from_address as counterparty_address,
+        'native' as token_address,
+        internal_transfers.amount_raw
+    from internal_transfers
+    inner join native_ranges
+        on
+            internal_transfers.network = native_ranges.network
+            and internal_transfers.to_address = native_ranges.address
+            and internal_transfers.block_number between native_ranges.from_block and native_ranges.to_block
 
 ),
 
@@ -226,6 +291,8 @@ movements as (
     select * from received_values
     union all
     select * from fees
+    union all
+    select * from internal_values
 
 ),
 
@@ -254,6 +321,7 @@ adjustments as (
         points.block_number,
         -1 as transaction_index,
         -1 as log_index,
+        null::integer as trace_index,
         null::varchar as transaction_hash,
         null::varchar as counterparty_address,
         points.token_address,
@@ -287,7 +355,7 @@ described as (
             blocks.block_hash,
             activities.activity_type,
             activities.transaction_index,
-            activities.log_index,
+            coalesce(activities.trace_index, activities.log_index),
             subjects.subject_id,
             activities.token_address
         )) as activity_id,
@@ -303,6 +371,7 @@ described as (
         blocks.block_time,
         activities.transaction_index,
         activities.log_index,
+        activities.trace_index,
         activities.transaction_hash,
         activities.counterparty_address,
         activities.token_address,
@@ -339,4 +408,4 @@ final as (
 )
 
 select * from final
-order by subject_key, block_number, transaction_index, log_index
+order by subject_key, block_number, transaction_index, log_index, trace_index nulls first

@@ -15,7 +15,7 @@ with
 views as (
 
     select views.*
-    from {{ ref('int_view_ranges') }} as views
+    from {{ ref('int_covered_ranges') }} as views
     {% if is_incremental() -%}
     semi join {{ ref('int_changed_subjects') }} as changed on views.subject_key = changed.subject_key
     {% endif -%}
@@ -49,7 +49,7 @@ adjusted as (
         subject_key,
         token_address
     from balances
-    where is_adjusted
+    where adjustment_count > 0
 
 ),
 
@@ -71,7 +71,10 @@ described as (
         end as reconciliation,
         balances.checked_block as checked_block_number
     from views
-    inner join balances on views.window_key = balances.window_key
+    inner join balances
+        on
+            views.subject_key = balances.subject_key
+            and views.from_block = balances.range_from_block
     left join listed_tokens
         on
             balances.subject_key = listed_tokens.subject_key

@@ -9,7 +9,7 @@ subjects as (
 
 views as (
 
-    select * from {{ ref('int_view_ranges') }}
+    select * from {{ ref('stg_pipeline__view_ranges') }}
 
 ),
 
@@ -34,27 +34,26 @@ network_states as (
 bounds as (
 
     select
-        subject_key,
-        min(from_block) as view_from_block,
-        max(covered_to_block) filter (where is_as_of) as as_of_block_number
+        views.subject_key,
+        min(views.from_block) as view_from_block,
+        max(covered_ranges.to_block) as as_of_block_number
     from views
-    group by subject_key
+    left join covered_ranges on views.subject_key = covered_ranges.subject_key
+    group by views.subject_key
 
 ),
 
--- Complete when every block from the chain's first to as-of is in the view: covered ranges do not overlap, so their
--- lengths add up.
+-- Complete when every block after the genesis block, which has no transactions, is in the view up to as-of.
 completed as (
 
     select
         bounds.subject_key,
-        sum(least(covered_ranges.to_block, bounds.as_of_block_number) - covered_ranges.from_block + 1)
-        = any_value(bounds.as_of_block_number) + 1 as holdings_complete
+        bool_or(covered_ranges.from_block <= 1) as holdings_complete
     from bounds
     inner join covered_ranges
         on
             bounds.subject_key = covered_ranges.subject_key
-            and bounds.as_of_block_number >= covered_ranges.from_block
+            and bounds.as_of_block_number = covered_ranges.to_block
     group by bounds.subject_key
 
 ),

@@ -25,6 +25,12 @@ parties as (
         transactions.network = $network
         and transactions.block_number between newly_final.from_block and newly_final.to_block
     union
+    select 'wallet' as kind, unnest([transfers.from_address, transfers.to_address]) as address
+    from raw.internal_transfers as transfers, newly_final
+    where
+        transfers.network = $network
+        and transfers.block_number between newly_final.from_block and newly_final.to_block
+    union
     select 'token' as kind, observations.token_address as address
     from raw.balance_observations as observations, newly_final
     where

@@ -10,12 +10,29 @@ select
         select 1
         from raw.control_windows as windows
         inner join raw.control_subjects as subjects on windows.subject_key = subjects.subject_key
-        left join raw.window_ranges as ranges on windows.window_key = ranges.window_key
+        left join raw.view_ranges as ranges on ranges.origin = 'Window' and windows.window_key = ranges.origin_key
         where
             subjects.network = networks.network
             and windows.closed_at is not null
             and ranges.to_block is null
     ) as has_ending_windows,
+    exists (
+        select 1
+        from raw.control_history_requests as requests
+        inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+        left join raw.history_requests as known on requests.operation_key = known.operation_key
+        where
+            subjects.network = networks.network
+            and coalesce(known.status, requests.status) in ('Pending', 'Running')
+    )
+    or exists (
+        select 1
+        from raw.changes
+        inner join raw.control_subjects as subjects on changes.subject_key = subjects.subject_key
+        where
+            subjects.network = networks.network
+            and changes.batch_id > (select coalesce(max(transforms.batch_id), -1) from raw.transforms)
+    ) as has_unfinished_history,
     coalesce(states.failures_in_a_row, 0) as failures_in_a_row,
     strftime(states.probed_at, '%Y-%m-%dT%H:%M:%SZ') as tried_at,
     coalesce(states.batch_id = $batch, false) as in_last_cycle,

@@ -1,11 +1,6 @@
--- Wallets in a window that reaches the head, with the native balance last read; null where none was, or where the
--- wallet's transactions moved it since.
-select
-    subjects.address,
-    any_value(known.quantity)
-from raw.window_ranges as ranges
-inner join raw.control_subjects as subjects on ranges.subject_key = subjects.subject_key
-left join (
+-- Wallets whose view reaches the head, with the native balance last read; null where none was, or where transactions or
+-- internal transfers moved it since.
+with known as (
     select
         observations.holder_address,
         arg_max(observations.quantity_raw::varchar, observations.block_number) as quantity,
@@ -13,8 +8,14 @@ left join (
     from raw.balance_observations as observations
     where observations.network = $network and observations.token_address = 'native'
     group by observations.holder_address
-) as known
-    on subjects.address = known.holder_address
+)
+
+select
+    ranges.address,
+    any_value(known.quantity)
+from network_ranges as ranges
+left join known
+    on ranges.address = known.holder_address
     and not exists (
         select 1 from raw.transactions
         where
@@ -22,9 +23,12 @@ left join (
             and transactions.block_number > known.block_number
             and known.holder_address in (transactions.from_address, transactions.to_address)
     )
-where
-    subjects.network = $network
-    and subjects.kind = 'wallet'
-    and ranges.from_block <= $head
-    and coalesce(ranges.to_block, $head) >= $head
-group by subjects.address;
+    and not exists (
+        select 1 from raw.internal_transfers as transfers
+        where
+            transfers.network = $network
+            and transfers.block_number > known.block_number
+            and known.holder_address in (transfers.from_address, transfers.to_address)
+    )
+where ranges.kind = 'wallet' and ranges.to_block >= $head
+group by ranges.address;

@@ -8,8 +8,12 @@ with parties as (
     from raw.token_transfers
     where network = $network and block_number > $ancestor
     union all
-    select 'wallet' as kind, unnest(list_distinct([from_address, to_address])) as address, block_number
+    select 'native' as kind, unnest(list_distinct([from_address, to_address])) as address, block_number
     from raw.transactions
+    where network = $network and block_number > $ancestor
+    union all
+    select 'native' as kind, unnest([from_address, to_address]) as address, block_number
+    from raw.internal_transfers
     where network = $network and block_number > $ancestor
 ),
 

@@ -1,5 +1,4 @@
--- Amounts of a past supply in whole tokens, by the marts' own functions.
+-- The unattributed part of a past supply in whole tokens and as a share, by the marts' own functions.
 select
-    marts.to_amount($total_supply_raw::bignum, $decimals) as total_supply,
     marts.to_amount($unattributed_raw::bignum, $decimals) as unattributed,
     marts.percentage($unattributed_raw::bignum, nullif($total_supply_raw, '0')::bignum) as unattributed_percentage

@@ -1,0 +1,115 @@
+"""What differs between the cap tables of two moments."""
+
+from dataclasses import dataclass
+
+from api.calls import Fetched
+from api.errors import invalid_parameter
+from api.paging import Key
+from api.reading.moments import State, View
+from api.rows import HolderChangeRow
+from api.schemas.tokens import CapTableChangeTotals, HolderChange, HolderChangeKind, QuantityStatus, SupplyStatus
+from api.serving import Snapshot
+from control.networks.families import codec_for
+
+_BEFORE_ALL = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Two moments of a token, and which holders in which order; `change` None is every kind."""
+
+    view: View
+    before: State
+    after: State
+    change: HolderChangeKind | None
+    sort: str
+
+
+def check_order(before: State, after: State) -> None:
+    """Refuse moments that are the wrong way round.
+
+    Raises:
+        ApiError: 422, on 'to'.
+    """
+    if before.block_number > after.block_number:
+        raise invalid_parameter(
+            "to",
+            "earlier-than-from",
+            f"to is block {after.block_number}, which is before block {before.block_number} of from",
+        )
+
+
+def read_page(
+    snapshot: Snapshot, changes: Changes, after: Key | None, limit: int
+) -> tuple[CapTableChangeTotals, Fetched[HolderChange]]:
+    """Return both cap tables in numbers, and one page of the holders that differ."""
+    before_state, after_state, facts = changes.before, changes.after, changes.view.token
+    rows = snapshot.rows(
+        "cap_table_changes",
+        HolderChangeRow,
+        subject_key=changes.view.subject.subject_key,
+        tenant_id=changes.view.subject.tenant_id,
+        before_first_block=before_state.first_block,
+        before_block=before_state.block_number,
+        after_first_block=after_state.first_block,
+        after_block=after_state.block_number,
+        decimals=facts.decimals if facts else None,
+        change=changes.change,
+        is_by_wallet=changes.sort.endswith("wallet"),
+        # The largest difference has the first rank.
+        direction=-1 if changes.sort in ("difference", "-wallet") else 1,
+        after_position=_BEFORE_ALL if after is None else int(after[0]),
+        row_count=limit + 1,
+    )
+    head = rows[0]
+    before_status, after_status = _supply_status(head.supply_before_raw), _supply_status(head.supply_after_raw)
+    totals = CapTableChangeTotals(
+        holders_before=head.holders_before,
+        holders_after=head.holders_after,
+        new=head.new_count,
+        gone=head.gone_count,
+        changed=head.changed_count,
+        supply_before=head.supply_before or head.supply_before_raw,
+        supply_before_raw=head.supply_before_raw,
+        supply_before_status=before_status,
+        supply_after=head.supply_after or head.supply_after_raw,
+        supply_after_raw=head.supply_after_raw,
+        supply_after_status=after_status,
+    )
+    present = codec_for(changes.view.subject.family).present
+    found = [
+        (row.position, row.holder_address, row.change, row)
+        for row in rows
+        if row.position is not None and row.holder_address is not None and row.change is not None
+    ]
+    items = [
+        HolderChange(
+            wallet=present(holder),
+            change=change,
+            quantity_before=row.before_quantity or row.before_raw,
+            quantity_before_raw=row.before_raw,
+            quantity_after=row.after_quantity or row.after_raw,
+            quantity_after_raw=row.after_raw,
+            difference=row.difference or row.difference_raw,
+            difference_raw=row.difference_raw,
+            quantity_status=_quantity_status(row),
+            percentage_before=row.before_percentage,
+            percentage_before_status="Unknown" if row.before_raw is None else before_status,
+            percentage_after=row.after_percentage,
+            percentage_after_status="Unknown" if row.after_raw is None else after_status,
+        )
+        for _, holder, change, row in found[:limit]
+    ]
+    return totals, Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
+
+
+def _supply_status(raw: str | None) -> SupplyStatus:
+    if raw is None:
+        return "Unknown"
+    return "ZeroSupply" if raw == "0" else "Observed"
+
+
+def _quantity_status(row: HolderChangeRow) -> QuantityStatus:
+    if row.before_raw is None:
+        return "UnknownBefore"
+    return "UnknownAfter" if row.after_raw is None else "Known"

@@ -1,0 +1,89 @@
+"""Progress bars of history requests, and running cycles until all of them are finished."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from cli.cycle import EXIT_NETWORK_FAILED, CycleResult, run_cycle
+from control import operations
+from control.settings import Settings
+from control.store import ControlStore, open_store
+
+_POLL_SECONDS = 0.5
+# Cycles in a row in which no request got on; then whoever runs it by hand wants to know.
+_CYCLES_WITHOUT_PROGRESS = 3
+
+
+@contextmanager
+def progress_bars(settings: Settings, console: Console) -> Iterator[None]:
+    """Show a bar for each history request that is not finished, while the block runs; nothing without a terminal."""
+    if not console.is_terminal:
+        yield
+        return
+    store = open_store(settings)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn())
+    ended = threading.Event()
+    with Progress(*columns, TextColumn("{task.fields[rate]}"), console=console) as bars:
+        thread = threading.Thread(target=_follow, args=(store, bars, ended), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            store.close()
+
+
+def _follow(store: ControlStore, bars: Progress, ended: threading.Event) -> None:
+    tasks: dict[str, TaskID] = {}
+    while True:
+        is_last = ended.wait(_POLL_SECONDS)
+        with store.read() as session:
+            found = {operation.id: operation for operation in operations.unfinished(session)}
+        for name, operation in found.items():
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, rate="")
+            bars.update(
+                tasks[name],
+                completed=operation.progress_done,
+                total=operation.progress_total,
+                rate=f"blocks, {operation.rate}/s" if operation.rate else "blocks",
+            )
+        for name in set(tasks) - set(found):
+            task = bars.tasks[bars.task_ids.index(tasks[name])]
+            bars.update(tasks[name], completed=task.total)
+        if is_last:
+            return
+
+
+def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
+    """Run cycles until every history request is finished; return how the last one ended.
+
+    Ends early when a cycle's own steps fail, when another writer is at work, and when a network fails and no request
+    has got on for a few cycles.
+
+    Raises:
+        UnknownNetwork: a network is not defined or is disabled.
+    """
+    store = open_store(settings)
+    still, before = 0, _standing(store)
+    try:
+        with progress_bars(settings, console):
+            while True:
+                result = run_cycle(settings, networks)
+                now = _standing(store)
+                still, before = (still + 1 if now == before else 0), now
+                is_stuck = still >= _CYCLES_WITHOUT_PROGRESS
+                if not now or is_stuck or result.exit_code not in (0, EXIT_NETWORK_FAILED):
+                    return result
+    finally:
+        store.close()
+
+
+def _standing(store: ControlStore) -> dict[str, int]:
+    """Blocks done of every request that is not finished."""
+    with store.read() as session:
+        return {operation.id: operation.progress_done for operation in operations.unfinished(session)}

@@ -1,0 +1,41 @@
+-- The parts of wallets' covered ranges whose transactions and internal transfers were collected too, by request.
+with
+
+subjects as (
+
+    select * from {{ ref('stg_control__subjects') }}
+
+),
+
+covered_ranges as (
+
+    select * from {{ ref('int_covered_ranges') }}
+
+),
+
+native_ranges as (
+
+    select * from {{ ref('stg_pipeline__covered_ranges') }}
+    where is_native
+
+),
+
+described as (
+
+    select
+        native_ranges.subject_key,
+        subjects.network,
+        subjects.address,
+        covered_ranges.from_block as range_from_block,
+        native_ranges.from_block,
+        native_ranges.to_block
+    from native_ranges
+    inner join subjects on native_ranges.subject_key = subjects.subject_key
+    inner join covered_ranges
+        on
+            native_ranges.subject_key = covered_ranges.subject_key
+            and native_ranges.from_block between covered_ranges.from_block and covered_ranges.to_block
+
+)
+
+select * from described

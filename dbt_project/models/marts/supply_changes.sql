@@ -1,0 +1,77 @@
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=[
+            "{{ delete_gone_ranges() }}",
+            "{{ delete_reset_subjects() }}",
+            "{{ delete_touched_balances(pair='touched.holder_address = ' ~ supply_holder()) }}",
+        ],
+    )
+}}
+
+with
+
+points as (
+
+    select points.*
+    from {{ ref('int_balance_points') }} as points
+    {% if is_incremental() -%}
+    semi join {{ ref('int_touched_balances') }} as touched
+        on
+            points.subject_key = touched.subject_key
+            and points.range_from_block = touched.range_from_block
+            and points.token_address = touched.token_address
+            and points.holder_address = touched.holder_address
+            and points.block_number >= touched.from_block
+    {% endif -%}
+    where
+        points.balance_raw is not null
+        and points.holder_address = {{ supply_holder() }}
+
+),
+
+subjects as (
+
+    select * from {{ ref('stg_control__subjects') }}
+
+),
+
+labels as (
+
+    select * from {{ ref('int_tokens_labelled') }}
+
+),
+
+blocks as (
+
+    select * from {{ ref('stg_chain__blocks') }}
+
+),
+
+changes as (
+
+    select
+        subjects.tenant_id,
+        points.subject_key,
+        points.range_from_block,
+        points.block_number,
+        blocks.block_time,
+        points.balance_raw as total_supply_raw,
+        {{ to_amount('points.balance_raw', 'labels.decimals') }} as total_supply,
+        points.observed_raw is not null as is_observed
+    from points
+    inner join subjects on points.subject_key = subjects.subject_key
+    left join blocks
+        on
+            subjects.network = blocks.network
+            and points.block_number = blocks.block_number
+    left join labels
+        on
+            subjects.network = labels.network
+            and points.token_address = labels.token_address
+
+)
+
+select * from changes
+order by subject_key, range_from_block, block_number

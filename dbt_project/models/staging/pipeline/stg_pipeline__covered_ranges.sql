@@ -1,0 +1,20 @@
+with
+
+source as (
+
+    select * from {{ source('pipeline', 'covered_ranges') }}
+
+),
+
+renamed as (
+
+    select
+        subject_key,
+        is_native,
+        from_block,
+        to_block
+    from source
+
+)
+
+select * from renamed

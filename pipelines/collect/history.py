@@ -1,0 +1,251 @@
+"""History requests: past ranges that tenants asked for, collected part by part beside live tracking.
+
+A slice is what fits into the time between two cycles. Every request gets on by one part in turn, whichever network it
+is on; ranges that several ask for are collected once. What is collected stays, so that a slice that is killed costs no
+more than the part it was at.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC
+from typing import NamedTuple
+
+import duckdb
+
+from control.history import Bound, BoundKind, parse_bound
+from control.networks.definitions import NativeMode, Network
+from pipelines.collect.segments import Collector, NetworkReport
+from pipelines.collect.views import FIRST_BLOCK, Segment, missing_segments
+from pipelines.extract.errors import (
+    CallRefused,
+    ChainReorganised,
+    ExtractError,
+    RangeRefused,
+    StateUnavailable,
+)
+from pipelines.extract.evm.blocks import Header, find_first_block_at_or_after, read_headers
+from pipelines.extract.evm.narrowing import find_creation_block
+from pipelines.extract.evm.probe import NodeFacts, probe
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.chain import HashMismatchError, note_failure
+from pipelines.load.history import (
+    Request,
+    cancel_request,
+    fail_requests,
+    mark_collected,
+    note_error,
+    note_work,
+    open_requests,
+    resolve_request,
+)
+from pipelines.load.ranges import BlockRange
+
+# A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
+_LONG_HISTORY = 10_000
+# What is refused for good: asking again would get the same answer.
+_REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
+
+
+class _Unanswerable(Exception):
+    """The request names no blocks, and never will; says why."""
+
+
+class _Resolved(NamedTuple):
+    covered: BlockRange
+    native: str | None
+    note: str | None
+
+
+@dataclass
+class _Work:
+    """One network's share of a slice: what is missing, and the collecting of it that goes on at each turn."""
+
+    collector: Collector
+    missing: deque[tuple[Segment, Generator[BlockRange]]]
+
+
+def collect_history(
+    connection: duckdb.DuckDBPyConnection,
+    networks: Mapping[str, Network],
+    batch_id: int,
+    is_over: Callable[[], bool],
+    on_progress: Callable[[], None],
+) -> list[NetworkReport]:
+    """Resolve new requests, and collect for all that are unfinished until the time is over or nothing is missing.
+
+    A network that fails leaves its requests where they are, with the reason; the others go on.
+
+    Args:
+        connection: the open warehouse, after a cycle: heads and tails are those that it stored.
+        networks: definitions of the networks to work on.
+        batch_id: the slice's own batch, after the cycle's.
+        is_over: asked before each part.
+        on_progress: called after each part.
+    """
+    with ExitStack() as stack:
+        works = []
+        for network in networks.values():
+            if open_requests(connection, network.name):
+                client = stack.enter_context(closing(RpcClient(network.name, network.rpc_urls)))
+                if work := _begin(connection, client, network, batch_id):
+                    works.append(work)
+        on_progress()
+        while not is_over() and any(work.missing for work in works):
+            for work in works:
+                if work.missing and not is_over():
+                    _advance(connection, work)
+                    on_progress()
+        for work in works:
+            for _, collecting in work.missing:
+                collecting.close()
+        return [work.collector.report for work in works]
+
+
+def _begin(connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int) -> _Work | None:
+    """Resolve and cancel requests and list what is missing; None where the network's last cycle did not go well."""
+    state = connection.execute(
+        "select head_number, final_number from raw.network_states where network = ? and status = 'Healthy'",
+        [network.name],
+    ).fetchone()
+    if state is None:
+        return None
+    head_number, final_number = state
+    report = NetworkReport(network.name)
+    try:
+        facts = probe(client, network.chain_id, network.multicall_address)
+        (number, hash_, parent_hash, block_time) = read_headers(client, [head_number]).row(0)
+        head = Header(number, hash_, parent_hash, block_time.replace(tzinfo=UTC))
+        for request in open_requests(connection, network.name):
+            _settle(connection, client, network, facts, head, request, batch_id)
+    except ExtractError as error:
+        _note(connection, report, error, batch_id)
+        note_error(connection, network.name, str(error))
+        return None
+    collector = Collector(connection, client, network, facts, final_number, batch_id, report)
+    missing = missing_segments(connection, network.name, head_number, is_live=False)
+    return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing))
+
+
+def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
+    """Collect the next part of the network's next segment, which then is the last in turn."""
+    segment, collecting = work.missing.popleft()
+    started = time.monotonic()
+    name, batch_id = work.collector.network.name, work.collector.batch_id
+    try:
+        covered = next(collecting, None)
+    except (ChainReorganised, HashMismatchError) as error:
+        # The next cycle repairs the tail first.
+        note_error(connection, name, str(error))
+        return
+    except ExtractError as error:
+        _note(connection, work.collector.report, error, batch_id)
+        if isinstance(error, _REFUSALS):
+            fail_requests(connection, name, segment.kind, segment.addresses, segment.covered, str(error), batch_id)
+        else:
+            note_error(connection, name, str(error))
+        return
+    if covered is not None:
+        seconds = time.monotonic() - started
+        note_work(connection, name, segment.kind, segment.addresses, covered, seconds)
+        mark_collected(connection, name, segment.kind, segment.addresses, covered, batch_id)
+        work.missing.append((segment, collecting))
+
+
+def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:
+    report.error = str(error)
+    note_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
+
+
+def _settle(
+    connection: duckdb.DuckDBPyConnection,
+    client: RpcClient,
+    network: Network,
+    facts: NodeFacts,
+    head: Header,
+    request: Request,
+    batch_id: int,
+) -> None:
+    if request.is_cancelled:
+        cancel_request(connection, request, batch_id)
+    elif not request.is_resolved:
+        try:
+            resolved = _resolve(client, network, facts, head, request)
+        except _Unanswerable as error:
+            resolve_request(connection, request, network.name, None, None, None, str(error), batch_id)
+        else:
+            resolve_request(
+                connection, request, network.name, resolved.covered, resolved.native, resolved.note, None, batch_id
+            )
+
+
+def _resolve(client: RpcClient, network: Network, facts: NodeFacts, head: Header, request: Request) -> _Resolved:
+    first = _first_block(client, head, request, parse_bound(request.from_text))
+    last = _last_block(client, head, parse_bound(request.to_text))
+    if last < first:
+        raise _Unanswerable(
+            f"no block lies from {request.from_text} to {request.to_text}: that would be block {first} to {last}; "
+            f"the newest block is {head.number}"
+        )
+    covered = BlockRange(first, last)
+    if request.kind == "token":
+        return _Resolved(covered, None, None)
+    blocks = last - first + 1
+    cost = _cost_of_full(blocks, facts)
+    if request.native is not None:
+        return _Resolved(covered, request.native, cost if request.native == NativeMode.FULL else None)
+    if blocks > _LONG_HISTORY and network.native == NativeMode.FULL:
+        return _Resolved(
+            covered,
+            str(NativeMode.BALANCE_ONLY),
+            f"native value is collected by balance only, because the range has {blocks} blocks; ask with native full "
+            f"for its transactions: {cost}",
+        )
+    return _Resolved(covered, str(network.native), None)
+
+
+def _cost_of_full(blocks: int, facts: NodeFacts) -> str:
+    traces = (
+        f" and {blocks} block traces" if facts.has_traces else ", without internal transfers: the node has no traces"
+    )
+    return f"full reads {blocks} whole blocks with the wallet's receipts{traces}"
+
+
+def _first_block(client: RpcClient, head: Header, request: Request, bound: Bound) -> int:
+    if bound.block is not None:
+        number = bound.block
+    elif bound.kind is BoundKind.CREATION:
+        number = _creation_block(client, head, request)
+    else:
+        assert bound.instant is not None
+        found = find_first_block_at_or_after(client, bound.instant, head)
+        if found is None:
+            raise _Unanswerable(f"from {bound.text} is after the newest block, {head.number}")
+        number = found
+    return max(number, FIRST_BLOCK)
+
+
+def _creation_block(client: RpcClient, head: Header, request: Request) -> int:
+    """First block with code at a token's address; a wallet exists from the chain's beginning."""
+    if request.kind == "wallet":
+        return FIRST_BLOCK
+    try:
+        created = find_creation_block(client, request.address, head.number)
+    except StateUnavailable:
+        # Without archive nobody knows since when; nothing is missed by reading from the chain's beginning.
+        return FIRST_BLOCK
+    if created is None:
+        raise _Unanswerable(f"there is no contract at {request.address} at block {head.number}")
+    return created
+
+
+def _last_block(client: RpcClient, head: Header, bound: Bound) -> int:
+    if bound.kind is BoundKind.NOW:
+        return head.number
+    if bound.block is not None:
+        return min(bound.block, head.number)
+    assert bound.instant is not None
+    end = find_first_block_at_or_after(client, bound.instant, head)
+    return head.number if end is None else end - 1

@@ -1,0 +1,159 @@
+"""Tracking windows and history requests become block ranges, and block ranges become what is still to be collected."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+import duckdb
+
+from control.networks.definitions import Network
+from pipelines.extract.evm.blocks import Header, find_first_block_at_or_after
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.coverage import SubjectKind, Watched, read_coverage
+from pipelines.load.ranges import BlockRange, difference
+from pipelines.load.warehouse import transaction
+
+# The genesis block has no transactions; its state is read as that before block 1.
+FIRST_BLOCK = 1
+
+
+class Segment(NamedTuple):
+    """A range that the same addresses miss."""
+
+    kind: SubjectKind
+    covered: BlockRange
+    addresses: tuple[str, ...]
+
+
+def resolve_windows(
+    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, head: Header, batch_id: int
+) -> int:
+    """Resolve new and newly closed windows to block ranges; return how many.
+
+    A window begins with the first block whose time is at or after its opening and ends before the first block at or
+    after its closing. Where the head has not reached that moment yet, the window waits for a later cycle. How native
+    value is collected in it is what the network's definition says when it opens.
+
+    Raises:
+        ExtractError: a header could not be read; nothing is written.
+    """
+    pending = connection.execute(
+        """
+        select
+            windows.window_key, windows.subject_key, subjects.kind, windows.opened_at, windows.closed_at,
+            ranges.from_block, ranges.native
+        from raw.control_windows as windows
+        inner join raw.control_subjects as subjects on windows.subject_key = subjects.subject_key
+        left join raw.view_ranges as ranges on ranges.origin = 'Window' and windows.window_key = ranges.origin_key
+        where
+            subjects.network = ?
+            and (ranges.origin_key is null or (windows.closed_at is not null and ranges.to_block is null))
+        order by windows.window_key
+        """,
+        [network.name],
+    ).fetchall()
+    blocks: dict[datetime, int | None] = {}
+
+    def block_at(instant: datetime) -> int | None:
+        if instant not in blocks:
+            blocks[instant] = find_first_block_at_or_after(client, instant.replace(tzinfo=UTC), head)
+        return blocks[instant]
+
+    resolved = []
+    for window_key, subject_key, kind, opened_at, closed_at, known_from, known_native in pending:
+        first = known_from if known_from is not None else block_at(opened_at)
+        end = block_at(closed_at) if closed_at is not None else None
+        if first is None or (known_from is not None and end is None):
+            continue
+        native = (known_native or network.native) if kind == "wallet" else None
+        last = None if end is None else end - 1
+        resolved.append((window_key, subject_key, network.name, max(first, FIRST_BLOCK), last, native))
+    with transaction(connection):
+        connection.execute(
+            """
+            delete from raw.history_requests
+            where operation_key not in (select operation_key from raw.control_history_requests)
+            """
+        )
+        connection.execute(
+            """
+            delete from raw.view_ranges
+            where
+                network = ?
+                and (
+                    (origin = 'Window' and origin_key not in (select window_key from raw.control_windows))
+                    or (
+                        origin = 'History'
+                        and origin_key not in (select operation_key from raw.control_history_requests)
+                    )
+                )
+            """,
+            [network.name],
+        )
+        for row in resolved:
+            connection.execute("delete from raw.view_ranges where origin = 'Window' and origin_key = ?", [row[0]])
+            connection.execute("insert into raw.view_ranges values ('Window', ?, ?, ?, ?, ?, ?)", row)
+            connection.execute("insert into raw.changes values (?, ?, 0, null, 'View')", [batch_id, row[1]])
+    return len(resolved)
+
+
+def missing_segments(
+    connection: duckdb.DuckDBPyConnection, network: str, head_number: int, *, is_live: bool
+) -> list[Segment]:
+    """What all tenants' views ask for and coverage lacks: tokens first, in block order.
+
+    Live are windows, and history that was complete already and lost blocks to a reorganisation; the others are the
+    history requests that are not finished. Addresses that miss the same blocks share a segment, so that they are asked
+    for together. A wallet whose native value is collected in full misses its transactions (`native`) beside its token
+    transfers (`wallet`).
+    """
+    wanted: dict[Watched, list[BlockRange]] = defaultdict(list)
+    for kind, address, first, last, native in connection.execute(
+        """
+        select
+            subjects.kind, subjects.address, ranges.from_block, least(coalesce(ranges.to_block, $head), $head),
+            ranges.native
+        from raw.view_ranges as ranges
+        inner join raw.control_subjects as subjects on ranges.subject_key = subjects.subject_key
+        left join raw.history_requests as requests
+            on ranges.origin = 'History' and ranges.origin_key = requests.operation_key
+        where
+            subjects.network = $network
+            and (ranges.origin = 'Window' or requests.status != 'Running') = $is_live
+        """,
+        {"head": head_number, "network": network, "is_live": is_live},
+    ).fetchall():
+        if first <= last:
+            wanted[Watched(kind, address)].append(BlockRange(first, last))
+            if native == "full":
+                wanted[Watched("native", address)].append(BlockRange(first, last))
+    return segments_of(wanted, read_coverage(connection, network))
+
+
+def segments_of(
+    wanted: Mapping[Watched, list[BlockRange]], covered: Mapping[Watched, list[BlockRange]]
+) -> list[Segment]:
+    """What of the wanted ranges is not covered, by kind and in block order."""
+    holes: dict[SubjectKind, dict[BlockRange, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for watched, ranges in wanted.items():
+        for hole in difference(ranges, covered.get(watched, [])):
+            holes[watched.kind][hole].append(watched.address)
+    kinds: tuple[SubjectKind, ...] = ("token", "wallet", "native")
+    return [segment for kind in kinds for segment in _segments(kind, holes[kind])]
+
+
+def _segments(kind: SubjectKind, holes: dict[BlockRange, list[str]]) -> list[Segment]:
+    edges = sorted({edge for hole in holes for edge in (hole.first, hole.last + 1)})
+    segments = []
+    for first, end in pairwise(edges):
+        addresses = sorted(
+            address
+            for hole, group in holes.items()
+            if hole.first <= first and end <= hole.last + 1
+            for address in group
+        )
+        if addresses:
+            segments.append(Segment(kind, BlockRange(first, end - 1), tuple(addresses)))
+    return segments

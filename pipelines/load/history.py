@@ -1,0 +1,256 @@
+"""The pipeline's record of history requests, and what it tells the control store about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import duckdb
+
+from pipelines.load.coverage import SubjectKind
+from pipelines.load.ranges import BlockRange
+from pipelines.load.warehouse import sql, transaction, utc_now
+
+
+@dataclass(frozen=True)
+class Request:
+    """A history request that is not finished, as the tenant asked for it."""
+
+    operation_key: int
+    subject_key: int
+    kind: str
+    address: str
+    from_text: str
+    to_text: str
+    native: str | None
+    is_cancelled: bool
+    is_resolved: bool
+
+
+@dataclass(frozen=True)
+class RequestState:
+    """Where a request stands.
+
+    Attributes:
+        done, total: blocks; total is None until the request is resolved.
+        rate: blocks per second while it was worked on, decimal text.
+        estimated_end: UTC without a zone; None where the rate is unknown or nothing is left.
+    """
+
+    operation_key: int
+    status: str
+    from_block: int | None
+    to_block: int | None
+    native: str | None
+    note: str | None
+    error: str | None
+    done: int
+    total: int | None
+    rate: str | None
+    estimated_end: datetime | None
+
+
+def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[Request]:
+    """Requests of the network that are not finished, oldest first."""
+    rows = connection.execute(
+        """
+        select
+            requests.operation_key, requests.subject_key, subjects.kind, subjects.address, requests.from_text,
+            requests.to_text, requests.native, requests.is_cancelled, known.operation_key is not null
+        from raw.control_history_requests as requests
+        inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+        left join raw.history_requests as known on requests.operation_key = known.operation_key
+        where subjects.network = ? and coalesce(known.status, requests.status) in ('Pending', 'Running')
+        order by requests.operation_key
+        """,
+        [network],
+    ).fetchall()
+    return [Request(*row) for row in rows]
+
+
+def resolve_request(
+    connection: duckdb.DuckDBPyConnection,
+    request: Request,
+    network: str,
+    covered: BlockRange | None,
+    native: str | None,
+    note: str | None,
+    error: str | None,
+    batch_id: int,
+) -> None:
+    """Record the blocks of a request, which join the subject's view; or, with an error, that it fails."""
+    first, last = covered or (None, None)
+    status = "Running" if error is None else "Failed"
+    with transaction(connection):
+        connection.execute(
+            "insert into raw.history_requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)",
+            [request.operation_key, request.subject_key, network, first, last, native, note, error, status],
+        )
+        if covered is not None:
+            connection.execute(
+                "insert into raw.view_ranges values ('History', ?, ?, ?, ?, ?, ?)",
+                [request.operation_key, request.subject_key, network, first, last, native],
+            )
+            _mark(connection, request.subject_key, covered, batch_id)
+
+
+def cancel_request(connection: duckdb.DuckDBPyConnection, request: Request, batch_id: int) -> None:
+    """End a request as cancelled; what was collected from its first block on stays in the view."""
+    with transaction(connection):
+        if not request.is_resolved:
+            connection.execute(
+                "insert into raw.history_requests values (?, ?, ?, null, null, null, null, null, 'Cancelled', 0, 0)",
+                [request.operation_key, request.subject_key, ""],
+            )
+            return
+        _end_early(connection, request.operation_key, "Cancelled", None, batch_id)
+
+
+def fail_requests(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: SubjectKind,
+    addresses: Sequence[str],
+    covered: BlockRange,
+    error: str,
+    batch_id: int,
+) -> None:
+    """End the running requests that ask for the range as failed; what was collected from their first block on stays."""
+    with transaction(connection):
+        concerned = connection.execute(
+            """
+            select requests.operation_key
+            from raw.history_requests as requests
+            inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+            where
+                requests.network = ? and requests.status = 'Running'
+                and requests.from_block <= ? and requests.to_block >= ?
+                and subjects.kind = if(? = 'token', 'token', 'wallet') and list_contains(?, subjects.address)
+            """,
+            [network, covered.last, covered.first, kind, list(addresses)],
+        ).fetchall()
+        for (operation_key,) in concerned:
+            _end_early(connection, operation_key, "Failed", error, batch_id)
+
+
+def _end_early(
+    connection: duckdb.DuckDBPyConnection, operation_key: int, status: str, error: str | None, batch_id: int
+) -> None:
+    (ended,) = connection.execute(
+        """
+        update raw.history_requests set status = ?, error = ? where operation_key = ?
+        returning subject_key, from_block, to_block
+        """,
+        [status, error, operation_key],
+    ).fetchall()
+    subject_key, first, last = ended
+    _mark(connection, subject_key, BlockRange(first, last), batch_id)
+    row = connection.execute(
+        """
+        select least(covered.to_block, ranges.to_block)
+        from raw.view_ranges as ranges
+        inner join raw.covered_ranges as covered
+            on ranges.subject_key = covered.subject_key and not covered.is_native
+            and ranges.from_block between covered.from_block and covered.to_block
+        where ranges.origin = 'History' and ranges.origin_key = ?
+        """,
+        [operation_key],
+    ).fetchone()
+    if row is None:
+        connection.execute("delete from raw.view_ranges where origin = 'History' and origin_key = ?", [operation_key])
+    else:
+        connection.execute(
+            "update raw.view_ranges set to_block = ? where origin = 'History' and origin_key = ?",
+            [row[0], operation_key],
+        )
+
+
+def _mark(connection: duckdb.DuckDBPyConnection, subject_key: int, covered: BlockRange, batch_id: int) -> None:
+    connection.execute("insert into raw.changes values (?, ?, ?, ?, 'Rows')", [batch_id, subject_key, *covered])
+
+
+def note_error(connection: duckdb.DuckDBPyConnection, network: str, error: str | None) -> None:
+    """Say of the network's running requests why they do not get on, for now."""
+    connection.execute(
+        "update raw.history_requests set error = ? where network = ? and status = 'Running'", [error, network]
+    )
+
+
+def note_work(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: SubjectKind,
+    addresses: Sequence[str],
+    covered: BlockRange,
+    seconds: float,
+) -> None:
+    """Add a part to the work of the running requests that it belongs to; they get on again."""
+    connection.execute(
+        """
+        update raw.history_requests as requests
+        set
+            error = null,
+            worked_seconds = requests.worked_seconds + $seconds,
+            worked_blocks = requests.worked_blocks + if(
+                $kind = 'wallet' and requests.native = 'full',
+                0,
+                greatest(least(requests.to_block, $last) - greatest(requests.from_block, $first) + 1, 0)
+            )
+        from raw.control_subjects as subjects
+        where
+            requests.subject_key = subjects.subject_key
+            and requests.network = $network
+            and requests.status = 'Running'
+            and subjects.kind = if($kind = 'token', 'token', 'wallet')
+            and list_contains($addresses, subjects.address)
+            and requests.from_block <= $last
+            and requests.to_block >= $first
+        """,
+        {
+            "seconds": seconds,
+            "kind": kind,
+            "network": network,
+            "addresses": list(addresses),
+            "first": covered.first,
+            "last": covered.last,
+        },
+    )
+
+
+def mark_collected(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: SubjectKind,
+    addresses: Sequence[str],
+    covered: BlockRange,
+    batch_id: int,
+) -> None:
+    """Mark that a part became visible, also where it is empty: nobody waits for rows to see that there are none."""
+    connection.execute(
+        """
+        insert into raw.changes
+        select ?, subject_key, ?, ?, 'Rows'
+        from raw.control_subjects
+        where network = ? and kind = if(? = 'token', 'token', 'wallet') and list_contains(?, address)
+        """,
+        [batch_id, *covered, network, kind, list(addresses)],
+    )
+
+
+def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
+    """Where every request stands that the control store holds for unfinished; those that are done end here.
+
+    A request has succeeded once its last part is in the marts: then asking for it shows it.
+    """
+    with transaction(connection):
+        connection.execute(sql("finish_requests"))
+    now = utc_now()
+    states = []
+    for row in connection.execute(sql("request_states")).fetchall():
+        key, status, first, last, native, note, error, done, total, worked_blocks, worked_seconds = row
+        rate = Decimal(worked_blocks) / Decimal(worked_seconds) if worked_blocks and worked_seconds else None
+        left = None if total is None else total - done
+        ends_at = now + timedelta(seconds=float(left / rate)) if rate and left else None
+        text = None if rate is None else f"{rate:.1f}"
+        states.append(RequestState(key, status, first, last, native, note, error, done, total, text, ends_at))
+    return states

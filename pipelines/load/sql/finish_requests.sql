@@ -1,0 +1,21 @@
+-- Running requests whose every block is covered, by batches that are in the marts, have succeeded.
+update raw.history_requests as requests
+set status = 'Succeeded', error = null
+where
+    requests.status = 'Running'
+    and exists (
+        select 1 from raw.covered_ranges as covered
+        where
+            covered.subject_key = requests.subject_key
+            and not covered.is_native
+            and covered.from_block <= requests.from_block
+            and covered.to_block >= requests.to_block
+    )
+    and not exists (
+        select 1 from raw.changes
+        where
+            changes.subject_key = requests.subject_key
+            and changes.batch_id > (select coalesce(max(batch_id), -1) from raw.publications)
+            and changes.from_block <= requests.to_block
+            and coalesce(changes.to_block, requests.to_block) >= requests.from_block
+    );

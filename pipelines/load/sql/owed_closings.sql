@@ -1,0 +1,47 @@
+-- Balances at the last block of ranges that ended before the head: of every pair that moved in them, and of wallets' native
+-- asset.
+with ended as (
+    select * from network_ranges as ranges
+    where
+        is_ended
+        and to_block < $head
+        and not exists (
+            select 1 from raw.closed_ranges as closed
+            where
+                closed.subject_key = ranges.subject_key
+                and closed.from_block = ranges.from_block
+                and closed.to_block = ranges.to_block
+        )
+),
+
+pairs as (
+    select
+        transfers.token_address,
+        unnest([transfers.from_address, transfers.to_address]) as holder_address,
+        ended.to_block
+    from ended
+    inner join raw.token_transfers as transfers
+        on transfers.network = $network
+        and ended.kind = 'token' and ended.address = transfers.token_address
+        and transfers.block_number between ended.from_block and ended.to_block
+    union
+    select transfers.token_address, ended.address, ended.to_block
+    from ended
+    inner join raw.token_transfers as transfers
+        on transfers.network = $network
+        and ended.kind = 'wallet' and ended.address in (transfers.from_address, transfers.to_address)
+        and transfers.block_number between ended.from_block and ended.to_block
+    union
+    select 'native', address, to_block
+    from ended
+    where kind = 'wallet'
+)
+
+select pairs.token_address, pairs.holder_address, pairs.to_block as block_number
+from pairs
+anti join raw.balance_observations as observations
+    on observations.network = $network
+    and pairs.token_address = observations.token_address
+    and pairs.holder_address = observations.holder_address
+    and pairs.to_block = observations.block_number
+where pairs.holder_address != '0x0000000000000000000000000000000000000000';

@@ -1,0 +1,41 @@
+-- Supplies of tracked fungible tokens at the block before each new range, at the end of each range that ended, and, where
+-- tokens moved in blocks that became final, at the final block.
+with newly_final as (
+    select coalesce(max(final_number), $final::bigint) + 1 as from_block
+    from raw.network_states
+    where network = $network
+),
+
+ranges as (
+    select ranges.*
+    from network_ranges as ranges
+    inner join raw.token_metadata as metadata
+        on metadata.network = $network and ranges.address = metadata.token_address
+        and metadata.contract_status = 'Fungible'
+    where ranges.kind = 'token'
+),
+
+owed as (
+    select address, from_block - 1 as block_number from ranges where opened_to_block is null and from_block > 0
+    union
+    select address, to_block from ranges where is_ended and to_block < $head
+    union
+    select ranges.address, $final::bigint
+    from ranges
+    where
+        $final::bigint between ranges.from_block and ranges.to_block
+        and exists (
+            select 1 from raw.token_transfers as transfers, newly_final
+            where
+                transfers.network = $network
+                and transfers.token_address = ranges.address
+                and transfers.block_number between newly_final.from_block and $final::bigint
+        )
+)
+
+select owed.address, owed.block_number
+from owed
+anti join raw.supply_observations as observations
+    on observations.network = $network
+    and owed.address = observations.token_address
+    and owed.block_number = observations.block_number;

@@ -1,0 +1,10 @@
+-- Since when movements may be unread: the batch of the last complete observation, and the first block that a covered
+-- range has gained since. A subject with a new range counts from its first block: what moved in its other ranges is
+-- anchored in the new one too.
+select
+    (select coalesce(max(batch_id), 0) from raw.observed_batches where network = $network) as batch_id,
+    (
+        select coalesce(min(if(has_new, from_block, opened_to_block + 1)), 9223372036854775807)
+        from network_ranges
+        where has_new or to_block > opened_to_block
+    ) as from_block;

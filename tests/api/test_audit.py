@@ -1,0 +1,167 @@
+"""The audit over HTTP: every write of the interface, its filters, pages and tables."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pyarrow.parquet as pq
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_UNUSED_LEDGER
+from control import access
+from tests.api.document import check
+from tests.api.test_errors import problem
+from tests.api.world import FRESH_TOKEN_ID, World
+
+PATH = "/v1/audit-events"
+ADDRESS = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
+FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}"
+
+
+def newest(client: TestClient[Any], count: int) -> list[dict[str, Any]]:
+    data: list[dict[str, Any]] = client.get(f"{PATH}?limit={count}").json()["data"]
+    return data
+
+
+def test_every_write_of_the_interface_is_there(world: World, client: TestClient[Any]) -> None:
+    client.put("/v1/networks/ethereum/ledgers", json={"name": "third"})
+    client.patch("/v1/networks/ledgers/third", json={"displayName": "Third"})
+    client.delete("/v1/networks/ledgers/third")
+    client.patch(FRESH, json={"name": "n"})
+    client.put(f"{FRESH}/tracking", json={"trackingStatus": "enabled"})
+    history = client.post(f"{FRESH}/history-requests", json={"from": "creation"}).json()["id"]
+    client.delete(f"{FRESH}/history-requests/{history}")
+    client.delete(FRESH)
+    wallet = client.post("/v1/wallets", json={"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}).json()["id"]
+    token = client.post("/v1/tokens", json={"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS}).json()
+    client.patch(f"/v1/wallets/{wallet}", json={"name": "w"})
+    client.put(f"/v1/wallets/{wallet}/tracking", json={"trackingStatus": "enabled"})
+    client.delete(f"/v1/wallets/{wallet}")
+    found = newest(client, 13)[::-1]
+    assert [event["action"] for event in found] == [
+        "ledger.create",
+        "ledger.update",
+        "ledger.remove",
+        "token.update",
+        "token.tracking",
+        "history.request",
+        "history.cancel",
+        "token.remove",
+        "wallet.create",
+        "token.create",
+        "wallet.update",
+        "wallet.tracking",
+        "wallet.remove",
+    ]
+    assert {event["actor"] for event in found} == {world.principals["admin"].key_id}
+    by_action = {event["action"]: event for event in found}
+    assert by_action["history.request"]["objectId"] == history
+    assert by_action["history.request"]["after"]["subjectId"] == FRESH_TOKEN_ID
+    assert by_action["token.create"]["objectId"] == token["id"]
+    assert by_action["token.create"]["before"] is None
+    assert by_action["token.update"]["before"]["name"] is None
+    assert by_action["token.update"]["after"] == by_action["token.update"]["before"] | {"name": "n"}
+    assert by_action["token.remove"]["after"] is None
+    for event in newest(client, 1000):
+        check({"$ref": "#/components/schemas/AuditEvent"}, event)
+
+
+def test_an_event_names_its_request(world: World, client: TestClient[Any]) -> None:
+    client.patch(FRESH, json={"name": "a"}, headers={"X-Request-Id": "mine-1"})
+    answer = client.patch(FRESH, json={"name": "b"})
+    client.patch(FRESH, json={"name": "c"}, headers=world.headers("operator"))
+    third, second, first = newest(client, 3)
+    assert (first["requestId"], second["requestId"]) == ("mine-1", answer.headers["x-request-id"])
+    assert third["actor"] == world.principals["operator"].key_id
+
+
+def test_what_fails_or_is_replayed_leaves_no_event(client: TestClient[Any]) -> None:
+    body = {"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS}
+    client.post("/v1/tokens", json=body, headers={"Idempotency-Key": "k"})
+    before = client.get(PATH).json()["data"]
+    client.post("/v1/tokens", json=body, headers={"Idempotency-Key": "k"})
+    client.post("/v1/tokens", json=body)
+    client.delete(f"/v1/networks/ledgers/{EXAMPLE_LEDGER}")
+    client.patch(FRESH, json={"name": ""})
+    assert client.get(PATH).json()["data"] == before
+
+
+def test_filters(world: World, client: TestClient[Any]) -> None:
+    client.patch(FRESH, json={"name": "a"})
+    client.delete(FRESH)
+    history = f"/v1/tokens/{EXAMPLE_TOKEN_ID}/history-requests/{EXAMPLE_TOKEN_OPERATION_ID}"
+    client.delete(history)
+    removed, updated = client.get(PATH, params={"objectId": FRESH_TOKEN_ID}).json()["data"]
+    assert (removed["action"], updated["action"]) == ("token.remove", "token.update")
+    one = client.get(PATH, params={"action": "history.cancel"}).json()["data"]
+    assert [event["objectId"] for event in one] == [EXAMPLE_TOKEN_OPERATION_ID]
+    within = {"from": updated["occurredAt"], "to": removed["occurredAt"]}
+    assert client.get(PATH, params=within).json()["data"] == [updated]
+    assert client.get(PATH, params={"to": "2020-01-01"}).json()["data"] == []
+    assert client.get(PATH, params={"objectId": "nothing"}).json()["data"] == []
+    for query, parameter in (("action=token.drop", "action"), ("from=yesterday", "from"), ("objectId=%00", "objectId")):
+        found = problem(client.get(f"{PATH}?{query}"), 422, "invalid-parameter")
+        assert [error["parameter"] for error in found["errors"]] == [parameter]
+    problem(client.get(f"{PATH}?actor=cli"), 400, "unknown-parameter")
+
+
+def test_pages(client: TestClient[Any]) -> None:
+    whole = client.get(f"{PATH}?limit=1000").json()["data"]
+    assert len(whole) >= 5
+    paged: list[Any] = []
+    url = f"{PATH}?limit=2"
+    while url:
+        answer = client.get(url)
+        paged += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert paged == whole
+
+
+def test_tables_hold_the_states_as_json(world: World, client: TestClient[Any]) -> None:
+    client.patch(FRESH, json={"name": 'quo"ted, ü'})
+    (event,) = newest(client, 1)
+    text = client.get(PATH, headers={"Accept": "text/csv"})
+    row = next(csv.DictReader(io.StringIO(text.text)))
+    assert (row["id"], json.loads(row["before"]), json.loads(row["after"])) == (
+        event["id"],
+        event["before"],
+        event["after"],
+    )
+    table = pq.read_table(
+        io.BytesIO(client.get(PATH, headers={"Accept": "application/vnd.apache.parquet"}).content)
+    ).to_pylist()
+    assert json.loads(table[0]["after"]) == event["after"]
+    assert {row["before"] for row in table if row["action"] == "key.create"} == {None}
+    lines = client.get(PATH, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert json.loads(lines[0]) == event
+    # A key is made without any change of configuration; the table changes all the same.
+    known = {"Accept": "text/csv", "If-None-Match": text.headers["etag"]}
+    assert client.get(PATH, headers=known).status_code == 304
+    with world.store.write() as session:
+        access.create_key(session, world.tenant_id, "viewer")
+    assert client.get(PATH, headers=known).status_code == 200
+
+
+def test_only_admins_read_it_and_only_their_own(world: World, client: TestClient[Any]) -> None:
+    for caller in ("viewer", "operator"):
+        answer = client.get(PATH, headers=world.headers(caller))
+        assert problem(answer, 403, "role-too-low")["requiredRole"] == "admin"
+    with world.client("foreign") as foreign:
+        theirs = foreign.get(PATH).json()["data"]
+        assert {event["action"] for event in theirs} == {"key.create", "ledger.create"}
+        assert foreign.get(PATH, params={"objectId": world.principals["admin"].key_id}).json()["data"] == []
+    assert not {event["id"] for event in theirs} & {event["id"] for event in client.get(PATH).json()["data"]}
+    assert world.keys["admin"].rpartition("_")[2] not in client.get(PATH).text
+
+
+def test_a_ledgers_event(client: TestClient[Any]) -> None:
+    client.delete(f"/v1/networks/ledgers/{EXAMPLE_UNUSED_LEDGER}")
+    (event,) = newest(client, 1)
+    assert (event["objectKind"], event["after"]) == ("ledger", None)
+    assert event["before"] == {
+        "network": "ethereum",
+        "name": EXAMPLE_UNUSED_LEDGER,
+        "displayName": None,
+        "description": None,
+    }

@@ -1,0 +1,286 @@
+"""Coverage: what is collected of a subject and why the rest is not, in its own answer and in every analytical one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import (
+    EXAMPLE_LEDGER,
+    EXAMPLE_TOKEN_ID,
+    EXAMPLE_TOKEN_OPERATION_ID,
+    EXAMPLE_WALLET_ID,
+    EXAMPLE_WALLET_OPERATION_ID,
+)
+from control import operations, tokens
+from tests.api.marts import publish
+from tests.api.test_errors import problem
+from tests.api.world import FRESH_TOKEN_ID, HOLDERS, NFT_TOKEN_ID, World, hash_of, marts_rows, time_of
+
+TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+Range = tuple[int, int | None, str | None]
+
+
+def stamp(block: int) -> str:
+    return f"{time_of(block):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def coverage_rows(world: World, subject_id: str, ranges: Sequence[Range]) -> list[dict[str, Any]]:
+    """Rows of the mart; of the blocks of gaps, no time is stored. A reason of None is a covered range."""
+    rows = []
+    for first, last, reason in ranges:
+        is_stored = reason is None
+        rows.append(
+            {
+                "tenant_id": world.tenant_id,
+                "subject_key": world.subject_keys[subject_id],
+                "from_block": first,
+                "to_block": last,
+                "from_time": time_of(first).replace(tzinfo=None) if is_stored else None,
+                "to_time": time_of(last).replace(tzinfo=None) if is_stored and last is not None else None,
+                "is_covered": reason is None,
+                "reason": reason,
+            }
+        )
+    return rows
+
+
+def publish_coverage(world: World, subject_id: str, ranges: Sequence[Range], **more: Any) -> None:
+    """Publish version 1 anew, with this coverage of a subject; `more` replaces whole tables."""
+    rows = marts_rows(world)
+    key = world.subject_keys[subject_id]
+    rows["coverage"] = [row for row in rows["coverage"] if row["subject_key"] != key]
+    rows["coverage"] += coverage_rows(world, subject_id, ranges)
+    publish(world.settings.serving_dir, 1, rows | more)
+
+
+def gaps(answer: dict[str, Any]) -> list[tuple[str | None, str | None, str]]:
+    return [(gap["from"], gap["to"], gap["reason"]) for gap in answer["gaps"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "operation_id"), [(TOKEN, EXAMPLE_TOKEN_OPERATION_ID), (WALLET, EXAMPLE_WALLET_OPERATION_ID)]
+)
+def test_the_whole_of_it(client: TestClient[Any], path: str, operation_id: str) -> None:
+    answer = client.get(f"{path}/coverage").json()
+    assert answer == {
+        "windows": [{"from": stamp(100), "to": stamp(201)}, {"from": stamp(251), "to": None}],
+        "history": [
+            {
+                "operationId": operation_id,
+                "from": "block:20",
+                "to": "block:59",
+                "fromBlock": 20,
+                "toBlock": 59,
+                "status": "Running",
+            }
+        ],
+        "collected": [
+            {"from": stamp(100), "to": stamp(200), "fromBlock": 100, "toBlock": 200},
+            {"from": stamp(251), "to": stamp(400), "fromBlock": 251, "toBlock": 400},
+        ],
+        "gaps": [
+            {"from": None, "to": stamp(100), "fromBlock": 0, "toBlock": 99, "reason": "BeforeTracking"},
+            {"from": stamp(200), "to": stamp(251), "fromBlock": 201, "toBlock": 250, "reason": "TrackingDisabled"},
+            {"from": stamp(401), "to": stamp(410), "fromBlock": 401, "toBlock": 410, "reason": "NotYetCollected"},
+        ],
+        "asOf": {
+            "ledger": EXAMPLE_LEDGER,
+            "blockNumber": 400,
+            "blockHash": hash_of(400),
+            "blockTime": stamp(400),
+            "finality": "Confirmed",
+            "dataVersion": 1,
+        },
+    }
+
+
+# History of blocks 20 to 69 under way: 20 to 29 and 50 to 59 are there, the provider failed at 60.
+_FILLING: list[Range] = [
+    (1, 19, "BeforeTracking"),
+    (20, 29, None),
+    (30, 49, "NotYetCollected"),
+    (50, 59, None),
+    (60, 69, "ProviderFailed"),
+    (70, 99, "TrackingDisabled"),
+    (100, 200, None),
+    (201, 250, "TrackingDisabled"),
+    (251, 400, None),
+    (401, 410, "NotYetCollected"),
+]
+_HOLES = [
+    (stamp(29), stamp(50), "NotYetCollected"),
+    (stamp(59), stamp(100), "ProviderFailed"),
+    (stamp(59), stamp(100), "TrackingDisabled"),
+    (stamp(200), stamp(251), "TrackingDisabled"),
+]
+
+
+def test_holes_while_history_is_collected(world: World) -> None:
+    publish_coverage(world, EXAMPLE_TOKEN_ID, _FILLING)
+    with world.client() as client:
+        for path in ("activities", "cap-table"):
+            coverage = client.get(f"{TOKEN}/{path}").json()["coverage"]
+            assert (coverage["complete"], coverage["from"], coverage["to"]) == (False, stamp(20), stamp(400))
+            assert gaps(coverage) == _HOLES
+            assert [(gap["fromBlock"], gap["toBlock"]) for gap in coverage["gaps"]] == [
+                (30, 49),
+                (60, 69),
+                (70, 99),
+                (201, 250),
+            ]
+        assert [gap["reason"] for gap in client.get(f"{TOKEN}/coverage").json()["gaps"]] == [
+            reason for _, _, reason in _FILLING if reason
+        ]
+        before = client.get(f"{TOKEN}/activities?from={stamp(10)}&to={stamp(100)}").json()["coverage"]
+        assert [gap["reason"] for gap in before["gaps"]] == [
+            "BeforeTracking",
+            "NotYetCollected",
+            "ProviderFailed",
+            "TrackingDisabled",
+        ]
+        inside = client.get(f"{TOKEN}/activities?from={stamp(50)}&to={stamp(59)}").json()["coverage"]
+        assert inside == {"complete": True, "from": stamp(50), "to": stamp(59), "gaps": []}
+
+
+@pytest.mark.parametrize(
+    ("block", "before", "after"),
+    [(19, None, 20), (30, 29, 50), (49, 29, 50), (65, 59, 100), (99, 59, 100), (220, 200, 251)],
+)
+def test_moments_in_holes(world: World, block: int, before: int | None, after: int) -> None:
+    publish_coverage(world, EXAMPLE_TOKEN_ID, _FILLING)
+    with world.client() as client:
+        for moment in (f"block:{block}", stamp(block)):
+            found = problem(client.get(f"{TOKEN}/cap-table?asOf={moment}"), 409, "not-covered")
+            assert (found["before"], found["after"]) == (None if before is None else stamp(before), stamp(after))
+            assert [error["parameter"] for error in found["errors"]] == ["asOf"]
+
+
+def test_every_covered_range_has_balances(world: World) -> None:
+    """Each range opens with its own readings, whatever lies before it; a balance is never carried over a hole."""
+    rows = marts_rows(world)
+    sample = next(row for row in rows["balance_changes"] if row["subject_key"] == world.subject_keys[EXAMPLE_TOKEN_ID])
+    added = [
+        sample
+        | {
+            "range_from_block": first,
+            "block_number": block,
+            "holder_address": HOLDERS[name],
+            "balance_raw": raw,
+            "balance": str(raw),
+        }
+        for first, block, name, raw in (
+            (20, 19, "h1", 11),
+            (20, 25, "h2", 12),
+            (50, 49, "h1", 13),
+            (50, 55, "h3", 14),
+        )
+    ]
+    publish_coverage(world, EXAMPLE_TOKEN_ID, _FILLING, balance_changes=rows["balance_changes"] + added)
+    names = {address: name for name, address in HOLDERS.items()}
+    with world.client() as client:
+        for block, expected in (
+            (20, {"h1": "11"}),
+            (29, {"h2": "12", "h1": "11"}),
+            (50, {"h1": "13"}),
+            (59, {"h3": "14", "h1": "13"}),
+            (100, {"h1": "100", "h2": "50"}),
+        ):
+            table = client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json()
+            assert {names[row["wallet"]]: row["quantity"] for row in table["data"]} == expected
+            assert table["holderCount"] == len(expected)
+
+
+def test_a_hole_where_the_window_begins(world: World) -> None:
+    ranges: list[Range] = [(1, 99, "BeforeTracking"), (100, 109, "ProviderFailed"), (110, 400, None)]
+    publish_coverage(world, EXAMPLE_TOKEN_ID, ranges)
+    with world.client() as client:
+        coverage = client.get(f"{TOKEN}/activities").json()["coverage"]
+    assert [(gap["fromBlock"], gap["to"], gap["reason"]) for gap in coverage["gaps"]] == [
+        (100, stamp(110), "ProviderFailed")
+    ]
+
+
+def test_a_moment_whose_block_is_not_stored(client: TestClient[Any]) -> None:
+    """Then its time is not known, and what is later is no gap of the answer all the same."""
+    coverage = client.get(f"{TOKEN}/cap-table?asOf=block:149").json()["coverage"]
+    assert coverage == {"complete": True, "from": stamp(100), "to": None, "gaps": []}
+    coverage = client.get(f"{TOKEN}/cap-table?asOf=block:260").json()["coverage"]
+    assert [gap["fromBlock"] for gap in coverage["gaps"]] == [201]
+
+
+def test_history_alone(world: World) -> None:
+    """A token that was never tracked; what lies outside its history request was never to be collected."""
+    with world.store.write() as session:
+        principal = world.principals["admin"]
+        for start in ("block:20", "creation"):
+            token = tokens.get(session, world.tenant_id, NFT_TOKEN_ID)
+            operations.request_history(session, principal, token, start=start, end="block:59", native=None)
+    rows = marts_rows(world)
+    facts = {"as_of_block_number": 59, "as_of_finality": "Finalized", "contract_status": "Fungible"}
+    rows["tokens"] = [row | (facts if row["token_id"] == NFT_TOKEN_ID else {}) for row in rows["tokens"]]
+    publish_coverage(
+        world,
+        NFT_TOKEN_ID,
+        [(1, 19, "NeverTracked"), (20, 59, None), (60, 410, "NeverTracked")],
+        tokens=rows["tokens"],
+    )
+    path = f"/v1/tokens/{NFT_TOKEN_ID}"
+    with world.client() as client:
+        answer = client.get(f"{path}/coverage").json()
+        assert (answer["windows"], answer["asOf"]["blockNumber"]) == ([], 59)
+        assert [(one["from"], one["fromBlock"], one["status"]) for one in answer["history"]] == [
+            ("block:20", None, "Pending"),
+            ("creation", None, "Pending"),
+        ]
+        assert gaps(answer) == [(None, stamp(20), "NeverTracked"), (stamp(59), None, "NeverTracked")]
+        assert client.get(f"{path}/cap-table").json()["coverage"]["complete"] is True
+        later = client.get(f"{path}/activities?from={stamp(50)}&to=2030-01-01").json()["coverage"]
+        assert gaps(later) == [(stamp(59), "2030-01-01T00:00:00Z", "NeverTracked")]
+        problem(client.get(f"{path}/cap-table?asOf=block:60"), 409, "not-covered")
+
+
+def test_nothing_is_collected_yet(world: World, client: TestClient[Any]) -> None:
+    path = f"/v1/tokens/{FRESH_TOKEN_ID}"
+    answer = client.get(f"{path}/coverage").json()
+    assert (answer["windows"], answer["history"], answer["collected"], gaps(answer)) == (
+        [],
+        [],
+        [],
+        [(None, None, "NeverTracked")],
+    )
+    assert answer["asOf"]["blockNumber"] is None
+    opened_at = client.put(f"{path}/tracking", json={"trackingStatus": "enabled"}).json()["windows"][0]["from"]
+    answer = client.get(f"{path}/coverage").json()
+    assert gaps(answer) == [(opened_at, None, "NotYetCollected")]
+    assert client.get(f"{path}/activities").json()["coverage"]["gaps"] == answer["gaps"]
+    # The marts learn of the window before any block of it is there.
+    rows = coverage_rows(world, FRESH_TOKEN_ID, [(0, 410, "BeforeTracking"), (411, None, "NotYetCollected")])
+    rows[1]["from_time"] = opened_at.removesuffix("Z")
+    table = marts_rows(world)
+    publish(world.settings.serving_dir, 2, table | {"coverage": table["coverage"] + rows})
+    with world.client() as renewed:
+        answer = renewed.get(f"{path}/coverage").json()
+        assert gaps(answer) == [(None, opened_at, "BeforeTracking"), (opened_at, None, "NotYetCollected")]
+        coverage = renewed.get(f"{path}/activities").json()["coverage"]
+        assert gaps(coverage) == [(opened_at, None, "NotYetCollected")]
+
+
+def test_a_range_before_the_gap_ends_does_not_reach_into_it(client: TestClient[Any]) -> None:
+    """Block 250 is the last one of the gap: whoever asks from its time on, asks for it."""
+    coverage = client.get(f"{TOKEN}/activities?from={stamp(250)}").json()["coverage"]
+    assert gaps(coverage) == [(stamp(250), stamp(251), "TrackingDisabled")]
+    assert client.get(f"{TOKEN}/activities?from={stamp(251)}").json()["coverage"]["complete"] is True
+
+
+def test_many_history_requests_are_all_there(world: World) -> None:
+    with world.store.write() as session:
+        token = tokens.get(session, world.tenant_id, FRESH_TOKEN_ID)
+        for number in range(1, 1003):
+            operations.request_history(
+                session, world.principals["admin"], token, start=f"block:{number}", end="now", native=None
+            )
+    with world.client() as client:
+        history = client.get(f"/v1/tokens/{FRESH_TOKEN_ID}/coverage").json()["history"]
+    assert [one["from"] for one in history] == [f"block:{number}" for number in range(1, 1003)]

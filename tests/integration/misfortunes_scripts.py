@@ -1,0 +1,495 @@
+"""The misfortunes: what each does to the chain and through the API, and what only it knows of the outcome.
+
+A script has up to three parts. The pipeline runs after each of them, for all scripts at once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tests.chain.fault_proxy import ActionFault, HttpFault
+from tests.chain.world import ZERO_ADDRESS, Token, World, call_data
+from tests.e2e.client import ApiError
+from tests.integration.misfortunes_stage import Stage, Subject, Tenant
+from tests.integration.misfortunes_verify import Expectation
+
+_COIN = 10**18
+
+
+class Act:
+    """One misfortune being played: its own wallets, and what has to come of it."""
+
+    def __init__(self, stage: Stage, wallets: Iterator[str]) -> None:
+        self.stage = stage
+        self.world: World = stage.world
+        self.expected: dict[Subject, Expectation] = {}
+        self.checks: list[tuple[str, Callable[[], bool]]] = []
+        self._wallets = wallets
+
+    def wallets(self, count: int) -> list[str]:
+        """Take wallets that nobody else uses."""
+        return [next(self._wallets) for _ in range(count)]
+
+    def tenant(self, name: str = "acme") -> Tenant:
+        """Return a tenant of the service."""
+        return self.stage.tenant(name)
+
+    def add(self, what: Token | str, label: str, tenant: str = "acme") -> Subject:
+        """Have a tenant add a token or a wallet, whose end state is compared."""
+        subject = self.tenant(tenant).add(what, label)
+        self.expected[subject] = Expectation()
+        return subject
+
+    def track(self, what: Token | str, label: str, tenant: str = "acme") -> Subject:
+        """Have a tenant add a token or a wallet, and enable it."""
+        subject = self.add(what, label, tenant)
+        subject.enable()
+        return subject
+
+    def expect(self, subject: Subject, **expected: Any) -> None:
+        """Say what only the script knows; as `Expectation`."""
+        self.expected[subject] = Expectation(**expected)
+
+    def require(self, what: str, is_so: Callable[[], bool]) -> None:
+        """Have something checked at the end."""
+        self.checks.append((what, is_so))
+
+    def send(self, sender: str, to: str, data: str = "0x", value: int = 0, gas: int = 1_000_000) -> tuple[int, str]:
+        """Make a block of one transaction; returns its number and the transaction's hash."""
+        self.world.submit(sender, to, data, value=value, gas=gas)
+        block = self.world.mine()
+        (transaction,) = self.world.node.rpc("eth_getBlockByNumber", [hex(block), False])["transactions"]
+        return block, transaction
+
+    def pass_round(self, token: Token, holders: Sequence[str], amount: int) -> int:
+        """Have every holder pay the next one, in one block."""
+        for sender, receiver in zip(holders, [*holders[1:], holders[0]], strict=True):
+            self.world.transfer(token, sender, receiver, amount)
+        return self.world.mine()
+
+
+Play = Callable[[Act], Iterator[None]]
+
+
+@dataclass(frozen=True)
+class Misfortune:
+    """A script in up to three parts: the pipeline runs at every `yield`, and until it is idle after the end."""
+
+    name: str
+    told: str
+    play: Play
+
+
+def _mid_life_start(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("GOLD", 18)
+    wallet, *others = act.wallets(6)
+    act.world.distribute(token, 10**6, [wallet, *others])
+    act.world.transfer_many(30, [token], wallets=[wallet, *others], per_block=6)
+    act.expect(act.track(token, "GOLD"), behaviour="Standard")
+    act.track(wallet, "wallet in mid-life")
+    act.world.submit(wallet, others[0], value=_COIN)
+    act.world.transfer_many(20, [token], wallets=[wallet, *others[:3]], per_block=5)
+    yield
+    act.world.transfer_many(20, [token], wallets=[wallet, *others], per_block=5)
+
+
+def _toggled(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("SILVER", 6)
+    wallet, *others = act.wallets(5)
+    holders = [wallet, *others]
+    act.world.distribute(token, 10**9, holders)
+    subjects = [act.track(token, "SILVER"), act.track(wallet, "toggled wallet")]
+    act.world.transfer_many(12, [token], wallets=holders, per_block=4)
+    for subject in subjects:
+        subject.disable()
+    # Nobody may see these.
+    act.pass_round(token, holders, 1_000)
+    act.world.submit(wallet, others[1], value=3 * _COIN)
+    act.world.mine()
+    yield
+    for subject in subjects:
+        subject.enable()
+    act.pass_round(token, holders, 77)
+    for subject in subjects:
+        subject.disable()
+        # A window without a block.
+        subject.enable()
+        subject.disable()
+    act.pass_round(token, holders, 1_001)
+    for subject in subjects:
+        subject.enable()
+    act.world.submit(others[2], wallet, value=_COIN // 7)
+    act.pass_round(token, holders, 5)
+    yield
+    act.pass_round(token, holders, 6)
+    subjects[0].disable()
+    act.pass_round(token, holders, 9)
+
+
+def _rebasing(act: Act) -> Iterator[None]:
+    token = act.world.deploy_strange_token("RebaseToken", "REB", 18)
+    holders = act.wallets(4)
+    act.world.distribute(token, 10**20, holders)
+    subject = act.track(token, "REB")
+    wallet = act.track(holders[0], "holder of REB")
+    act.pass_round(token, holders, 10**18)
+    yield
+    act.send(act.world.deployer, token.address, call_data("RebaseToken", "rebase", 11 * 10**17))
+    yield
+    act.pass_round(token, holders, 10**18 + 1)
+    act.send(act.world.deployer, token.address, call_data("RebaseToken", "rebase", 105 * 10**16 + 7))
+    act.pass_round(token, holders[:2], 10**17 + 3)
+    act.expect(subject, adjusted=frozenset(holders), is_lying=True, behaviour="Rebasing")
+    act.expect(wallet, adjusted=frozenset({token.address}))
+
+
+def _fee_on_transfer(act: Act, sink_is_known: bool) -> Iterator[None]:
+    *holders, sink = act.wallets(4)
+    symbol = "SINK" if sink_is_known else "BURN"
+    arguments = (250, sink if sink_is_known else ZERO_ADDRESS)
+    token = act.world.deploy_strange_token("FeeToken", symbol, 9, *arguments)
+    act.world.distribute(token, 10**12, [*holders, sink])
+    subject = act.track(token, symbol)
+    wallet = act.track(holders[0], f"holder of {symbol}")
+    if sink_is_known:
+        act.world.transfer(token, sink, holders[0], 10**6)
+    act.pass_round(token, holders, 10**10)
+    yield
+    act.pass_round(token, holders, 10**9 + 1)
+    act.pass_round(token, holders, 33_333)
+    adjusted = frozenset([*holders, *([sink] if sink_is_known else [])])
+    act.expect(subject, adjusted=adjusted, behaviour="FeeOnTransfer")
+    act.expect(wallet, adjusted=frozenset({token.address}))
+
+
+def _silent_mint(act: Act) -> Iterator[None]:
+    token = act.world.deploy_strange_token("LyingToken", "HUSH", 18)
+    known, other, stranger, *resting = act.wallets(7)
+    act.world.distribute(token, 10**18, [known, other, *resting])
+    subject = act.track(token, "HUSH")
+    wallet = act.track(known, "holder of HUSH")
+    act.pass_round(token, [known, other, *resting], 10**17)
+    yield
+    for holder, is_counted in ((known, True), (stranger, True), (other, False)):
+        call = call_data("LyingToken", "mint_silently", holder, 10**15, is_counted)
+        act.world.submit(act.world.deployer, token.address, call)
+    act.world.mine()
+    yield
+    act.send(act.world.deployer, token.address, call_data("LyingToken", "burn_silently", other, 10**14, True))
+    act.expect(subject, adjusted=frozenset({known, other}), behaviour="NonConforming")
+    act.expect(wallet, adjusted=frozenset({token.address}))
+
+
+def _fake_event(act: Act) -> Iterator[None]:
+    token = act.world.deploy_strange_token("LyingToken", "FAKE", 18)
+    giver, taker, poor = act.wallets(3)
+    act.world.distribute(token, 10**18, [giver, taker])
+    subject = act.track(token, "FAKE")
+    wallet = act.track(poor, "wallet in a fake event")
+    act.pass_round(token, [giver, taker], 10**17)
+    yield
+    act.send(act.world.deployer, token.address, call_data("LyingToken", "emit_falsely", giver, taker, 5 * 10**20))
+    act.send(act.world.deployer, token.address, call_data("LyingToken", "emit_falsely", poor, giver, 10**16))
+    act.expect(subject, adjusted=frozenset({giver, taker, poor}), behaviour="NonConforming")
+    act.expect(wallet, adjusted=frozenset({token.address}))
+
+
+def _nested_calls(act: Act) -> Iterator[None]:
+    payer, library = act.world.deploy("NestedPayer"), act.world.deploy("NestedPayer")
+    template = act.world.deploy("Destructible")
+    sender, paid, undone = act.wallets(3)
+    salt = (1).to_bytes(32)
+    born = act.world.call("NestedPayer", payer, "create_with_value", template, salt).lower()
+    subjects = {
+        address: act.track(address, f"wallet {role} by nested calls")
+        for address, role in ((paid, "paid"), (undone, "not paid"), (born, "born"), (sender, "of the sender"))
+    }
+    deep = act.send(sender, payer, call_data("NestedPayer", "pay_deep", paid, 4), value=5 * _COIN)
+    both = act.send(sender, payer, call_data("NestedPayer", "pay_one_of_two", undone, paid, 2), value=7 * _COIN + 1)
+    yield
+    delegated = act.send(sender, payer, call_data("NestedPayer", "pay_by_delegate", library, paid), value=_COIN)
+    made = act.send(sender, payer, call_data("NestedPayer", "create_with_value", template, salt), value=3)
+    act.send(sender, payer, call_data("NestedPayer", "pay_and_fail", paid, 1), value=_COIN)
+    act.send(sender, payer, call_data("NestedPayer", "pay_one_of_two", paid, undone, 1), value=4)
+    last = act.world.node.rpc("eth_getBlockByNumber", ["latest", False])
+    act.expect(
+        subjects[paid],
+        internals=(
+            (*deep, "In", 5 * _COIN, payer),
+            (*both, "In", 7 * _COIN + 1 - (7 * _COIN + 1) // 2, payer),
+            (*delegated, "In", _COIN, payer),
+        ),
+    )
+    act.expect(subjects[undone], internals=((int(last["number"], 16), last["transactions"][0], "In", 2, payer),))
+    act.expect(subjects[born], internals=((*made, "In", 3, payer),))
+    act.expect(subjects[sender], internals=())
+
+
+def _self_destruct(act: Act) -> Iterator[None]:
+    contract = act.world.deploy("Destructible")
+    owner, heir = act.wallets(2)
+    subject = act.track(heir, "heir of a contract")
+    act.send(owner, contract, value=9 * _COIN)
+    yield
+    ended = act.send(owner, contract, call_data("Destructible", "destroy", heir))
+    act.expect(subject, internals=((*ended, "In", 9 * _COIN, contract),))
+
+
+def _batch(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("BULK", 18)
+    act.track(token, "BULK")
+    wallet = act.track(act.wallets(1)[0], "wallet beside a batch")
+    act.world.distribute(token, 10**18, [wallet.address])
+    # Receivers that are nobody's wallets.
+    data = call_data("TestToken", "emit_many", 10_000, 10**15, 1_000_000)
+    act.send(act.world.deployer, token.address, data, gas=10**9)
+    yield
+
+
+def _two_tenants(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("SHARED", 2)
+    wallet, *others = act.wallets(5)
+    holders = [wallet, *others]
+    act.world.distribute(token, 10**6, holders)
+    act.track(token, "SHARED")
+    mine = act.track(wallet, "shared wallet")
+    act.world.transfer_many(12, [token], wallets=holders, per_block=4)
+    act.world.submit(wallet, others[0], value=_COIN)
+    act.world.mine()
+    theirs = [act.add(token, "SHARED", "beta"), act.add(wallet, "shared wallet", "beta")]
+    yield
+    # Of the others, beta may not even know that they exist.
+    for subject in theirs:
+        subject.enable()
+    act.world.transfer_many(6, [token], wallets=holders[:2], per_block=2)
+    theirs[0].disable()
+    act.world.transfer_many(6, [token], wallets=holders[:4], per_block=3)
+    yield
+    theirs[0].enable()
+    act.world.transfer_many(6, [token], wallets=holders[:3], per_block=3)
+    act.world.submit(others[0], wallet, value=_COIN // 3)
+    act.world.mine()
+    stranger = act.tenant("beta").client
+    act.require("another tenant's wallet is 404", lambda: _status_of(partial(stranger.get, mine.path)) == 404)
+
+
+def _filled_gap(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("GAP", 18)
+    wallet, *others = act.wallets(4)
+    holders = [wallet, *others]
+    act.world.distribute(token, 10**6, holders)
+    subjects = [act.track(token, "GAP"), act.track(wallet, "wallet with a gap")]
+    act.pass_round(token, holders[:2], 10)
+    for subject in subjects:
+        subject.disable()
+    first = act.world.node.head() + 1
+    act.world.transfer_many(20, [token], wallets=holders, per_block=5)
+    act.world.submit(wallet, others[0], value=_COIN // 9)
+    last = act.world.mine()
+    for subject in subjects:
+        subject.enable()
+    act.pass_round(token, holders[1:], 11)
+    yield
+    for subject in subjects:
+        subject.request_history(f"block:{first}", f"block:{last}", None if subject.token else "full")
+    act.pass_round(token, holders, 12)
+    act.require(
+        "nothing is missing any more",
+        lambda: all(
+            len(subject.tenant.client.get(f"{subject.path}/coverage")["collected"]) == 1 for subject in subjects
+        ),
+    )
+
+
+def _history_from_creation(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("WHOLE", 18)
+    holders = act.wallets(6)
+    act.world.distribute(token, 10**20, holders)
+    act.world.transfer_many(40, [token], wallets=holders, per_block=4)
+    subject = act.track(token, "WHOLE")
+    never_tracked = act.add(act.world.deploy_token("PAST", 0), "PAST")
+    assert never_tracked.token is not None
+    act.world.distribute(never_tracked.token, 10, holders)
+    act.world.transfer_many(20, [never_tracked.token], wallets=holders, per_block=5)
+    act.pass_round(token, holders[:3], 10**10)
+    yield
+    never_tracked.request_history("creation", f"block:{act.world.node.head() - 2}")
+    subject.request_history("creation", "now")
+    # Overlaps it, and collects nothing twice.
+    subject.request_history("block:1", f"block:{act.world.node.head() - 3}")
+    act.pass_round(token, holders, 10**11)
+    client = subject.tenant.client
+    act.require(
+        "the balances are the supply",
+        lambda: client.get(f"{subject.path}/cap-table")["unattributed"]["quantityRaw"] == "0",
+    )
+
+
+def _cancelled_history(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("HALF", 18)
+    holders = act.wallets(3)
+    act.world.distribute(token, 10**20, holders)
+    first = act.world.node.head() + 1
+    for _ in range(30):
+        act.pass_round(token, holders, 10**9)
+        act.world.mine()
+    last = act.world.node.head()
+    subject = act.add(token, "HALF")
+    yield
+    request = subject.request_history(f"block:{first}", f"block:{last}")
+
+    def is_beyond_the_middle(calls: Sequence[dict[str, Any]]) -> bool:
+        asked = [call["params"][0] for call in calls if call["method"] == "eth_getLogs"]
+        return any(
+            token.address in str(criteria.get("address", "")).lower()
+            and int(criteria["fromBlock"], 16) > (first + last) // 2
+            for criteria in asked
+        )
+
+    outage = HttpFault(status=503, when=is_beyond_the_middle)
+    for proxy in act.stage.proxies:
+        proxy.inject(outage)
+    yield
+    client = subject.tenant.client
+    act.require("half of it was collected by then", lambda: 0 < client.get(request.path)["progress"]["done"] < 60)
+    client.delete(request.path)
+    for proxy in act.stage.proxies:
+        proxy.withdraw(outage)
+    act.require("it is cancelled", lambda: client.get(request.path)["status"] == "Cancelled")
+
+
+def _native_history(act: Act) -> Iterator[None]:
+    payer = act.world.deploy("NestedPayer")
+    plain, full, other = act.wallets(3)
+    first = act.world.node.head() + 1
+    for wallet in (plain, full):
+        for amount in range(1, 6):
+            act.world.submit(other, wallet, value=amount * _COIN)
+            act.world.submit(wallet, other, value=amount * _COIN // 3)
+            act.world.mine()
+            act.world.mine()
+        act.send(other, payer, call_data("NestedPayer", "pay_deep", wallet, 2), value=_COIN)
+    last = act.world.node.head()
+    subjects = [act.track(plain, "wallet by balance only"), act.track(full, "wallet in full")]
+    act.world.submit(plain, full, value=_COIN // 5)
+    act.world.mine()
+    yield
+    for subject, mode in zip(subjects, ("balance-only", "full"), strict=True):
+        subject.request_history(f"block:{first}", f"block:{last}", mode)
+
+
+def _rewards_and_withdrawals(act: Act) -> Iterator[None]:
+    proposer, withdrawer, busy = act.wallets(3)
+    subjects = [act.track(proposer, "wallet of a proposer"), act.track(withdrawer, "wallet of withdrawals")]
+    act.world.mine()
+    for _ in range(2):
+        act.world.node.rpc("anvil_setCoinbase", [proposer])
+        act.send(busy, withdrawer, value=5)
+        act.world.node.rpc("anvil_setCoinbase", [ZERO_ADDRESS])
+        # Credited without a transaction, as of a block that nobody has looked at yet.
+        block = act.world.mine()
+        balance = act.world.native_balance(withdrawer, block)
+        act.world.node.set_balance(withdrawer, balance + 32 * _COIN)
+        act.world.mine()
+        yield
+    for subject in subjects:
+        act.expect(subject, internals=())
+
+
+def _failed_transaction(act: Act) -> Iterator[None]:
+    payer = act.world.deploy("NestedPayer")
+    token = act.world.deploy_token("FAIL", 18)
+    wallet, other = act.wallets(2)
+    subject = act.track(wallet, "wallet whose transactions fail")
+    act.send(wallet, payer, call_data("NestedPayer", "pay_and_fail", other, 1), value=_COIN)
+    act.send(wallet, token.address, call_data("TestToken", "transfer", other, 1))
+    act.send(wallet, other, value=_COIN)
+    yield
+    act.expect(subject, internals=())
+
+
+def _removal(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("GONE", 18)
+    holders = act.wallets(4)
+    act.world.distribute(token, 10**6, holders)
+    removed = act.track(token, "GONE")
+    act.track(token, "GONE", "beta")
+    act.pass_round(token, holders, 10)
+    yield
+    acme = act.tenant()
+    acme.remove(removed)
+    del act.expected[removed]
+    act.pass_round(token, holders[:3], 11)
+    again = act.add(token, "GONE, added anew")
+    act.require("the removed token is 404", lambda: _status_of(partial(acme.client.get, removed.path)) == 404)
+    act.require(
+        "it is in no list",
+        lambda: all(row["id"] != removed.id for page in acme.client.pages("/v1/tokens") for row in page["data"]),
+    )
+    yield
+    again.enable()
+    act.pass_round(token, holders[:2], 12)
+
+
+def _reorganised(act: Act) -> Iterator[None]:
+    token = act.world.deploy_token("FORK", 18)
+    wallet, *others = act.wallets(5)
+    holders = [wallet, *others]
+    act.world.distribute(token, 10**12, holders)
+    act.track(token, "FORK")
+    act.track(wallet, "wallet on a fork")
+    act.pass_round(token, holders, 5)
+    yield
+    depth = 30
+    ancestor = act.world.node.head()
+    for number in range(depth):
+        act.world.submit(wallet, others[0], value=number)
+        act.pass_round(token, holders[:3], 1_000 + number)
+    act.stage.collect()
+
+    def replace() -> None:
+        act.world.node.rpc("anvil_rollback", [act.world.node.head() - ancestor])
+        for number in range(depth + 5):
+            act.world.submit(others[1], wallet, value=100 + number)
+            act.pass_round(token, holders[1:4], 2_000 + number)
+
+    # Only a cycle with something to collect asks for logs.
+    act.world.mine()
+    act.stage.proxies[0].inject(ActionFault(action=replace, times=1, methods=["eth_getLogs"]))
+    act.require(
+        "the reorganisation is recorded",
+        lambda: act.stage.service.query("select ancestor_block from raw.reorganisations") == [(ancestor,)],
+    )
+
+
+def _status_of(request: Callable[[], object]) -> int:
+    try:
+        request()
+    except ApiError as error:
+        return error.status
+    return 200
+
+
+MISFORTUNES = (
+    Misfortune("mid-life start", "tracking starts among holders and transfers", _mid_life_start),
+    Misfortune("toggled tracking", "three windows around transfers, and an empty one", _toggled),
+    Misfortune("rebase", "all balances change, up and down", _rebasing),
+    Misfortune("fee burnt", "2.5 % of each transfer vanish", partial(_fee_on_transfer, sink_is_known=False)),
+    Misfortune("fee to a sink", "2.5 % go to a holder without an event", partial(_fee_on_transfer, sink_is_known=True)),
+    Misfortune("silent mint", "holders, one of them unknown, get and lose without an event", _silent_mint),
+    Misfortune("fake event", "Transfer events that move nothing", _fake_event),
+    Misfortune("nested calls", "native value through calls, some undone", _nested_calls),
+    Misfortune("self-destruct", "a contract leaves its value to a wallet", _self_destruct),
+    Misfortune("batch", "10,000 transfers in one transaction", _batch),
+    Misfortune("two tenants", "one token and one wallet, windows that differ", _two_tenants),
+    Misfortune("filled gap", "a history request for what was disabled", _filled_gap),
+    Misfortune("from creation", "history of a token's whole life, asked for twice", _history_from_creation),
+    Misfortune("cancelled history", "a provider fails half-way, and the request is cancelled", _cancelled_history),
+    Misfortune("native history", "one wallet by balances, one in full", _native_history),
+    Misfortune("rewards", "a proposer's fees, and credits without transactions", _rewards_and_withdrawals),
+    Misfortune("failed transaction", "transactions that only cost their fee", _failed_transaction),
+    Misfortune("removal", "a token is removed and added anew", _removal),
+    # The last one: it takes its own blocks back, and those alone.
+    Misfortune("reorganisation", "30 blocks replaced by 35 while a cycle runs", _reorganised),
+)

@@ -1,0 +1,319 @@
+"""What history requests collect, over a real node: which blocks, once only, what stays after a cancel or a failure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from control import operations
+from control.operations import OperationRow, Status
+from tests.chain.conftest import GENESIS_TIME
+from tests.chain.fault_proxy import FaultProxy, HttpFault, RpcFault
+from tests.chain.node import AnvilNode
+from tests.chain.world import Token, World
+from tests.integration.conftest import MakeService
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.oracle import instant
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain that stands still: two tokens, and wallets that move them and native value."""
+
+    node: AnvilNode
+    world: World
+    gold: Token
+    coin: Token
+    created: int
+    head: int
+
+
+def mine(world: World, count: int) -> None:
+    """Add blocks."""
+    for _ in range(count):
+        world.mine()
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[Chain]:
+    with AnvilNode(genesis_time=GENESIS_TIME) as node:
+        world = World(node, wallet_count=6, gas_price=10**9)
+        world.place_multicall()
+        mine(world, 3)
+        gold = world.deploy_token("GOLD", 18)
+        created = node.head()
+        coin = world.deploy_token("COIN", 6)
+        for token in (gold, coin):
+            world.distribute(token, 100_000)
+        first, second, *_ = world.wallets
+        for _ in range(6):
+            world.transfer_many(5, [gold, coin], per_block=5)
+            world.submit(first, second, value=10**18)
+            world.mine()
+            mine(world, 4)
+        yield Chain(node, world, gold, coin, created, node.head())
+
+
+@pytest.fixture
+def proxy(chain: Chain) -> Iterator[FaultProxy]:
+    with FaultProxy(chain.node.url) as running:
+        yield running
+
+
+@pytest.fixture
+def service(proxy: FaultProxy, make_service: MakeService) -> Service:
+    return make_service(LocalNetwork("local", proxy.url, max_log_range=5))
+
+
+def failing_after(count: int) -> HttpFault:
+    """Requests for logs fail, after so many."""
+    seen = iter(range(10**6))
+    return HttpFault(status=503, methods=["eth_getLogs"], when=lambda calls: next(seen) >= count)
+
+
+def stands(service: Service, operation: OperationRow) -> tuple[Status, int, int | None]:
+    """Status, blocks done, and blocks in all."""
+    now = service.operation(operation)
+    return now.status, now.progress_done, now.progress_total
+
+
+def publish(service: Service) -> None:
+    """Say that everything collected so far is in a published version, as the end of a cycle does."""
+    service.query("insert into raw.publications select 1, max(batch_id), current_timestamp::timestamp from raw.batches")
+    with service.store.read():
+        service.history(parts=0)
+
+
+def covered(service: Service) -> list[tuple[int, int]]:
+    """The covered ranges of the only subject."""
+    return service.query("select from_block, to_block from raw.covered_ranges where not is_native order by 1")
+
+
+def transfers(service: Service) -> list[tuple[int, int]]:
+    """Block and log index of every stored transfer."""
+    return service.query("select block_number, log_index from raw.token_transfers order by 1, 2")
+
+
+def logs(chain: Chain, token: Token, first: int, last: int) -> list[tuple[int, int]]:
+    """Block and log index of every transfer of a token, by the node."""
+    return [
+        (int(log["blockNumber"], 16), int(log["logIndex"], 16))
+        for log in chain.world.transfer_logs(first, last)
+        if log["address"] == token.address
+    ]
+
+
+def test_history_from_creation_is_the_contracts_whole_life(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    asked = service.ask_history(tenant, service.token(tenant, chain.gold.address), "creation")
+    service.good_cycle()
+    assert transfers(service) == []
+    service.history()
+    total = chain.head - chain.created + 1
+    assert covered(service) == [(chain.created, chain.head)]
+    assert transfers(service) == logs(chain, chain.gold, chain.created, chain.head)
+    assert stands(service, asked) == (Status.RUNNING, total, total), "done, and not yet in the marts"
+    assert service.operation(asked).rate is not None
+    service.good_cycle()
+    anchors = service.query(
+        "select distinct quantity_raw::varchar from raw.balance_observations where block_number = ?",
+        [chain.created - 1],
+    )
+    assert anchors == [("0",)], "before its contract nobody has anything"
+    publish(service)
+    assert stands(service, asked) == (Status.SUCCEEDED, total, total)
+    supply = service.query("select block_number, total_supply_raw::varchar from raw.supply_observations order by 1")
+    assert supply[0] == (chain.created - 1, "0")
+    assert supply[-1] == (chain.head, str(chain.world.total_supply(chain.gold, chain.head)))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "last"),
+    [
+        ("block:7", "block:12", 7, 12),
+        ("block:9", "block:9", 9, 9),
+        ("block:0", "block:3", 1, 3),
+        ("block:20", "block:999999", 20, None),
+        ("block:20", "now", 20, None),
+    ],
+)
+def test_bounds_are_included_and_clipped(
+    chain: Chain, service: Service, start: str, end: str, first: int, last: int | None
+) -> None:
+    tenant = service.tenant()
+    asked = service.ask_history(tenant, service.wallet(tenant, chain.world.wallets[0]), start, end)
+    service.good_cycle()
+    service.history()
+    assert covered(service) == [(first, last or chain.head)]
+    now = service.operation(asked)
+    assert (now.from_block, now.to_block) == (first, last or chain.head)
+
+
+def test_instants_are_half_open(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    texts = [f"{instant(chain.node, number):%Y-%m-%dT%H:%M:%SZ}" for number in (8, 15)]
+    service.ask_history(tenant, service.token(tenant, chain.coin.address), *texts)
+    service.good_cycle()
+    service.history()
+    assert covered(service) == [(8, 14)]
+
+
+def test_request_that_names_no_block_fails_with_the_reason(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    nobody = service.token(tenant, "0x" + "12" * 20)
+    no_contract = service.ask_history(tenant, nobody, "creation")
+    future = service.ask_history(tenant, nobody, "2100-01-01")
+    service.good_cycle()
+    service.history()
+    assert service.operation(no_contract).status is Status.FAILED
+    assert "no contract" in str(service.operation(no_contract).error)
+    assert service.operation(future).status is Status.FAILED
+    assert f"newest block, {chain.head}" in str(service.operation(future).error)
+    assert service.query("select * from raw.view_ranges") == []
+
+
+def asked_blocks(proxy: FaultProxy) -> list[int]:
+    """Every block that eth_getLogs was asked for, as often as it was."""
+    return sorted(
+        number
+        for method, params in proxy.calls
+        if method == "eth_getLogs" and "fromBlock" in params[0]
+        for number in range(int(params[0]["fromBlock"], 16), int(params[0]["toBlock"], 16) + 1)
+    )
+
+
+def test_overlapping_requests_collect_nothing_twice(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+    one, two = service.tenant("one"), service.tenant("two")
+    for tenant, ranges in ((one, [(5, 20), (15, 30)]), (two, [(10, 25), (5, 20)])):
+        token = service.token(tenant, chain.gold.address)
+        for first, last in ranges:
+            service.ask_history(tenant, token, f"block:{first}", f"block:{last}")
+    service.good_cycle()
+    proxy.calls.clear()
+    service.history()
+    assert asked_blocks(proxy) == list(range(5, 31))
+    assert sorted(covered(service)) == [(5, 25), (5, 30)]
+    proxy.calls.clear()
+    service.history()
+    assert asked_blocks(proxy) == []
+
+
+def test_slices_go_on_where_the_one_before_ended(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+    tenant = service.tenant()
+    token = service.token(tenant, chain.gold.address)
+    asked = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
+    service.good_cycle()
+    proxy.inject(failing_after(2))
+    (report,) = service.history()
+    assert report.error is not None
+    status, done, total = stands(service, asked)
+    assert (status, total) == (Status.RUNNING, chain.head)
+    assert 0 < done < chain.head
+    assert "eth_getLogs" in str(service.operation(asked).error)
+    proxy.clear()
+    proxy.calls.clear()
+    service.history()
+    assert asked_blocks(proxy) == list(range(done + 1, chain.head + 1))
+    assert stands(service, asked)[1] == chain.head
+    assert service.operation(asked).error is None
+    assert transfers(service) == logs(chain, chain.gold, 1, chain.head)
+
+
+def test_cancel_keeps_what_was_collected(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+    tenant = service.tenant()
+    token = service.token(tenant, chain.gold.address)
+    asked = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
+    unresolved = service.ask_history(tenant, token, "block:2", "block:3")
+    service.good_cycle()
+    with service.store.write() as session:
+        operations.cancel(session, tenant, unresolved)
+    proxy.inject(failing_after(2))
+    service.history()
+    done = stands(service, asked)[1]
+    proxy.clear()
+    with service.store.write() as session:
+        operations.cancel(session, tenant, asked)
+    service.history()
+    assert stands(service, asked) == (Status.CANCELLED, done, chain.head)
+    assert service.operation(unresolved).status is Status.CANCELLED
+    assert covered(service) == [(1, done)]
+    proxy.calls.clear()
+    service.history()
+    service.good_cycle()
+    assert not [block for block in asked_blocks(proxy) if block > done]
+
+
+def test_what_a_provider_refuses_for_good_fails_the_request_and_keeps_the_rest(
+    chain: Chain, service: Service, proxy: FaultProxy
+) -> None:
+    tenant = service.tenant()
+    asked = service.ask_history(tenant, service.token(tenant, chain.gold.address), "block:1", "block:30")
+    other = service.ask_history(tenant, service.token(tenant, chain.coin.address), "block:32", "block:37")
+    service.good_cycle()
+    refusal = "the method eth_getLogs is not available"
+    proxy.inject(RpcFault(code=-32601, message=refusal, methods=["eth_getLogs"], times=1))
+    service.history()
+    assert service.operation(asked).status is Status.FAILED
+    assert refusal in str(service.operation(asked).error)
+    assert stands(service, other) == (Status.RUNNING, 6, 6)
+
+
+def test_balance_only_finds_the_blocks_in_which_value_moved(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    wallet = chain.world.wallets[1]
+    asked = service.ask_history(tenant, service.wallet(tenant, wallet), "block:1", "now", "balance-only")
+    service.good_cycle()
+    service.history()
+    assert service.query("select count(*) from raw.transactions") == [(0,)]
+    assert service.operation(asked).native == "balance-only"
+    service.good_cycle()
+    readings = service.query(
+        """
+        select block_number, quantity_raw::varchar from raw.balance_observations
+        where token_address = 'native' and holder_address = ? order by 1
+        """,
+        [wallet],
+    )
+    truth = [chain.world.native_balance(wallet, number) for number in range(chain.head + 1)]
+    assert all(truth[number] == int(quantity) for number, quantity in readings)
+    known = {number for number, _ in readings}
+    changed = [number for number in range(1, chain.head + 1) if truth[number] != truth[number - 1]]
+    assert len(changed) > 5
+    assert all({number - 1, number} <= known for number in changed)
+
+
+def test_full_reads_the_transactions(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    wallet = chain.world.wallets[0]
+    asked = service.ask_history(tenant, service.wallet(tenant, wallet), "block:1", "now", "full")
+    service.good_cycle()
+    service.history()
+    (count,) = service.query("select count(*) from raw.transactions where ? in (from_address, to_address)", [wallet])
+    sent = chain.world.node.rpc("eth_getTransactionCount", [wallet, "latest"])
+    assert count[0] >= int(sent, 16) > 0
+    assert str(chain.head) in str(service.operation(asked).note), "what full costs"
+
+
+def test_history_beside_live_tracking_joins_it(chain: Chain, service: Service) -> None:
+    tenant = service.tenant()
+    token = service.token(tenant, chain.gold.address, tracked_from=instant(chain.node, 20))
+    service.good_cycle()
+    assert covered(service) == [(20, chain.head)]
+    service.ask_history(tenant, token, "block:10", "block:15")
+    service.good_cycle()
+    service.history()
+    assert covered(service) == [(10, 15), (20, chain.head)]
+    service.ask_history(tenant, token, "block:12", "block:19")
+    service.good_cycle()
+    service.history()
+    assert covered(service) == [(10, chain.head)]
+    assert transfers(service) == logs(chain, chain.gold, 10, chain.head)
+    service.good_cycle()
+    moved = {
+        party
+        for log in chain.world.transfer_logs(10, chain.head)
+        if log["address"] == chain.gold.address
+        for party in ("0x" + topic[26:] for topic in log["topics"][1:])
+    } - {"0x" + "0" * 40}
+    anchored = service.query("select holder_address from raw.balance_observations where block_number = 9")
+    assert {holder for (holder,) in anchored} == moved

@@ -1,0 +1,102 @@
+"""All misfortunes, on a node that answers and behind providers that fail: every number is the node's, both times."""
+
+import copy
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.e2e.client import ApiClient
+from tests.integration.misfortunes import PROVIDER_FAULTS, Result, compare, differences, play
+from tests.integration.misfortunes_scripts import MISFORTUNES, Act, Misfortune
+from tests.integration.misfortunes_stage import Faults, Stage
+
+pytestmark = pytest.mark.timeout(600)
+
+Answer = dict[str, Any]
+
+
+class Played(NamedTuple):
+    """A stage that is still open after the misfortunes were played on it, and what was found then."""
+
+    stage: Stage
+    acts: dict[Misfortune, Act]
+    result: Result
+
+
+@contextmanager
+def played(prepared: Path, folder: Path, faults: Faults | None) -> Iterator[Played]:
+    """Play all misfortunes on a copy of a prepared folder."""
+    with Stage(shutil.copytree(prepared, folder), faults) as stage:
+        acts = play(stage)
+        yield Played(stage, acts, compare(stage, acts))
+
+
+@pytest.fixture(scope="module")
+def direct(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    with played(ready_folder[0], tmp_path_factory.mktemp("direct") / "stage", None) as performance:
+        yield performance
+
+
+def check(result: Result) -> None:
+    """Every misfortune was played, something was compared in each, and nothing is wrong."""
+    assert result.problems == []
+    assert list(result.findings) == list(MISFORTUNES)
+    for misfortune, finding in result.findings.items():
+        assert finding.total == finding.agreed + finding.explained, misfortune.name
+        assert finding.agreed > 5, misfortune.name
+    assert result.unused_faults == []
+
+
+def test_every_number_is_the_nodes(direct: Played) -> None:
+    check(direct.result)
+
+
+def test_failing_providers_change_nothing(direct: Played, ready_folder: tuple[Path, str], tmp_path: Path) -> None:
+    with played(ready_folder[0], tmp_path / "stage", PROVIDER_FAULTS) as performance:
+        check(performance.result)
+        assert differences(direct.result.state, performance.result.state) == []
+
+
+def _more(row: Answer, name: str) -> None:
+    row[name] = str(int(row[name]) + 1)
+
+
+LIES: dict[str, tuple[str, Callable[[Answer], object]]] = {
+    # what is untrue: the answer that says it, and how
+    "a holder's quantity": ("cap-table", lambda answer: _more(answer["data"][0], "quantityRaw")),
+    "a holder's percentage": ("cap-table", lambda answer: answer["data"][0].update(percentage="1")),
+    "a holder is left out": ("cap-table", lambda answer: answer["data"].pop()),
+    "the supply": ("cap-table", lambda answer: _more(answer, "totalSupplyRaw")),
+    "the remainder": ("cap-table", lambda answer: _more(answer["unattributed"], "quantityRaw")),
+    "the moment": ("cap-table", lambda answer: answer["asOf"].update(blockNumber=1)),
+    "a holder is unchecked": ("cap-table", lambda answer: answer["data"][0].update(reconciliation="Unchecked")),
+    "a stranger is shown": ("cap-table", lambda answer: answer["data"][0].update(wallet="0x" + "11" * 20)),
+    "a movement is left out": ("activities", lambda answer: answer["data"].pop()),
+    "a movement's amount": ("activities", lambda answer: _more(answer["data"][0], "amountRaw")),
+    "a needless adjustment": ("activities", lambda answer: answer["data"][0].update(type="Adjustment")),
+    "a position's quantity": ("balances", lambda answer: _more(answer["current"][-1], "quantityRaw")),
+    "a position is left out": ("balances", lambda answer: answer["current"].pop()),
+    "what is collected": ("coverage", lambda answer: answer["collected"][0].update(fromBlock=1)),
+}
+
+
+@pytest.mark.parametrize("untruth", LIES)
+def test_untruth_is_found(untruth: str, direct: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison itself: it finds what the API would show wrongly."""
+    path, tell = LIES[untruth]
+    honest = ApiClient.get
+    chosen = {played: act for played, act in direct.acts.items() if played.name == "two tenants"}
+    assert compare(direct.stage, chosen).problems == []
+
+    def lie(client: ApiClient, asked: str, **parameters: str | int) -> Answer:
+        answer = copy.deepcopy(honest(client, asked, **parameters))
+        if asked.endswith(f"/{path}"):
+            tell(answer)
+        return answer
+
+    monkeypatch.setattr(ApiClient, "get", lie)
+    assert compare(direct.stage, chosen).problems
