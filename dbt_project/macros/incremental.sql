@@ -60,16 +60,15 @@
 
 
 {#
-    Per covered range, the first and last block whose rows must be read anew and the first one that lost some (orphaned_from_block);
-    a query for a common table expression. What was cut off a range begins at the block behind it.
+    Parts of covered ranges whose rows must be read anew, which may overlap; a query for a common table expression. What was cut off a
+    range begins at the block behind it.
 #}
 {% macro changed_covered_ranges() -%}
     select
         views.subject_key,
         views.from_block as range_from_block,
-        min(changed.from_block) as rows_from_block,
-        max(changed.to_block) as rows_to_block,
-        min(changed.from_block) filter (where changed.reason in ('Reorganisation', 'Uncovered')) as orphaned_from_block
+        changed.from_block,
+        changed.to_block
     from {{ ref('int_changed_ranges') }} as changed
     inner join {{ ref('int_covered_ranges') }} as views
         on
@@ -77,7 +76,6 @@
             and changed.from_block <= views.to_block + 1
             and changed.to_block >= views.from_block
     where changed.reason not in ('Finality', 'Observation')
-    group by views.subject_key, views.from_block
 {%- endmacro %}
 
 

@@ -73,16 +73,14 @@ movements as (
         points.block_number,
         points.movement_raw
     from points
-    left join changed_ranges
+    anti join changed_ranges
         on
             points.subject_key = changed_ranges.subject_key
             and points.range_from_block = changed_ranges.range_from_block
+            and points.block_number between changed_ranges.from_block and changed_ranges.to_block
     where
         points.is_moved
         and points.block_number >= points.from_block
-        and not coalesce(
-            points.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block, false
-        )
 
     union all
 
@@ -101,11 +99,11 @@ movements as (
             and legs.token_address = touched.token_address
             and legs.holder_address = touched.holder_address
             and legs.block_number >= touched.from_block
-    inner join changed_ranges
+    semi join changed_ranges
         on
             legs.subject_key = changed_ranges.subject_key
             and legs.range_from_block = changed_ranges.range_from_block
-            and legs.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block
+            and legs.block_number between changed_ranges.from_block and changed_ranges.to_block
 
 ),
 

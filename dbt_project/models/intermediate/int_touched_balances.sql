@@ -65,13 +65,13 @@ legs as (
         legs.range_from_block,
         legs.token_address,
         legs.holder_address,
-        changed_ranges.rows_from_block
+        changed_ranges.from_block
     from {{ recent_rows(ref('int_movements_split_to_legs'), true) }} as legs
     inner join changed_ranges
         on
             legs.subject_key = changed_ranges.subject_key
             and legs.range_from_block = changed_ranges.range_from_block
-            and legs.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block
+            and legs.block_number between changed_ranges.from_block and changed_ranges.to_block
 
 ),
 
@@ -82,7 +82,7 @@ moved as (
         range_from_block,
         token_address,
         holder_address,
-        min(rows_from_block) as from_block
+        min(from_block) as from_block
     from legs
     group by subject_key, range_from_block, token_address, holder_address
 
@@ -114,7 +114,7 @@ read as ( -- noqa: ST03
         on
             observations.subject_key = changed_ranges.subject_key
             and observations.range_from_block = changed_ranges.range_from_block
-            and observations.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block
+            and observations.block_number between changed_ranges.from_block and changed_ranges.to_block
 
 ),
 
@@ -131,7 +131,8 @@ observed as (
 
 ),
 
-orphaned as (
+-- What stands in or on blocks that are read anew may be otherwise there, or be gone.
+unsettled as (
 
     select
         points.subject_key,
@@ -145,8 +146,8 @@ orphaned as (
             points.subject_key = changed_ranges.subject_key
             and points.range_from_block = changed_ranges.range_from_block
     where
-        points.block_number >= changed_ranges.orphaned_from_block
-        or points.offset_block >= changed_ranges.orphaned_from_block
+        points.block_number between changed_ranges.from_block and changed_ranges.to_block
+        or points.offset_block between changed_ranges.from_block and changed_ranges.to_block
     group by points.subject_key, points.range_from_block, points.token_address, points.holder_address
 
 ),
@@ -255,7 +256,7 @@ reasons as (
     union all
     select * from observed
     union all
-    select * from orphaned
+    select * from unsettled
     union all
     select * from newly_moved
     union all
@@ -267,14 +268,14 @@ reasons as (
 
 ),
 
--- Pairs that lost a movement, or all of them with their range.
+-- Pairs that may have lost a movement, or lost all of them with their range.
 bereft as (
 
     select
         subject_key,
         token_address,
         holder_address
-    from orphaned
+    from unsettled
 
     union distinct
 
@@ -329,15 +330,12 @@ known as (
         on
             points.subject_key = views.subject_key
             and points.range_from_block = views.from_block
-    left join changed_ranges
+    anti join changed_ranges
         on
             points.subject_key = changed_ranges.subject_key
             and points.range_from_block = changed_ranges.range_from_block
-    where
-        points.is_moved
-        and not coalesce(
-            points.block_number between changed_ranges.rows_from_block and changed_ranges.rows_to_block, false
-        )
+            and points.block_number between changed_ranges.from_block and changed_ranges.to_block
+    where points.is_moved
 
 ),
 
@@ -464,5 +462,13 @@ where
             and points.range_from_block = touched.range_from_block
             and points.token_address = touched.token_address
             and points.holder_address = touched.holder_address
+    )
+    or exists (
+        select 1 from unfinished
+        where
+            unfinished.subject_key = touched.subject_key
+            and unfinished.range_from_block = touched.range_from_block
+            and unfinished.token_address = touched.token_address
+            and unfinished.holder_address = touched.holder_address
     )
 {%- endif %}
