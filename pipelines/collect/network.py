@@ -25,7 +25,7 @@ def _run(
 ) -> None:
     facts = probe(client, network.chain_id, network.multicall_address)
     head = read_head(client)
-    final_number = read_final_number(client, head, network.finality_depth)
+    final_number = max(read_final_number(client, head, network.finality_depth), _known_final(connection, network.name))
     ancestor = repair_tail(connection, client, network.name, head, network.finality_depth, batch_id)
     if ancestor is not None:
         report.reorganised_after = ancestor
@@ -56,6 +56,15 @@ def _run(
         final_number,
         batch_id,
     )
+
+
+def _known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
+    """The newest block that was final before: it stays so where a reorganisation makes the chain shorter."""
+    row = connection.execute(
+        "select coalesce(max(final_number), -1) from raw.network_states where network = ?", [network]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _read_metadata(collector: Collector, head_number: int) -> None:

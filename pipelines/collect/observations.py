@@ -68,9 +68,9 @@ class _Observer:
         # Movements in batches after this one, or from this block on, may be unread.
         self.seen: Mapping[str, object] = {"batch": batch, "from_block": first_block}
         self.readings: list[pl.DataFrame] = []
-        # What was read already: at the head by an earlier cycle, and anywhere by this one.
-        self.known = {
-            (str(token), str(holder), head.number)
+        # Pairs that were read at the head already, by an earlier cycle or this one.
+        self.read_at_head = {
+            (str(token), str(holder))
             for token, holder in self.connection.execute(
                 "select token_address, holder_address from raw.balance_observations "
                 "where network = ? and block_number = ?",
@@ -105,8 +105,10 @@ class _Observer:
 
     def _read(self, pairs: Sequence[Pair], block_number: int, block_hash: str, purpose: str) -> list[pl.DataFrame]:
         frames = []
-        new = [pair for pair in pairs if (*pair, block_number) not in self.known]
-        self.known.update((*pair, block_number) for pair in new)
+        new = pairs
+        if block_number == self.head.number:
+            new = [pair for pair in pairs if pair not in self.read_at_head]
+            self.read_at_head.update(new)
         for start in range(0, len(new), _PAIRS_PER_WRITE):
             part = new[start : start + _PAIRS_PER_WRITE]
             frame = read_balances(self.collector.client, part, block_hash, block_number, self.collector.facts.multicall)
@@ -170,7 +172,7 @@ class _Observer:
             self.collector.facts.multicall,
         )
         changed = _changed(frame, "holder_address", "quantity_raw", known)
-        self.known.update(("native", wallet, self.head.number) for wallet in changed["holder_address"])
+        self.read_at_head.update(("native", wallet) for wallet in changed["holder_address"])
         insert_balance_observations(self.connection, self.network, changed, "Check", self.collector.batch_id)
         self.balances += changed.height
 

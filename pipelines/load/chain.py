@@ -90,8 +90,34 @@ def _insert(
         connection.execute(
             f"insert into raw.{table} by name select *, ? as network, ? as batch_id from incoming", [network, batch]
         )
+        _mark_parties(connection, table, network, batch)
     finally:
         connection.unregister("incoming")
+
+
+def _mark_parties(connection: duckdb.DuckDBPyConnection, table: str, network: str, batch: int) -> None:
+    """Mark every subject that the incoming rows concern, also those that they were not collected for.
+
+    What one collection brings may be what another one missed.
+    """
+    tokens = "select 'token', token_address, block_number from incoming union all" if table == "token_transfers" else ""
+    connection.execute(
+        f"""
+        insert into raw.changes
+        select $batch, subjects.subject_key, min(parties.block_number), max(parties.block_number), 'Rows'
+        from raw.control_subjects as subjects
+        inner join (
+            {tokens}
+            select 'wallet', from_address, block_number from incoming
+            union all
+            select 'wallet', to_address, block_number from incoming
+        ) as parties (kind, address, block_number)
+            on subjects.kind = parties.kind and subjects.address = parties.address
+        where subjects.network = $network
+        group by subjects.subject_key
+        """,
+        {"batch": batch, "network": network},
+    )
 
 
 def replace_token_range(

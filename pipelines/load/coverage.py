@@ -96,7 +96,7 @@ def record_coverage(
     provider: str,
     batch_id: int,
 ) -> None:
-    """Record that the range was collected for every subject, with its row count, and mark the rows as changed.
+    """Record that the range was collected for every subject, with its row count.
 
     Runs inside the caller's transaction, the one that wrote the rows. A range that continues the one before it, from
     the same provider, extends that row, so that a live subject keeps one row and not one per cycle.
@@ -128,17 +128,5 @@ def record_coverage(
         )
         """,
         [network, covered.first, covered.last, provider, now, batch_id, network, batch_id, covered.last],
-    )
-    connection.execute(
-        """
-        insert into raw.changes
-        select ?, subjects.subject_key, ?, ?, 'Rows'
-        from raw.control_subjects as subjects
-        inner join collected
-            on subjects.kind = if(collected.subject_kind = 'native', 'wallet', collected.subject_kind)
-            and subjects.address = collected.address
-        where subjects.network = ? and collected.row_count > 0
-        """,
-        [batch_id, covered.first, covered.last, network],
     )
     connection.unregister("collected")

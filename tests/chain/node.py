@@ -49,7 +49,7 @@ class AnvilNode:
     """A running node; a context manager that stops it for certain.
 
     Unlocked for every sender: a transaction may come from any address. Blocks are mined by `mine` alone, in the order
-    in which the transactions were sent. All states of the past stay readable.
+    in which the transactions were sent. The states of some 3,600 blocks stay readable.
 
     Args:
         chain_id: what eth_chainId answers.
