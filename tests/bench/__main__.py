@@ -11,13 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from tests.bench import api, cycle, extract, idle
+from tests.bench import api, cycle, extract, history, idle, observations
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
 
 _BENCHMARKS: dict[str, Callable[[Path, int | None, Callable[[str], None]], list[Measurement]]] = {
     "extract": extract.run,
+    "history": history.run,
+    "observations": observations.run,
     "cycle": cycle.run,
     "idle": idle.run,
     "api": api.run,

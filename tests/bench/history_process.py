@@ -1,0 +1,93 @@
+"""One measured history: `python -m tests.bench.history_process NODE_PID FOLDER URL KIND ADDRESS NATIVE FIRST LAST`.
+
+KIND is token or wallet, NATIVE full, balance-only or nothing. A cycle comes first, so that the network is known; then
+the history is collected, and the next cycle makes the readings that open and close it.
+Prints one JSON object: blocks, rows (transfers, transactions and internal transfers), readings, peak and imported in
+bytes, and by step (history, cycle) the wall seconds, and the processor seconds of this process and of the node's.
+"""
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from control.networks.definitions import load_networks
+from control.settings import load_settings
+from control.snapshot import (
+    ControlSnapshot,
+    SnapshotHistoryRequest,
+    SnapshotLedger,
+    SnapshotSubject,
+    SnapshotTenant,
+)
+from pipelines.collect.history import collect_history
+from pipelines.collect.network import collect_network
+from pipelines.collect.segments import NetworkReport
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.control import open_batch, replace_control
+from pipelines.load.warehouse import open_warehouse, utc_now
+from tests.bench.measurement import Clock, peak_bytes
+
+_NETWORK = "local"
+# What closing the file would do, inside the clock.
+_CLOSING = "checkpoint"
+
+
+def _request(kind: str, address: str, native: str, first: str, last: str, now: datetime) -> ControlSnapshot:
+    return ControlSnapshot(
+        revision=1,
+        tenants=(SnapshotTenant("ten_bench", "bench"),),
+        ledgers=(SnapshotLedger("led_bench", "ten_bench", _NETWORK, "bench", None),),
+        subjects=(
+            SnapshotSubject(
+                1, "subject_bench", kind, "ten_bench", "led_bench", _NETWORK, address, "BENCH", None, None, now
+            ),
+        ),
+        windows=(),
+        history_requests=(
+            SnapshotHistoryRequest(1, 1, f"block:{first}", f"block:{last}", native or None, "Pending", False, now),
+        ),
+    )
+
+
+def _rows(report: NetworkReport) -> dict[str, int]:
+    if report.error is not None:
+        raise RuntimeError(report.error)
+    return report.rows
+
+
+def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: str, first: str, last: str) -> None:
+    """Collect the history and print what it took."""
+    imported = peak_bytes()
+    networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
+    network = networks[_NETWORK]
+    client = RpcClient(network.name, network.rpc_urls)
+    with open_warehouse(Path(folder) / "warehouse.duckdb") as connection:
+        batch_id = open_batch(connection, "before")
+        replace_control(connection, _request(kind, address, native, first, last, utc_now()), networks, batch_id)
+        _rows(collect_network(connection, client, network, batch_id))
+        clock = Clock(int(node_pid))
+        (report,) = collect_history(
+            connection, networks, open_batch(connection, "history"), lambda: False, lambda: None
+        )
+        connection.execute(_CLOSING)
+        history = clock.read()
+        collected = _rows(report)
+        clock = Clock(int(node_pid))
+        read = _rows(collect_network(connection, client, network, open_batch(connection, "after")))
+        connection.execute(_CLOSING)
+        cycle = clock.read()
+    answer = {
+        "blocks": int(last) - int(first) + 1,
+        "rows": sum(collected.get(name, 0) for name in ("token_transfers", "transactions", "internal_transfers")),
+        "readings": read["balance_observations"],
+        "history": history,
+        "cycle": cycle,
+        "peak": peak_bytes(),
+        "imported": imported,
+    }
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
