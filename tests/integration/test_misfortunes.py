@@ -91,7 +91,6 @@ def test_untruth_is_found(untruth: str, troubled: Played, monkeypatch: pytest.Mo
     path, tell = LIES[untruth]
     honest = ApiClient.get
     chosen = {played: act for played, act in troubled.acts.items() if played.name == "two tenants"}
-    assert compare(troubled.stage, chosen).problems == []
 
     def lie(client: ApiClient, asked: str, **parameters: str | int) -> Answer:
         answer = copy.deepcopy(honest(client, asked, **parameters))

@@ -347,6 +347,9 @@ def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) 
     collect(world)
     for holder in others[:12]:
         world.read(TOKEN_A, holder, 35, "Sample")
+    # Just before what will be there of the past.
+    for holder in others[12:]:
+        world.read(TOKEN_A, holder, 3, "Sample")
     transform(world, stores)
 
     # The other tenant asks for transactions that were collected for the first one, so that nothing says that they came.

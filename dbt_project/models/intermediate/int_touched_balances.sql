@@ -131,7 +131,7 @@ observed as (
 
 ),
 
--- What stands in or on blocks that are read anew may be otherwise there, or be gone.
+-- What moved or was read in blocks that are read anew may be otherwise there, or be gone.
 unsettled as (
 
     select
@@ -145,9 +145,7 @@ unsettled as (
         on
             points.subject_key = changed_ranges.subject_key
             and points.range_from_block = changed_ranges.range_from_block
-    where
-        points.block_number between changed_ranges.from_block and changed_ranges.to_block
-        or points.offset_block between changed_ranges.from_block and changed_ranges.to_block
+            and points.block_number between changed_ranges.from_block and changed_ranges.to_block
     group by points.subject_key, points.range_from_block, points.token_address, points.holder_address
 
 ),
