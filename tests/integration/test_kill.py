@@ -129,7 +129,7 @@ def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
     service = ready_service
     service.point_at("local", scene.node.url)
     asked = scene.configure(service)
-    chance = random.Random(kills)
+    chance = random.Random(kills + 4)
     longest = 12.0
     for attempt in range(kills):
         with subprocess.Popen(
