@@ -7,7 +7,7 @@ more than the part it was at.
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC
@@ -88,9 +88,9 @@ def collect_history(
     with ExitStack() as stack:
         works = []
         for network in networks.values():
-            if open_requests(connection, network.name):
+            if requests := open_requests(connection, network.name):
                 client = stack.enter_context(closing(RpcClient(network.name, network.rpc_urls)))
-                if work := _begin(connection, client, network, batch_id):
+                if work := _begin(connection, client, network, requests, batch_id):
                     works.append(work)
         on_progress()
         while not is_over() and any(work.missing for work in works):
@@ -104,7 +104,13 @@ def collect_history(
         return [work.collector.report for work in works]
 
 
-def _begin(connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int) -> _Work | None:
+def _begin(
+    connection: duckdb.DuckDBPyConnection,
+    client: RpcClient,
+    network: Network,
+    requests: Sequence[Request],
+    batch_id: int,
+) -> _Work | None:
     """Resolve and cancel requests and list what is missing; None where the network's last cycle did not go well."""
     state = connection.execute(
         "select head_number, final_number from raw.network_states where network = ? and status = 'Healthy'",
@@ -118,7 +124,7 @@ def _begin(connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Ne
         facts = probe(client, network.chain_id, network.multicall_address)
         (number, hash_, parent_hash, block_time) = read_headers(client, [head_number]).row(0)
         head = Header(number, hash_, parent_hash, block_time.replace(tzinfo=UTC))
-        for request in open_requests(connection, network.name):
+        for request in requests:
             _settle(connection, client, network, facts, head, request, batch_id)
     except ExtractError as error:
         _note(connection, report, error, batch_id)

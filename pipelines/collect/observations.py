@@ -63,10 +63,11 @@ class _Observer:
         self.balances = 0
         self.supplies = 0
         self.unavailable = 0
-        self.connection.execute(*named("network_ranges", {"network": self.network}))
-        batch, first_block = self._rows("seen")[0]
+        self.seen: Mapping[str, object] = {}
+        self.connection.execute(*named("network_ranges", self._parameters({})))
+        batch, first_block, final_from = self._rows("seen")[0]
         # Movements in batches after this one, or from this block on, may be unread.
-        self.seen: Mapping[str, object] = {"batch": batch, "from_block": first_block}
+        self.seen = {"batch": batch, "from_block": first_block, "final_from": final_from}
         self.readings: list[pl.DataFrame] = []
         # Pairs that were read at the head already, by an earlier cycle or this one.
         self.read_at_head = {
@@ -83,7 +84,7 @@ class _Observer:
             "network": self.network,
             "head": self.head.number,
             "final": max(self.collector.final_number, 0),
-            **getattr(self, "seen", {}),
+            **self.seen,
             **extra,
         }
 
@@ -291,7 +292,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.suspects()
     observer.narrow()
     observer.store_edges()
-    record_observed(collector.connection, collector.network.name, head.number, collector.batch_id)
+    record_observed(collector.connection, collector.network.name, collector.batch_id)
     return Reading(observer.balances, observer.supplies, observer.unavailable)
 
 

@@ -280,8 +280,8 @@ def replace_suspected_tokens(
         )
 
 
-def record_observed(connection: duckdb.DuckDBPyConnection, network: str, head_number: int, batch_id: int) -> None:
-    """Record that every reading owed up to the head in this batch was made, for the ranges of `network_ranges`."""
+def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
+    """Record that every reading owed in this batch was made, for the ranges of `network_ranges`."""
     with transaction(connection):
         connection.execute("delete from raw.observed_batches where network = ?", [network])
         connection.execute("insert into raw.observed_batches values (?, ?)", [network, batch_id])
@@ -294,7 +294,7 @@ def record_observed(connection: duckdb.DuckDBPyConnection, network: str, head_nu
             [network],
         )
         connection.execute(sql("record_opened"), {"network": network})
-        connection.execute(sql("record_closed"), {"head": head_number})
+        connection.execute(sql("record_closed"))
 
 
 def insert_supply_observations(

@@ -23,6 +23,11 @@ class Watched(NamedTuple):
     address: str
 
 
+def tracked_kind(kind: SubjectKind) -> str:
+    """The kind of the subjects that a kind of coverage belongs to: `token` or `wallet`."""
+    return "token" if kind == "token" else "wallet"
+
+
 def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
     """Rows of kind, address and row count, for the statements that join them."""
     return pl.DataFrame(

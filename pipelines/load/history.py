@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import duckdb
 
-from pipelines.load.coverage import SubjectKind
+from pipelines.load.coverage import SubjectKind, tracked_kind
 from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import sql, transaction, utc_now
 
@@ -125,9 +125,9 @@ def fail_requests(
             where
                 requests.network = ? and requests.status = 'Running'
                 and requests.from_block <= ? and requests.to_block >= ?
-                and subjects.kind = if(? = 'token', 'token', 'wallet') and list_contains(?, subjects.address)
+                and subjects.kind = ? and list_contains(?, subjects.address)
             """,
-            [network, covered.last, covered.first, kind, list(addresses)],
+            [network, covered.last, covered.first, tracked_kind(kind), list(addresses)],
         ).fetchall()
         for (operation_key,) in concerned:
             _end_early(connection, operation_key, "Failed", error, batch_id)
@@ -201,7 +201,7 @@ def note_work(
             requests.subject_key = subjects.subject_key
             and requests.network = $network
             and requests.status = 'Running'
-            and subjects.kind = if($kind = 'token', 'token', 'wallet')
+            and subjects.kind = $tracked_kind
             and list_contains($addresses, subjects.address)
             and requests.from_block <= $last
             and requests.to_block >= $first
@@ -209,6 +209,7 @@ def note_work(
         {
             "seconds": seconds,
             "kind": kind,
+            "tracked_kind": tracked_kind(kind),
             "network": network,
             "addresses": list(addresses),
             "first": covered.first,
@@ -231,9 +232,9 @@ def mark_collected(
         insert into raw.changes
         select ?, subject_key, ?, ?, 'Rows'
         from raw.control_subjects
-        where network = ? and kind = if(? = 'token', 'token', 'wallet') and list_contains(?, address)
+        where network = ? and kind = ? and list_contains(?, address)
         """,
-        [batch_id, *covered, network, kind, list(addresses)],
+        [batch_id, *covered, network, tracked_kind(kind), list(addresses)],
     )
 
 

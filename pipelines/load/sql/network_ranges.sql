@@ -10,8 +10,8 @@ select
     covered.to_block,
     opened.to_block as opened_to_block,
     bool_or(opened.subject_key is null) over (partition by covered.subject_key) as has_new,
-    -- Nothing of the view follows it: it will not grow.
-    not exists (
+    -- Nothing of the view follows it before the head: it will not grow.
+    covered.to_block < $head and not exists (
         select 1 from raw.view_ranges as views
         where
             views.subject_key = covered.subject_key

@@ -4,7 +4,6 @@ with ended as (
     select * from network_ranges as ranges
     where
         is_ended
-        and to_block < $head
         and not exists (
             select 1 from raw.closed_ranges as closed
             where

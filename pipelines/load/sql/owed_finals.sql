@@ -1,31 +1,23 @@
 -- Pairs that moved in blocks that became final since the last cycle, where the view holds the final block.
-with newly_final as (
-    select coalesce(max(final_number), $final::bigint) + 1 as from_block
-    from raw.network_states
-    where network = $network
-),
-
-ranges as (
+with ranges as (
     select * from network_ranges
-    where $final::bigint between from_block and to_block
+    where $final between from_block and to_block
 ),
 
 transfers as (
     select transfers.token_address, transfers.from_address, transfers.to_address
-    from raw.token_transfers as transfers, newly_final
-    where transfers.network = $network and transfers.block_number between newly_final.from_block and $final::bigint
+    from raw.token_transfers as transfers
+    where transfers.network = $network and transfers.block_number between $final_from and $final
 ),
 
 native_parties as (
     select unnest([transactions.from_address, transactions.to_address]) as address
-    from raw.transactions, newly_final
-    where
-        transactions.network = $network
-        and transactions.block_number between newly_final.from_block and $final::bigint
+    from raw.transactions
+    where transactions.network = $network and transactions.block_number between $final_from and $final
     union
     select unnest([transfers.from_address, transfers.to_address])
-    from raw.internal_transfers as transfers, newly_final
-    where transfers.network = $network and transfers.block_number between newly_final.from_block and $final::bigint
+    from raw.internal_transfers as transfers
+    where transfers.network = $network and transfers.block_number between $final_from and $final
 ),
 
 pairs as (
@@ -48,5 +40,5 @@ anti join raw.balance_observations as observations
     on observations.network = $network
     and pairs.token_address = observations.token_address
     and pairs.holder_address = observations.holder_address
-    and observations.block_number = $final::bigint
+    and observations.block_number = $final
 where pairs.holder_address != '0x0000000000000000000000000000000000000000';

@@ -1,12 +1,6 @@
 -- Supplies of tracked fungible tokens at the block before each new range, at the end of each range that ended, and, where
 -- tokens moved in blocks that became final, at the final block.
-with newly_final as (
-    select coalesce(max(final_number), $final::bigint) + 1 as from_block
-    from raw.network_states
-    where network = $network
-),
-
-ranges as (
+with ranges as (
     select ranges.*
     from network_ranges as ranges
     inner join raw.token_metadata as metadata
@@ -18,18 +12,18 @@ ranges as (
 owed as (
     select address, from_block - 1 as block_number from ranges where opened_to_block is null and from_block > 0
     union
-    select address, to_block from ranges where is_ended and to_block < $head
+    select address, to_block from ranges where is_ended
     union
-    select ranges.address, $final::bigint
+    select ranges.address, $final
     from ranges
     where
-        $final::bigint between ranges.from_block and ranges.to_block
+        $final between ranges.from_block and ranges.to_block
         and exists (
-            select 1 from raw.token_transfers as transfers, newly_final
+            select 1 from raw.token_transfers as transfers
             where
                 transfers.network = $network
                 and transfers.token_address = ranges.address
-                and transfers.block_number between newly_final.from_block and $final::bigint
+                and transfers.block_number between $final_from and $final
         )
 )
 

@@ -7,4 +7,10 @@ select
         select coalesce(min(if(has_new, from_block, opened_to_block + 1)), 9223372036854775807)
         from network_ranges
         where has_new or to_block > opened_to_block
-    ) as from_block;
+    ) as from_block,
+    -- The first block that became final since the last cycle.
+    (
+        select coalesce(max(final_number), $final) + 1
+        from raw.network_states
+        where network = $network
+    ) as final_from;

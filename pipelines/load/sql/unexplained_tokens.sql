@@ -17,14 +17,23 @@ with previous as (
     group by observations.token_address, observations.holder_address
 ),
 
+-- Two scans that each skip what lies before, in the place of one with an `or`, which skips nothing.
+transfers as (
+    select token_address, from_address, to_address, block_number, amount_raw
+    from raw.token_transfers
+    where network = $network and block_number >= $from_block
+    union all
+    select token_address, from_address, to_address, block_number, amount_raw
+    from raw.token_transfers
+    where network = $network and batch_id > $batch and block_number < $from_block
+),
+
 legs as (
     select token_address, from_address as holder_address, block_number, 0::bignum - amount_raw as movement_raw
-    from raw.token_transfers
-    where network = $network and (block_number >= $from_block or batch_id > $batch)
+    from transfers
     union all
     select token_address, to_address, block_number, amount_raw
-    from raw.token_transfers
-    where network = $network and (block_number >= $from_block or batch_id > $batch)
+    from transfers
 ),
 
 compared as (
