@@ -64,6 +64,7 @@ def open_warehouse(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         # Writing with two threads was measured to cost a quarter more CPU than with one, while the other core fetches.
         connection.execute("set threads = 1")
         connection.execute(sql("raw"))
+        connection.execute(sql("raw_prices"))
         yield connection
     finally:
         connection.close()

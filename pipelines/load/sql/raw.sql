@@ -52,8 +52,12 @@ create table if not exists raw.control_subjects (
     symbol varchar,
     name varchar,
     external_id varchar,
-    created_at timestamp not null
+    created_at timestamp not null,
+    pair_key bigint
 );
+
+-- Warehouses of the first releases have none.
+alter table raw.control_subjects add column if not exists pair_key bigint;
 
 create table if not exists raw.control_windows (
     window_key bigint not null,
