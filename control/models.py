@@ -1,7 +1,7 @@
 """Tables of the control store.
 
-Only structure and what the database itself must guarantee; the rules are in `access`, `ledgers`, `tokens`, `wallets`
-and their neighbours. A change here needs a migration under `control/migrations/versions`.
+Only structure and what the database itself must guarantee; the rules are in `access`, `ledgers`, `tokens`, `wallets`,
+`pricing` and their neighbours. A change here needs a migration under `control/migrations/versions`.
 """
 
 from datetime import datetime
@@ -19,6 +19,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Text,
+    UniqueConstraint,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -138,6 +139,8 @@ class Subject(Base):
     symbol: Mapped[str | None] = mapped_column(Text)
     name: Mapped[str | None] = mapped_column(Text)
     external_id: Mapped[str | None] = mapped_column(Text)
+    pair_key: Mapped[int | None] = mapped_column(ForeignKey("price_pairs.pair_key"), index=True)
+    """The pair that a token is linked to, which prices it."""
     search_text: Mapped[str] = mapped_column(Text)
     """What `q` looks through, case-folded: databases fold only ASCII, or by their own locale."""
     created_at: Mapped[datetime]
@@ -167,7 +170,8 @@ class Operation(Base):
 
     __tablename__ = "operations"
     __table_args__ = (
-        CheckConstraint("kind in ('History')", name="kind"),
+        CheckConstraint("kind in ('History', 'PriceDiscovery')", name="kind"),
+        CheckConstraint("(kind = 'PriceDiscovery') = (pair_key is not null)", name="pair_key"),
         CheckConstraint("status in ('Pending', 'Running', 'Succeeded', 'Failed', 'Cancelled')", name="status"),
         CheckConstraint("native in ('full', 'balance-only')", name="native"),
         Index(
@@ -181,11 +185,18 @@ class Operation(Base):
     tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
     kind: Mapped[str] = mapped_column(String(20))
     subject_key: Mapped[int | None] = mapped_column(ForeignKey("subjects.subject_key"), index=True)
+    pair_key: Mapped[int | None] = mapped_column(ForeignKey("price_pairs.pair_key"), index=True)
     parameters: Mapped[dict[str, Any]] = mapped_column(JSON)
-    """What was asked for; of a history request `from`, `to` (canonical texts) and `native`, null where left open."""
+    """What was asked for.
+
+    Of a history request `from`, `to` (canonical texts) and `native`, null where left open; of a price discovery `from`,
+    `to` (instants), `windowSize` and `multiplier` (decimal text).
+    """
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """What came of it so far; of a price discovery `pricesStored` and `missing`."""
     status: Mapped[str] = mapped_column(String(20))
     progress_done: Mapped[int] = mapped_column(BigInteger)
-    """Blocks."""
+    """Blocks; of a price discovery windows, each counted once per source."""
     progress_total: Mapped[int | None] = mapped_column(BigInteger)
     from_block: Mapped[int | None] = mapped_column(BigInteger)
     to_block: Mapped[int | None] = mapped_column(BigInteger)
@@ -205,6 +216,198 @@ class Operation(Base):
     """When anything in this row last changed."""
 
 
+class PricedItem(Base):
+    """Something that has a price or that prices are expressed in; `symbol` names it within its tenant."""
+
+    __tablename__ = "priced_items"
+    __table_args__ = (
+        CheckConstraint(
+            "item_class in ('Currency', 'Cryptocurrency', 'Commodity', 'Equity', 'Option', 'Fund', 'Other')",
+            name="item_class",
+        ),
+        Index(
+            "uq_priced_items_live_symbol",
+            "tenant_id",
+            "symbol",
+            unique=True,
+            sqlite_where=_IS_LIVE,
+            postgresql_where=_IS_LIVE,
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    item_key: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    symbol: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(Text)
+    item_class: Mapped[str] = mapped_column(String(20))
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class MappingSymbol(Base):
+    """The symbol under which a price source knows an item, where that is not the item's own."""
+
+    __tablename__ = "mapping_symbols"
+
+    item_key: Mapped[int] = mapped_column(ForeignKey("priced_items.item_key"), primary_key=True)
+    source_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    """Of a preconfigured source or a manual one; so are all `source_id` below."""
+    symbol: Mapped[str] = mapped_column(Text)
+
+
+class ManualSource(Base):
+    """A price source whose prices the tenant enters; preconfigured ones are defined in `control.pricing`."""
+
+    __tablename__ = "manual_sources"
+    __table_args__ = (
+        Index(
+            "uq_manual_sources_live_name",
+            "tenant_id",
+            "name",
+            unique=True,
+            sqlite_where=_IS_LIVE,
+            postgresql_where=_IS_LIVE,
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    source_key: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    name: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class SourceSwitch(Base):
+    """Whether a tenant enabled a source; without one a manual source is disabled and a preconfigured one enabled."""
+
+    __tablename__ = "source_switches"
+
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    source_id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    is_enabled: Mapped[bool]
+    changed_at: Mapped[datetime]
+
+
+class PricePair(Base):
+    """What a tenant prices, in what, by which type of price, and by which rules."""
+
+    __tablename__ = "price_pairs"
+    __table_args__ = (
+        CheckConstraint("price_type in ('Ask', 'Bid', 'Trade', 'Market', 'NAV')", name="price_type"),
+        CheckConstraint("(max_age is null) = (max_age_seconds is null)", name="max_age"),
+        Index(
+            "uq_price_pairs_live_identity",
+            "tenant_id",
+            "priced_as_key",
+            "priced_in_key",
+            "price_type",
+            unique=True,
+            sqlite_where=_IS_LIVE,
+            postgresql_where=_IS_LIVE,
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    pair_key: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    priced_as_key: Mapped[int] = mapped_column(ForeignKey("priced_items.item_key"))
+    priced_in_key: Mapped[int] = mapped_column(ForeignKey("priced_items.item_key"))
+    price_type: Mapped[str] = mapped_column(String(10))
+    max_age: Mapped[str | None] = mapped_column(String(40))
+    """ISO 8601 duration as written; null is no limit."""
+    max_age_seconds: Mapped[int | None] = mapped_column(BigInteger)
+    allow_inverse: Mapped[bool]
+    bridge_key: Mapped[int | None] = mapped_column(ForeignKey("priced_items.item_key"))
+    max_jump: Mapped[str | None] = mapped_column(Text)
+    """Percent, decimal text; so is `max_deviation`."""
+    max_deviation: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class PairSource(Base):
+    """A source of a pair; the least position is asked first."""
+
+    __tablename__ = "pair_sources"
+    __table_args__ = (UniqueConstraint("pair_key", "source_id"),)
+
+    pair_key: Mapped[int] = mapped_column(ForeignKey("price_pairs.pair_key"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    source_id: Mapped[str] = mapped_column(String(100))
+
+
+class SupportedPair(Base):
+    """What a manual source has prices of."""
+
+    __tablename__ = "supported_pairs"
+    __table_args__ = (
+        CheckConstraint("price_type in ('Ask', 'Bid', 'Trade', 'Market', 'NAV')", name="price_type"),
+        Index(
+            "uq_supported_pairs_live_identity",
+            "source_key",
+            "priced_as_key",
+            "priced_in_key",
+            "price_type",
+            unique=True,
+            sqlite_where=_IS_LIVE,
+            postgresql_where=_IS_LIVE,
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    supported_pair_key: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    source_key: Mapped[int] = mapped_column(ForeignKey("manual_sources.source_key"))
+    priced_as_key: Mapped[int] = mapped_column(ForeignKey("priced_items.item_key"))
+    priced_in_key: Mapped[int] = mapped_column(ForeignKey("priced_items.item_key"))
+    price_type: Mapped[str] = mapped_column(String(10))
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class ManualPrice(Base):
+    """A price that a tenant entered; of those for one instant the greatest revision counts. Never changed or removed."""
+
+    __tablename__ = "manual_prices"
+    __table_args__ = (
+        UniqueConstraint("supported_pair_key", "effective_from", "revision"),
+        {"sqlite_autoincrement": True},
+    )
+
+    manual_price_key: Mapped[int] = mapped_column(_KEY, primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    supported_pair_key: Mapped[int] = mapped_column(ForeignKey("supported_pairs.supported_pair_key"))
+    price: Mapped[str] = mapped_column(Text)
+    """Canonical decimal text, at most 18 decimals."""
+    effective_from: Mapped[datetime]
+    revision: Mapped[int]
+    note: Mapped[str | None] = mapped_column(Text)
+    created_by: Mapped[str] = mapped_column(ForeignKey("api_keys.id"))
+    created_at: Mapped[datetime]
+
+
+class PriceReview(Base):
+    """An operator's word on a price that a pair's guards stopped; `price_id` is the marts' id of the price."""
+
+    __tablename__ = "price_reviews"
+    __table_args__ = (CheckConstraint("decision in ('Accepted', 'Rejected')", name="decision"),)
+
+    pair_key: Mapped[int] = mapped_column(ForeignKey("price_pairs.pair_key"), primary_key=True)
+    price_id: Mapped[str] = mapped_column(String(60), primary_key=True)
+    decision: Mapped[str] = mapped_column(String(10))
+    decided_by: Mapped[str] = mapped_column(ForeignKey("api_keys.id"))
+    decided_at: Mapped[datetime]
+
+
 class AuditEvent(Base):
     """One configuration write: who changed what, from what to what; never a secret."""
 
@@ -220,7 +423,7 @@ class AuditEvent(Base):
     """Id of the key, or `cli`."""
     action: Mapped[str] = mapped_column(String(40))
     object_kind: Mapped[str] = mapped_column(String(20))
-    object_id: Mapped[str] = mapped_column(String(40))
+    object_id: Mapped[str] = mapped_column(String(100))
     before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     after: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     request_id: Mapped[str | None] = mapped_column(String(128))
