@@ -31,6 +31,7 @@ class OperationKind(StrEnum):
     """The kinds of operations."""
 
     HISTORY = "History"
+    PRICE_DISCOVERY = "PriceDiscovery"
 
 
 class Status(StrEnum):

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from control.models import Ledger, Operation, Subject, Tenant, TrackingWindow
 from control.operations import OperationKind, Status
+from control.pricing.snapshot import PricingSnapshot, read_pricing
 from control.revision import read_revision
 
 
@@ -46,6 +47,7 @@ class SnapshotSubject:
     symbol: str | None
     name: str | None
     external_id: str | None
+    pair_key: int | None
     created_at: datetime
 
 
@@ -86,6 +88,7 @@ class ControlSnapshot:
     subjects: tuple[SnapshotSubject, ...]
     windows: tuple[SnapshotWindow, ...]
     history_requests: tuple[SnapshotHistoryRequest, ...]
+    pricing: PricingSnapshot = PricingSnapshot()
 
 
 def read_snapshot(session: Session) -> ControlSnapshot:
@@ -118,6 +121,7 @@ def read_snapshot(session: Session) -> ControlSnapshot:
                     Subject.symbol,
                     Subject.name,
                     Subject.external_id,
+                    Subject.pair_key,
                     Subject.created_at,
                 )
                 .join(Ledger, Ledger.id == Subject.ledger_id)
@@ -145,6 +149,7 @@ def read_snapshot(session: Session) -> ControlSnapshot:
             ),
         ),
         history_requests=_read_history_requests(session),
+        pricing=read_pricing(session),
     )
 
 

@@ -41,8 +41,8 @@ def test_a_snapshot_holds_what_is_configured(world: World) -> None:
         tenants=(SnapshotTenant(tenant_id, "acme"), SnapshotTenant(world.other.tenant_id, "other")),
         ledgers=(SnapshotLedger(ledger.id, tenant_id, "ethereum", "main", "Main"),),
         subjects=(
-            SnapshotSubject(token.subject_key, token.id, "token", *common, "USDC", "n", "x", NOON),
-            SnapshotSubject(wallet.subject_key, wallet.id, "wallet", *common, None, None, None, NOON),
+            SnapshotSubject(token.subject_key, token.id, "token", *common, "USDC", "n", "x", None, NOON),
+            SnapshotSubject(wallet.subject_key, wallet.id, "wallet", *common, None, None, None, None, NOON),
         ),
         windows=(
             SnapshotWindow(2, token.subject_key, NOON + timedelta(seconds=1), NOON + timedelta(seconds=2)),
