@@ -2,6 +2,7 @@
 
 ControlError
 ├── Invalid            a value that breaks a rule; names the JSON field           (HTTP 422)
+├── InvalidValues      several of them                                            (HTTP 422)
 ├── NotFound           no such object for this tenant                             (HTTP 404)
 ├── Conflict           contradicts what is stored                                 (HTTP 409)
 ├── Unauthenticated    no valid key                                               (HTTP 401)
@@ -11,6 +12,8 @@ ControlError
 Errors of the environment are `control.settings.SettingsError`, of network definitions
 `control.networks.definitions.NetworksError`. How an error looks on the wire does not go here.
 """
+
+from collections.abc import Sequence
 
 
 class ControlError(Exception):
@@ -28,6 +31,14 @@ class Invalid(ControlError):
         super().__init__(detail)
         self.field = field
         self.code = code
+
+
+class InvalidValues(ControlError):
+    """Several values that break rules, such as in rows of one request; each names its place by `field`."""
+
+    def __init__(self, errors: Sequence[Invalid]) -> None:
+        super().__init__("; ".join(error.detail for error in errors))
+        self.errors = tuple(errors)
 
 
 class NotFound(ControlError):
