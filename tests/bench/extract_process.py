@@ -81,7 +81,7 @@ def _tracking(token: str, opened_at: datetime) -> ControlSnapshot:
         ledgers=(SnapshotLedger("led_bench", "ten_bench", _NETWORK, "bench", None),),
         subjects=(
             SnapshotSubject(
-                1, "tok_bench", "token", "ten_bench", "led_bench", _NETWORK, token, "BENCH", None, None, opened_at
+                1, "tok_bench", "token", "ten_bench", "led_bench", _NETWORK, token, "BENCH", None, None, None, opened_at
             ),
         ),
         windows=(SnapshotWindow(1, 1, opened_at, None),),

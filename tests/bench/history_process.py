@@ -40,7 +40,7 @@ def _request(kind: str, address: str, native: str, first: str, last: str, now: d
         ledgers=(SnapshotLedger("led_bench", "ten_bench", _NETWORK, "bench", None),),
         subjects=(
             SnapshotSubject(
-                1, "subject_bench", kind, "ten_bench", "led_bench", _NETWORK, address, "BENCH", None, None, now
+                1, "subject_bench", kind, "ten_bench", "led_bench", _NETWORK, address, "BENCH", None, None, None, now
             ),
         ),
         windows=(),
