@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _SHIPPED_NETWORKS = Path(__file__).resolve().parent / "networks" / "networks.toml"
+_SHIPPED_PRICE_SOURCES = Path(__file__).resolve().parent / "pricing" / "sources.toml"
 
 
 class Variable(NamedTuple):
@@ -28,11 +29,17 @@ VARIABLES = (
     Variable("LEDGERMART_DATA_DIR", "<checkout>/data", "folder of warehouse, serving files and Dagster's records"),
     Variable("LEDGERMART_CONTROL_URL", "sqlite:///<data>/control.db", "control store: an SQLite file or postgresql://"),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file of network definitions"),
+    Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file of price source definitions"),
     Variable("LEDGERMART_API_HOST", "127.0.0.1", "address the API listens on"),
     Variable("LEDGERMART_API_PORT", "8000", "port of the API"),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
     Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
     Variable("LEDGERMART_CYCLE_SECONDS", "60", "shortest time between the starts of two pipeline cycles, in seconds"),
+    Variable(
+        "LEDGERMART_PRICE_POLL_SECONDS",
+        "60",
+        "shortest time between two polls of one price source, in seconds; a source's own definition may ask for more",
+    ),
     Variable(
         "LEDGERMART_AS_OF_SECONDS",
         "300",
@@ -58,11 +65,13 @@ class Settings:
     data_dir: Path
     control_url: str = field(repr=False)  # may hold a password
     networks_file: Path
+    price_sources_file: Path
     api_host: str
     api_port: int
     dagster_port: int
     code_server_port: int
     cycle_seconds: int
+    price_poll_seconds: int
     as_of_seconds: int
     lock_wait_seconds: int
     version_grace_seconds: int
@@ -112,11 +121,13 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         data_dir=data_dir,
         control_url=_control_url(variables, data_dir),
         networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
+        price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),
         api_port=_integer(variables, "LEDGERMART_API_PORT", 1, 65_535),
         dagster_port=_integer(variables, "LEDGERMART_DAGSTER_PORT", 1, 65_535),
         code_server_port=_integer(variables, "LEDGERMART_CODE_SERVER_PORT", 1, 65_535),
         cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),
+        price_poll_seconds=_integer(variables, "LEDGERMART_PRICE_POLL_SECONDS", 1, 86_400),
         as_of_seconds=_integer(variables, "LEDGERMART_AS_OF_SECONDS", 1, 86_400),
         lock_wait_seconds=_integer(variables, "LEDGERMART_LOCK_WAIT_SECONDS", 0, 86_400),
         version_grace_seconds=_integer(variables, "LEDGERMART_VERSION_GRACE_SECONDS", 0, 31_536_000),

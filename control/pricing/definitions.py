@@ -1,0 +1,202 @@
+"""Preconfigured price sources: reads and checks the TOML file that says which exist and how to ask them.
+
+A network that defines price feeds is a source too. Manual sources are tenants' own, in the control store; asking a
+source is extraction's.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from control import toml_tables as toml
+from control.networks.definitions import Network, load_networks
+from control.settings import Settings
+
+ADAPTERS = ("ccxt", "feeds", "reference-rates")
+"""How sources are asked; extraction has one module for each."""
+
+POLLED_TYPES = ("Ask", "Bid", "Trade", "Market")
+"""Price types that a preconfigured source can supply. NAV is manual."""
+
+GRANULARITIES = {
+    "round": 0,
+    "1m": 60,
+    "5m": 5 * 60,
+    "15m": 15 * 60,
+    "30m": 30 * 60,
+    "1h": 60 * 60,
+    "1d": 24 * 60 * 60,
+}
+"""Steps of history, finest first, with the seconds between two prices; windows begin at whole multiples, in UTC.
+
+`round` is a feed's own irregular step. A week is no granularity: exchanges begin theirs on different days.
+"""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+class PriceSourcesError(Exception):
+    """The definitions cannot be used; the message names file, source and field, and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSource:
+    """One preconfigured source as defined.
+
+    Attributes:
+        id: `src_<name of the definition>`, or `src_feeds-<network>`.
+        name: for people.
+        adapter: one of `ADAPTERS`.
+        exchange: of adapter `ccxt`, the exchange's name there.
+        network: of adapter `feeds`, the network whose feeds these are.
+        price_types: what polling supplies: Ask and Bid, the best open offers; Trade, the last trade; Market, what the
+            source itself has settled on (a feed's answer, a reference rate), which no exchange supplies.
+        history_types: what discovery supplies.
+        granularities: steps of its history, finest first; of `GRANULARITIES`.
+        requests_per_second: most requests, over all that a client asks.
+        timeout_seconds: to connect, and to wait for the next bytes.
+        max_attempts: of one request, where the source fails or wants fewer requests.
+        poll_seconds: least time between two polls; it need not be asked oftener than it has something new.
+        page_candles: most candles in one answer of history; None: it answers with its newest alone, all at once.
+        history_candles: how many candles back from now its history reaches at any granularity; None: to its beginning.
+        url: asked in place of the source's own address; for a gateway, and for tests.
+        credentials: field of the adapter and the environment variable that holds its value; each is needed.
+    """
+
+    id: str
+    name: str
+    adapter: str
+    exchange: str | None
+    network: str | None
+    price_types: tuple[str, ...]
+    history_types: tuple[str, ...]
+    granularities: tuple[str, ...]
+    requests_per_second: float
+    timeout_seconds: float
+    max_attempts: int
+    poll_seconds: int
+    page_candles: int | None
+    history_candles: int | None
+    url: str | None = field(default=None, repr=False)  # may hold a key
+    credentials: tuple[tuple[str, str], ...] = ()
+
+
+def price_sources_in_force(settings: Settings) -> dict[str, PriceSource]:
+    """Load the definitions: those of the file, then the feeds of each network that defines some.
+
+    Returns:
+        Sources by id, in the order of the files. A network that is disabled keeps its source: pairs may name it.
+
+    Raises:
+        PriceSourcesError: the file of sources is wrong; names file, source and field.
+        NetworksError: the file of networks is wrong.
+    """
+    sources = load_price_sources(settings.price_sources_file)
+    for network in load_networks(settings.networks_file).values():
+        if network.feeds:
+            feeds = feeds_of(network)
+            if feeds.id in sources:
+                name = feeds.id.removeprefix("src_")
+                raise PriceSourcesError(
+                    f"{settings.price_sources_file}: source {name!r}: field 'name': is that of the feeds of "
+                    f"network {network.name!r}; rename it"
+                )
+            sources[feeds.id] = feeds
+    return sources
+
+
+def feeds_of(network: Network) -> PriceSource:
+    """Return the source that a network's feeds are; the node's own pacing and time-outs apply."""
+    return PriceSource(
+        id=f"src_feeds-{network.name}",
+        name=f"{network.display_name} price feeds",
+        adapter="feeds",
+        exchange=None,
+        network=network.name,
+        price_types=("Market",),
+        history_types=("Market",),
+        granularities=("round",),
+        requests_per_second=10.0,
+        timeout_seconds=30.0,
+        max_attempts=6,
+        poll_seconds=network.poll_seconds,
+        page_candles=None,
+        history_candles=None,
+    )
+
+
+def load_price_sources(path: Path) -> dict[str, PriceSource]:
+    """Read and check a file of source definitions.
+
+    Returns:
+        Sources by id, in the order of the file.
+
+    Raises:
+        PriceSourcesError: unreadable file, malformed TOML, unknown or missing or malformed field, duplicate name.
+    """
+    top = toml.read_toml(path, "LEDGERMART_PRICE_SOURCES", PriceSourcesError)
+    entries = top.take("source", toml.tables, default=[])
+    top.finish()
+    sources: dict[str, PriceSource] = {}
+    for number, entry in enumerate(entries, start=1):
+        row = top.within(entry, f"source {entry.get('name', f'number {number}')!r}")
+        source = _read_source(row)
+        if source.id in sources:
+            raise row.error("name", "is used twice; rename one")
+        sources[source.id] = source
+    return sources
+
+
+def _read_source(row: toml.Table) -> PriceSource:
+    # Feeds are defined with their network.
+    adapter = row.take("adapter", toml.one_of(tuple(name for name in ADAPTERS if name != "feeds")))
+    exchange = toml.matching(_NAME, "the exchange's name in ccxt")
+    source = PriceSource(
+        id="src_" + row.take("name", toml.matching(_NAME, "lower-case letters, digits and hyphens, at most 63")),
+        name=row.take("display_name", toml.label),
+        adapter=adapter,
+        exchange=row.take("exchange", toml.matching(_NAME, "the exchange's name in ccxt"))
+        if adapter == "ccxt"
+        else None,
+        network=None,
+        price_types=_ordered(row, "price_types", POLLED_TYPES),
+        history_types=_ordered(row, "history_types", POLLED_TYPES),
+        granularities=_ordered(row, "granularities", tuple(GRANULARITIES)),
+        requests_per_second=row.take("requests_per_second", toml.number(0.01, 1_000)),
+        timeout_seconds=row.take("timeout_seconds", toml.number(0.1, 300), default=10.0),
+        max_attempts=row.take("max_attempts", toml.integer(1, 20), default=4),
+        poll_seconds=row.take("poll_seconds", toml.integer(1, 86_400), default=1),
+        page_candles=row.take("page_candles", toml.integer(1, 10_000), default=None),
+        history_candles=row.take("history_candles", toml.integer(1, 1_000_000), default=None),
+        url=row.take("url", _url, default=None),
+        credentials=_credentials(row),
+    )
+    row.finish()
+    if bool(source.history_types) != bool(source.granularities):
+        raise row.error("granularities", "and 'history_types' need each other; give both or neither")
+    return source
+
+
+def _ordered(row: toml.Table, field_name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return some of the known words, in their order."""
+    words = row.take(field_name, toml.strings)
+    for word in words:
+        if word not in known:
+            raise row.error(field_name, f"names {word!r}; write some of {', '.join(known)}")
+    return tuple(word for word in known if word in words)
+
+
+def _url(value: object) -> str:
+    text = toml.string(value)
+    if not toml.is_http_url(text):
+        # Not named: it may hold a key.
+        raise ValueError("is not an http:// or https:// address; correct it")
+    return text.rstrip("/")
+
+
+def _credentials(row: toml.Table) -> tuple[tuple[str, str], ...]:
+    read = toml.matching(_VARIABLE, "the name of an environment variable, not its value")
+    inner = row.within(row.take("credentials", toml.table, default={}), "field 'credentials'")
+    return tuple((name, inner.take(name, read)) for name in inner.names())
