@@ -1,0 +1,21 @@
+select
+    null::varchar as tenant_id,
+    null::bigint as subject_key,
+    null::bigint as pair_key,
+    null::varchar as pair_id,
+    null::varchar as priced_as,
+    null::varchar as priced_in,
+    null::timestamp as as_of_time,
+    null::decimal(38,18) as price,
+    null::varchar as price_text,
+    null::varchar as price_status,
+    null::timestamp as price_effective_from,
+    null::varchar as source_id,
+    null::boolean as is_fallback,
+    null::varchar as market_capitalization,
+    null::double as market_capitalization_approx,
+    null::varchar as market_capitalization_status,
+    null::varchar as price_24h_text,
+    null::varchar as change24h,
+    null::varchar as change24h_status
+where false
