@@ -19,6 +19,7 @@ renamed as (
         symbol,
         name,
         external_id,
+        pair_key,
         created_at
     from source
 
