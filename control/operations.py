@@ -1,6 +1,7 @@
 """Rules of operations: work that tenants ask for, which the pipeline does and reports on.
 
-So far there is one kind, `History`: a past range of a token or a wallet. Its bounds are read by `control.history`.
+Their kinds are `History`, a past range of a token or a wallet, whose bounds are read by `control.history`, and
+`PriceDiscovery`, past prices of a pair, which is asked for in `control.pricing.discovery`.
 """
 
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import Select, func, select, update
@@ -34,6 +35,20 @@ class OperationKind(StrEnum):
     PRICE_DISCOVERY = "PriceDiscovery"
 
 
+class _Rules(NamedTuple):
+    """What differs between kinds: the column of what they belong to, who may cancel, the audit's word for that."""
+
+    owner: Literal["subject_key", "pair_key"]
+    role: Role
+    cancel: audit.Action
+
+
+_RULES = {
+    OperationKind.HISTORY: _Rules("subject_key", Role.ADMIN, "history.cancel"),
+    OperationKind.PRICE_DISCOVERY: _Rules("pair_key", Role.OPERATOR, "price-pair.discover-cancel"),
+}
+
+
 class Status(StrEnum):
     """Where an operation stands; the last three are final."""
 
@@ -49,14 +64,16 @@ _FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class OperationRow:
-    """An operation as stored; its range and mode are null until the pipeline has resolved them."""
+    """An operation as stored, of a subject or of a pair; blocks and mode are null until the pipeline resolved them."""
 
     operation_key: int
     id: str
     tenant_id: str
     kind: OperationKind
     subject_key: int | None
+    pair_key: int | None
     parameters: Mapping[str, Any]
+    result: Mapping[str, Any] | None
     status: Status
     progress_done: int
     progress_total: int | None
@@ -75,13 +92,13 @@ class OperationRow:
 
     @property
     def from_text(self) -> str:
-        """Start of a history request, canonical."""
+        """Start of the range asked for, canonical."""
         text: str = self.parameters["from"]
         return text
 
     @property
     def to_text(self) -> str:
-        """End of a history request, canonical."""
+        """End of the range asked for, canonical."""
         text: str = self.parameters["to"]
         return text
 
@@ -130,40 +147,66 @@ def request_history(
     if is_fungible is False:
         raise Conflict("not-fungible", "the contract is not a fungible token, so there are no amounts to collect")
     subjects.lock(session, principal.tenant_id, subject)
+    parameters = {"from": first.text, "to": last.text, "native": native}
+    operation = queue(session, principal, OperationKind.HISTORY, subject.subject_key, parameters, now=now)
+    asked = {"subjectId": subject.id, **parameters}
+    audit.record(
+        session, principal.tenant_id, principal.key_id, "history.request", "operation", operation.id, None, asked, now
+    )
+    revision.bump(session)
+    return operation
+
+
+def queue(
+    session: Session,
+    principal: Principal,
+    kind: OperationKind,
+    owner_key: int,
+    parameters: Mapping[str, Any],
+    *,
+    note: str | None = None,
+    now: datetime | None = None,
+) -> OperationRow:
+    """Store an operation, Pending; rights, audit and revision are its kind's affair.
+
+    Args:
+        session: a write transaction.
+        principal: who asks.
+        kind: what is to be done.
+        owner_key: key of the subject or pair that it is about, kept by the caller.
+        parameters: what is asked for, of JSON types, as `control.models.Operation` says.
+        note: a sentence for people.
+        now: the moment; None is the clock's.
+    """
     moment = now or utc_now()
+    owner: dict[str, int] = {_RULES[kind].owner: owner_key}
     operation = Operation(
+        **owner,
         id=ids.new_id(_PREFIX),
         tenant_id=principal.tenant_id,
-        kind=OperationKind.HISTORY,
-        subject_key=subject.subject_key,
-        parameters={"from": first.text, "to": last.text, "native": native},
+        kind=kind,
+        parameters=dict(parameters),
         status=Status.PENDING,
         progress_done=0,
+        note=note,
         created_by=principal.key_id,
         created_at=moment,
         reported_at=moment,
     )
     session.add(operation)
     session.flush()
-    asked = {"subjectId": subject.id, **operation.parameters}
-    audit.record(
-        session, principal.tenant_id, principal.key_id, "history.request", "operation", operation.id, None, asked, now
-    )
-    revision.bump(session)
     return _to_row(operation)
 
 
-def get(
-    session: Session, tenant_id: str, operation_id: str, kind: OperationKind, subject_key: int | None
-) -> OperationRow:
-    """Return one operation of a kind on a subject of the tenant.
+def get(session: Session, tenant_id: str, operation_id: str, kind: OperationKind, owner_key: int) -> OperationRow:
+    """Return one operation of a kind on a subject or pair of the tenant.
 
     Raises:
         NotFound: there is none with this id.
     """
     if not ids.is_id(_PREFIX, operation_id):
         raise NotFound("operation", operation_id)
-    query = _select(tenant_id, kind, subject_key).where(Operation.id == operation_id)
+    query = _select(tenant_id, kind, owner_key).where(Operation.id == operation_id)
     operation = session.scalars(query).one_or_none()
     if operation is None:
         raise NotFound("operation", operation_id)
@@ -174,25 +217,25 @@ def list_page(
     session: Session,
     tenant_id: str,
     kind: OperationKind,
-    subject_key: int | None,
+    owner_key: int,
     limit: int = 50,
     after: After | None = None,
 ) -> Page[OperationRow]:
-    """Return one page of the operations of a kind on a subject of the tenant, newest first (ids sort by creation).
+    """Return one page of the operations of a kind on a subject or pair, newest first (ids sort by creation).
 
     Raises:
         Invalid: on 'limit'.
     """
-    query = _select(tenant_id, kind, subject_key)
+    query = _select(tenant_id, kind, owner_key)
     if after is not None:
         query = query.where(Operation.id < after.id)
     rows = session.scalars(query.order_by(Operation.id.desc()).limit(check_limit(limit) + 1))
     return cut_page([(_to_row(operation), After(operation.id, operation.id)) for operation in rows], limit)
 
 
-def newest_report(session: Session, tenant_id: str, kind: OperationKind, subject_key: int | None) -> datetime | None:
+def newest_report(session: Session, tenant_id: str, kind: OperationKind, owner_key: int) -> datetime | None:
     """Return when any operation that `list_page` lists last changed."""
-    listed = _select(tenant_id, kind, subject_key).subquery()
+    listed = _select(tenant_id, kind, owner_key).subquery()
     return session.execute(select(func.max(listed.c.reported_at))).scalar_one()
 
 
@@ -202,11 +245,12 @@ def cancel(
     """Ask for an operation to stop, which the pipeline then does; asking again changes nothing.
 
     Raises:
-        Denied: below admin.
+        Denied: below admin; of a price discovery, below operator.
         NotFound: another tenant's.
         Conflict: it is finished.
     """
-    access.require(principal, Role.ADMIN)
+    rules = _RULES[operation.kind]
+    access.require(principal, rules.role)
     query = select(Operation).where(
         Operation.operation_key == operation.operation_key, Operation.tenant_id == principal.tenant_id
     )
@@ -222,7 +266,7 @@ def cancel(
             session,
             principal.tenant_id,
             principal.key_id,
-            "history.cancel",
+            rules.cancel,
             "operation",
             locked.id,
             {"status": locked.status, "cancelRequestedAt": None},
@@ -253,6 +297,7 @@ def report(
     rate: str | UnsetType | None = UNSET,
     estimated_end: datetime | UnsetType | None = UNSET,
     error: str | UnsetType | None = UNSET,
+    result: Mapping[str, Any] | UnsetType | None = UNSET,
     now: datetime | None = None,
 ) -> bool:
     """Store what the pipeline has to say about an operation; what is left out stays as it is.
@@ -264,8 +309,8 @@ def report(
         session: a write transaction.
         operation_key: which operation.
         status: where it stands now.
-        progress_done: blocks collected so far.
-        progress_total: blocks of the whole range.
+        progress_done: blocks collected so far; windows of a price discovery, counted once per source.
+        progress_total: as many of the whole range.
         from_block: first block of the resolved range.
         to_block: last block of the resolved range, included.
         native: how native value is collected.
@@ -273,6 +318,7 @@ def report(
         rate: blocks per second, decimal text.
         estimated_end: when it should be finished.
         error: why it failed or does not get on, a sentence for people.
+        result: what came of it so far, of JSON types, as `control.models.Operation` says.
         now: the moment; None is the clock's.
 
     Returns:
@@ -290,6 +336,7 @@ def report(
         "rate": rate,
         "estimated_end": estimated_end,
         "error": error,
+        "result": result,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not UNSET}
     if status is Status.RUNNING:
@@ -305,10 +352,9 @@ def report(
     return stored.one_or_none() is not None
 
 
-def _select(tenant_id: str, kind: OperationKind, subject_key: int | None) -> Select[Operation]:
-    return select(Operation).where(
-        Operation.tenant_id == tenant_id, Operation.kind == kind, Operation.subject_key == subject_key
-    )
+def _select(tenant_id: str, kind: OperationKind, owner_key: int) -> Select[Operation]:
+    owner = getattr(Operation, _RULES[kind].owner)
+    return select(Operation).where(Operation.tenant_id == tenant_id, Operation.kind == kind, owner == owner_key)
 
 
 def _to_row(operation: Operation) -> OperationRow:

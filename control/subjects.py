@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, select
-from sqlalchemy import update as update_rows
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from control import access, audit, fields, ids, ledgers, revision
 from control.access import Principal, Role
+from control.cancellation import cancel_unfinished
 from control.clock import utc_now, whole_second
 from control.errors import Conflict, Invalid, NotFound
-from control.models import Ledger, NetworkInUse, Operation, Subject, TrackingWindow
+from control.models import Ledger, NetworkInUse, PricedItem, PricePair, Subject, TrackingWindow
 from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, codec_for
 from control.pages import After, Page, check_limit, cut_page
@@ -52,7 +52,10 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class SubjectRow:
-    """A token or wallet as stored, with its ledger; `address` in stored form, `symbol` None for wallets."""
+    """A token or wallet as stored, with its ledger; `address` in stored form, `symbol` None for wallets.
+
+    The pair with its symbols is that of a linked token, else None.
+    """
 
     subject_key: int
     id: str
@@ -67,6 +70,10 @@ class SubjectRow:
     name: str | None
     external_id: str | None
     is_tracked: bool
+    pair_key: int | None
+    pair_id: str | None
+    priced_as: str | None
+    priced_in: str | None
     created_at: datetime
     updated_at: datetime
 
@@ -362,20 +369,7 @@ def remove(session: Session, principal: Principal, subject: SubjectRow, *, now: 
     ).one_or_none()
     if open_window is not None:
         open_window.closed_at = max(whole_second(moment), open_window.opened_at)
-    session.execute(
-        update_rows(Operation)
-        .where(
-            Operation.subject_key == locked.subject_key,
-            Operation.finished_at.is_(None),
-        )
-        .values(
-            status="Cancelled",
-            cancel_requested_at=func.coalesce(Operation.cancel_requested_at, moment),
-            finished_at=moment,
-            estimated_end=None,
-            reported_at=moment,
-        )
-    )
+    cancel_unfinished(session, "subject_key", locked.subject_key, moment)
     locked.removed_at = locked.updated_at = max(moment, locked.updated_at)
     _record(session, principal, _ACTIONS[subject.kind].remove, before, None, now)
     revision.bump(session)
@@ -414,6 +408,7 @@ def windows(session: Session, subject_key: int) -> list[Window]:
 
 def _select_rows(tenant_id: str, kind: Kind) -> Select[Any]:
     """Columns named as the fields of SubjectRow."""
+    priced_as, priced_in = aliased(PricedItem), aliased(PricedItem)
     columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [
         Subject.subject_key,
         Subject.id,
@@ -428,6 +423,10 @@ def _select_rows(tenant_id: str, kind: Kind) -> Select[Any]:
         Subject.name,
         Subject.external_id,
         _is_tracked().label("is_tracked"),
+        Subject.pair_key,
+        PricePair.id.label("pair_id"),
+        priced_as.symbol.label("priced_as"),
+        priced_in.symbol.label("priced_in"),
         Subject.created_at,
         Subject.updated_at,
     ]
@@ -435,6 +434,9 @@ def _select_rows(tenant_id: str, kind: Kind) -> Select[Any]:
         select(*columns)
         .join(Ledger, Ledger.id == Subject.ledger_id)
         .join(NetworkInUse, NetworkInUse.name == Ledger.network)
+        .outerjoin(PricePair, PricePair.pair_key == Subject.pair_key)
+        .outerjoin(priced_as, priced_as.item_key == PricePair.priced_as_key)
+        .outerjoin(priced_in, priced_in.item_key == PricePair.priced_in_key)
         .where(Subject.tenant_id == tenant_id, Subject.kind == kind, Subject.removed_at.is_(None))
     )
 

@@ -79,6 +79,10 @@ def test_a_token_is_stored_disabled_with_its_address_in_stored_form(world: World
         name="USD Coin",
         external_id="ext-1",
         is_tracked=False,
+        pair_key=None,
+        pair_id=None,
+        priced_as=None,
+        priced_in=None,
         created_at=NOON,
         updated_at=NOON,
     )
