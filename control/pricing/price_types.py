@@ -1,0 +1,26 @@
+"""The types of prices, the same for pairs, supported pairs and sources."""
+
+from enum import StrEnum
+
+from control.errors import Invalid
+
+
+class PriceType(StrEnum):
+    """What a price is."""
+
+    ASK = "Ask"
+    BID = "Bid"
+    TRADE = "Trade"
+    MARKET = "Market"
+    NAV = "NAV"
+
+
+def check_price_type(field: str, text: str) -> PriceType:
+    """Return the type of this name.
+
+    Raises:
+        Invalid: on the field, there is none.
+    """
+    if text not in set(PriceType):
+        raise Invalid(field, "unknown-price-type", f"{field} is {text[:40]!r}; use one of {', '.join(PriceType)}")
+    return PriceType(text)
