@@ -8,9 +8,15 @@
     ├── CallRefused          any other JSON-RPC error
     ├── StateUnavailable     the state or history at that block is pruned or unknown to the node
     ├── WrongChain           the node serves another chain than the configured one
-    └── ChainReorganised     the chain moved while it was being read
+    ├── ChainReorganised     the chain moved while it was being read
+    └── PriceSourceError     a price source gave no usable answer
+        ├── SourceUnreachable    no connection, a time-out, an answer cut off, HTTP 5xx, maintenance
+        ├── SourceRateLimited    asked too often, still so after waiting
+        ├── SourceMalformed      an answer that is not of its form
+        ├── SourceRefused        it serves us not, or not like this: waiting does not mend it
+            └── MarketUnknown    it has no such market (any more)
 
-Every error names its network, call and block range, and never holds a URL: URLs carry keys.
+Every error names its network or price source, its call and its block range, and never holds a URL: URLs carry keys.
 """
 
 import re
@@ -26,8 +32,8 @@ class ExtractError(Exception):
     """A call to a source that gave no usable answer.
 
     Attributes:
-        network: name of the network, as in networks.toml.
-        call: JSON-RPC method that failed.
+        network: name of the network, as in networks.toml; of a price source, its id.
+        call: JSON-RPC method that failed; of a price source, what it was asked for.
         from_block, to_block: blocks that were asked for, both included; None where the call names none.
         detail: what happened, in words; the provider's message where there is one.
     """
@@ -126,7 +132,35 @@ class CallRefused(ExtractError):
         self.message = message
 
     @property
-    def is_revert(self) -> bool:
+    class PriceSourceError(ExtractError):
+    """A price source gave no usable answer to a call; `retry_after` is the number of seconds that it named, if any."""
+
+    def __init__(self, source_id: str, call: str, detail: str, *, retry_after: float | None = None) -> None:
+        super().__init__(source_id, call, detail=detail)
+        self.retry_after = retry_after
+
+
+class SourceUnreachable(PriceSourceError):
+    """No connection, a time-out, an answer cut off or not to be read as JSON, HTTP 5xx, or maintenance."""
+
+
+class SourceRateLimited(PriceSourceError):
+    """The source wants fewer calls."""
+
+
+class SourceMalformed(PriceSourceError):
+    """An answer that is not of the form that it must have."""
+
+
+class SourceRefused(PriceSourceError):
+    """The source serves us not, or not like this; or its definition does not fit it."""
+
+
+class MarketUnknown(SourceRefused):
+    """The source has no such market (any more)."""
+
+
+def is_revert(self) -> bool:
         """Whether the contract, and not the node, refused: that is knowledge about the contract."""
         return is_revert(self.code, self.message)
 

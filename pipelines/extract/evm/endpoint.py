@@ -3,43 +3,15 @@
 A URL may hold a key, in its path, query or user part. It leaves this module only towards the provider.
 """
 
-import logging
-import math
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import urllib3
 
-from pipelines.extract.evm.pacing import LONGEST_RETRY_AFTER_SECONDS, Pacer
+from pipelines.extract.pacing import Pacer
+from pipelines.extract.transport import Reply, Transport
 
-# Measured on 63 MB of logs: 0.04 CPU seconds in pieces of 64 KiB into one buffer, 0.10 in pieces of 1 MiB joined.
-_PIECE_BYTES = 64 * 1024
 _SHORTEST_SECRET = 6
-
-
-class TransportFault(Exception):
-    """The exchange broke off; `timed_out` where it did because the provider was slow."""
-
-    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.timed_out = timed_out
-
-
-class AnswerTooLarge(Exception):
-    """The answer is larger than the caller takes; it was not read to its end."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """An HTTP answer, read to its end."""
-
-    status: int
-    body: bytearray
-    retry_after: float | None
 
 
 class Endpoint:
@@ -60,8 +32,6 @@ class Endpoint:
         clock: Callable[[], float],
     ) -> None:
         parts, self.label = _parse(url)
-        # At DEBUG, urllib3 logs each request with its path.
-        logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
         self.host = str(parts.hostname)
         self._url = f"{parts.scheme}://{self.label}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
         self._headers = {
@@ -75,9 +45,7 @@ class Endpoint:
             self._headers |= urllib3.util.make_headers(basic_auth=f"{user}:{password}")
             secrets += [user, password]
         self._secrets = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
-        self._timeout = timeout
-        self._clock = clock
-        self._pool = urllib3.PoolManager(num_pools=1, maxsize=connections)
+        self._transport = Transport(timeout, connections, clock)
         self.pacer = Pacer(sleep, clock)
         self.is_chain_checked = False
 
@@ -98,50 +66,11 @@ class Endpoint:
             TransportFault: no connection, a time-out, or an answer cut off.
             AnswerTooLarge: more than max_bytes.
         """
-        remaining = max(deadline - self._clock(), 0.001)
-        connect, read = self._timeout
-        try:
-            response = self._pool.request(
-                "POST",
-                self._url,
-                body=body,
-                headers=self._headers,
-                timeout=urllib3.Timeout(connect=min(connect, remaining), read=min(read, remaining)),
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-            try:
-                content = self._read(response, deadline, max_bytes)
-            except BaseException:
-                response.close()
-                raise
-            response.release_conn()
-        except urllib3.exceptions.NewConnectionError:
-            raise TransportFault(f"{self.label}: no connection") from None
-        except urllib3.exceptions.ConnectTimeoutError:
-            raise TransportFault(f"{self.label}: no connection in time") from None
-        except (urllib3.exceptions.ReadTimeoutError, TimeoutError):
-            raise TransportFault(f"{self.label}: no answer in time", timed_out=True) from None
-        except urllib3.exceptions.SSLError:
-            raise TransportFault(f"{self.label}: no trusted TLS connection") from None
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise TransportFault(f"{self.label}: the answer was cut off ({type(error).__name__})") from None
-        return Reply(response.status, content, _retry_after(response.headers.get("Retry-After")))
-
-    def _read(self, response: urllib3.BaseHTTPResponse, deadline: float, max_bytes: int) -> bytearray:
-        content = bytearray()
-        while piece := response.read1(_PIECE_BYTES):
-            content += piece
-            if len(content) > max_bytes:
-                raise AnswerTooLarge
-            if self._clock() > deadline:
-                raise TransportFault(f"{self.label}: no complete answer in time", timed_out=True)
-        return content
+        return self._transport.send("POST", self._url, self.label, self._headers, body, deadline, max_bytes)
 
     def close(self) -> None:
         """Close the kept connections."""
-        self._pool.clear()
+        self._transport.close()
 
 
 def other_urls(urls: Iterable[str], provider: str) -> list[str]:
@@ -165,19 +94,3 @@ def _parse(url: str) -> tuple[SplitResult, str]:
         raise ValueError("an RPC URL must begin with http:// or https:// and name a host")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return parts, host if port is None else f"{host}:{port}"
-
-
-def _retry_after(header: str | None) -> float | None:
-    """Seconds to wait, from either form of the header, within bounds; None where it is absent or unreadable."""
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - time.time()
-        except ValueError:
-            return None
-    if math.isnan(seconds):
-        return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_SECONDS)

@@ -21,10 +21,11 @@ from pipelines.extract.errors import (
     StateUnavailable,
     WrongChain,
 )
-from pipelines.extract.evm.endpoint import AnswerTooLarge, Endpoint, Reply, TransportFault
+from pipelines.extract.evm.endpoint import Endpoint
 from pipelines.extract.evm.faults import Fault, FaultKind, classify
 from pipelines.extract.evm.hexadecimal import Quantity
-from pipelines.extract.evm.pacing import backoff_seconds
+from pipelines.extract.pacing import backoff_seconds
+from pipelines.extract.transport import AnswerTooLarge, Reply, TransportFault
 
 T = TypeVar("T")
 Call: TypeAlias = tuple[str, Sequence[Any]]

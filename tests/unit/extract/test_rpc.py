@@ -22,8 +22,8 @@ from pipelines.extract.errors import (
     WrongChain,
 )
 from pipelines.extract.evm.endpoint import other_urls
-from pipelines.extract.evm.pacing import Pacer
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.pacing import Pacer
 from tests.chain.http_server import Reply
 from tests.chain.scripted_node import (
     Fault,

@@ -17,14 +17,19 @@ def backoff_seconds(attempt: int) -> float:
 
 
 class Pacer:
-    """Spaces the requests of all threads to one provider; unlimited until the provider first complains."""
+    """Spaces the requests of all threads to one provider, wider once the provider complains.
 
-    def __init__(self, sleep: Callable[[float], None], clock: Callable[[], float]) -> None:
+    Args:
+        least_interval: seconds between two requests in any case; 0: unlimited until the first complaint.
+    """
+
+    def __init__(self, sleep: Callable[[float], None], clock: Callable[[], float], least_interval: float = 0.0) -> None:
         self._sleep = sleep
         self._clock = clock
         self._lock = threading.Lock()
         self._next_start = 0.0
-        self._interval = 0.0
+        self._least_interval = least_interval
+        self._interval = least_interval
 
     def wait_turn(self, deadline: float) -> bool:
         """Wait until this thread may send; False, at once, where that would be after the deadline."""
@@ -44,11 +49,13 @@ class Pacer:
             now = self._clock()
             # Requests that were under way together complain together: that is one complaint.
             if self._next_start <= now + self._interval:
-                self._interval = min(max(2 * self._interval, _FIRST_INTERVAL_SECONDS), _LONGEST_INTERVAL_SECONDS)
+                wider = min(max(2 * self._interval, _FIRST_INTERVAL_SECONDS), _LONGEST_INTERVAL_SECONDS)
+                self._interval = max(wider, self._least_interval)
             self._next_start = max(self._next_start, now + seconds)
 
     def succeeded(self) -> None:
         """Space requests a little closer again."""
-        if self._interval:
+        if self._interval > self._least_interval:
             with self._lock:
-                self._interval = self._interval * 0.95 if self._interval > _FIRST_INTERVAL_SECONDS / 10 else 0.0
+                closer = self._interval * 0.95 if self._interval > _FIRST_INTERVAL_SECONDS / 10 else 0.0
+                self._interval = max(closer, self._least_interval)
