@@ -157,9 +157,7 @@ def _read_source(row: toml.Table) -> PriceSource:
         id="src_" + row.take("name", toml.matching(_NAME, "lower-case letters, digits and hyphens, at most 63")),
         name=row.take("display_name", toml.label),
         adapter=adapter,
-        exchange=row.take("exchange", toml.matching(_NAME, "the exchange's name in ccxt"))
-        if adapter == "ccxt"
-        else None,
+        exchange=row.take("exchange", exchange) if adapter == "ccxt" else None,
         network=None,
         price_types=_ordered(row, "price_types", POLLED_TYPES),
         history_types=_ordered(row, "history_types", POLLED_TYPES),

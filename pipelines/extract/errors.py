@@ -132,35 +132,7 @@ class CallRefused(ExtractError):
         self.message = message
 
     @property
-    class PriceSourceError(ExtractError):
-    """A price source gave no usable answer to a call; `retry_after` is the number of seconds that it named, if any."""
-
-    def __init__(self, source_id: str, call: str, detail: str, *, retry_after: float | None = None) -> None:
-        super().__init__(source_id, call, detail=detail)
-        self.retry_after = retry_after
-
-
-class SourceUnreachable(PriceSourceError):
-    """No connection, a time-out, an answer cut off or not to be read as JSON, HTTP 5xx, or maintenance."""
-
-
-class SourceRateLimited(PriceSourceError):
-    """The source wants fewer calls."""
-
-
-class SourceMalformed(PriceSourceError):
-    """An answer that is not of the form that it must have."""
-
-
-class SourceRefused(PriceSourceError):
-    """The source serves us not, or not like this; or its definition does not fit it."""
-
-
-class MarketUnknown(SourceRefused):
-    """The source has no such market (any more)."""
-
-
-def is_revert(self) -> bool:
+    def is_revert(self) -> bool:
         """Whether the contract, and not the node, refused: that is knowledge about the contract."""
         return is_revert(self.code, self.message)
 
@@ -188,6 +160,34 @@ class ChainReorganised(ExtractError):
     ) -> None:
         super().__init__(network, call, from_block, to_block, detail)
         self.block_number = block_number
+
+
+class PriceSourceError(ExtractError):
+    """A price source gave no usable answer to a call; `retry_after` is the number of seconds that it named, if any."""
+
+    def __init__(self, source_id: str, call: str, detail: str, *, retry_after: float | None = None) -> None:
+        super().__init__(source_id, call, detail=detail)
+        self.retry_after = retry_after
+
+
+class SourceUnreachable(PriceSourceError):
+    """No connection, a time-out, an answer cut off or not to be read as JSON, HTTP 5xx, or maintenance."""
+
+
+class SourceRateLimited(PriceSourceError):
+    """The source wants fewer calls."""
+
+
+class SourceMalformed(PriceSourceError):
+    """An answer that is not of the form that it must have."""
+
+
+class SourceRefused(PriceSourceError):
+    """The source serves us not, or not like this; or its definition does not fit it."""
+
+
+class MarketUnknown(SourceRefused):
+    """The source has no such market (any more)."""
 
 
 def is_revert(code: int | None, message: str) -> bool:
