@@ -24,6 +24,7 @@ from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
 from api.request_log import observed
 from api.serving import Serving
 from control.networks.definitions import load_networks
+from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from control.store import open_store
 
@@ -37,7 +38,8 @@ def create_app(settings: Settings) -> Litestar:
     async def services(app: Litestar) -> AsyncIterator[None]:
         store = open_store(settings)
         serving = Serving(settings.serving_dir, settings.query_memory_mb, settings.query_timeout_seconds)
-        app.state.services = Services(settings, store, serving, load_networks(settings.networks_file))
+        networks, price_sources = load_networks(settings.networks_file), price_sources_in_force(settings)
+        app.state.services = Services(settings, store, serving, networks, price_sources)
         try:
             yield
         finally:

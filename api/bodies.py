@@ -3,36 +3,62 @@
 Whether a value fits what is stored is decided by the rules of the control store.
 """
 
+import csv
 import hashlib
-from collections.abc import Awaitable, Callable
+import io
+import re
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from litestar import Request
 from litestar.di import Provide
 
+from api import media_types
 from api.errors import ApiError, invalid_body
-from api.schemas.common import FieldError, Schema
+from api.schemas.common import ExactNumber, FieldError, Schema
 
 Body = TypeVar("Body", bound=Schema)
 
 # Numbers with a fraction stay exact; a float never comes into being.
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?([Ee][+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Generic[Body]):
+    """The rows of a body that may hold one or many; a bare object is one, whatever else holds one is many."""
+
+    rows: Sequence[Body]
+    is_bulk: bool
 
 
 def body_of(body_type: type[Body]) -> Provide:
     """Return the dependency that reads the request body as a struct."""
 
     async def provide(request: Request[Any, Any, Any]) -> Body:
-        media_type = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
-        if media_type != "application/json":
-            raise ApiError(415, "unsupported-media-type", "send the body as JSON, with Content-Type: application/json")
-        content = await request.body()
-        request.scope["state"]["body_hash"] = hashlib.sha256(content).hexdigest()
-        return read_body(content, body_type)
+        _media_type_of(request, media_types.JSON)
+        return read_body(await _content(request), body_type)
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Body]] = provide
+    return Provide(reader)
+
+
+def rows_of(body_type: type[Body]) -> Provide:
+    """Return the dependency that reads the request body as `Rows`: an object, an array of objects, or CSV."""
+
+    async def provide(request: Request[Any, Any, Any]) -> Rows[Body]:
+        media_type = _media_type_of(request, media_types.JSON, media_types.CSV)
+        content = await _content(request)
+        if media_type == media_types.CSV:
+            return read_csv(content, body_type)
+        return read_rows(content, body_type)
+
+    reader: Callable[[Request[Any, Any, Any]], Awaitable[Rows[Body]]] = provide
     return Provide(reader)
 
 
@@ -42,38 +68,199 @@ def read_body(content: bytes, body_type: type[Body]) -> Body:
     Raises:
         ApiError: 400 when it is not JSON or has unknown fields, 422 when values are missing or of the wrong type.
     """
-    try:
-        values = _DECODER.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(400, "malformed-json", f"the body is not JSON: {error}") from error
+    values = _decode(content)
     if not isinstance(values, dict):
         raise invalid_body([FieldError(pointer="", code="invalid", detail="the body must be a JSON object")])
-    fields = {field.encode_name: field for field in msgspec.structs.fields(body_type)}
-    unknown = [
+    return _read_all([("", "", values)], body_type)[0]
+
+
+def read_rows(content: bytes, body_type: type[Body]) -> Rows[Body]:
+    """Read a JSON object or an array of objects.
+
+    Raises:
+        ApiError: as `read_body`, each error with its row; 422 when the array is empty.
+    """
+    values = _decode(content)
+    if not isinstance(values, list):
+        return Rows([read_body(content, body_type)], is_bulk=False)
+    if not values:
+        raise invalid_body([FieldError(pointer="", code="empty", detail="the array is empty; send an object in it")])
+    return Rows(_read_all(_numbered(values), body_type), is_bulk=True)
+
+
+def read_csv(content: bytes, body_type: type[Body]) -> Rows[Body]:
+    """Read CSV (RFC 4180, UTF-8) whose header names fields of a struct of texts and decimals, in any order.
+
+    An empty cell is a field left out; an empty line is nothing. Rows count from 1 behind the header in `detail`, and
+    from 0 in `pointer`, as if the body were an array of objects.
+
+    Raises:
+        ApiError: 400 when it is not CSV or the header has unknown columns; 422 when there is no row, when a row is
+            longer or shorter than the header, or when values are missing or malformed.
+    """
+    lines = _csv_lines(content)
+    header = next(lines, [])
+    known = [found.encode_name for found in _fields(body_type)]
+    unknown = [name for name in header if name not in known]
+    if unknown or len(set(header)) < len(header):
+        what = f"unknown column {unknown[0][:60]!r}" if unknown else "the header names a column twice"
+        raise ApiError(400, "malformed-csv", f"{what}; the header takes {','.join(known)}")
+    numbered = list(enumerate(lines, start=1))
+    if not numbered:
+        raise invalid_body([FieldError(pointer="", code="empty", detail="there is no row; send a header and rows")])
+    uneven = [
         FieldError(
-            pointer=_pointer(name),
-            code="unknown-field",
-            detail=f"unknown field {name!r}; known here: {', '.join(fields)}",
+            pointer=f"/{number - 1}",
+            code="invalid",
+            detail=f"row {number}: it has {len(cells)} cells, the header has {len(header)}",
         )
-        for name in values
-        if name not in fields
+        for number, cells in numbered
+        if len(cells) != len(header)
     ]
-    if unknown:
-        raise ApiError(400, "unknown-field", "; ".join(error.detail for error in unknown), errors=unknown)
+    if uneven:
+        raise invalid_body(uneven)
+    values = [{name: cell for name, cell in zip(header, cells, strict=True) if cell} for _, cells in numbered]
+    return Rows(_read_all(_numbered(values), body_type), is_bulk=True)
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is wrong with a body: names that are not known, and values that are missing or of the wrong type."""
+
+    unknown: list[FieldError] = field(default_factory=list)
+    wrong: list[FieldError] = field(default_factory=list)
+
+    def check(self) -> None:
+        if self.unknown:
+            raise invalid_body(self.unknown, status=400, code="unknown-field")
+        if self.wrong:
+            raise invalid_body(self.wrong)
+
+
+def _media_type_of(request: Request[Any, Any, Any], *known: str) -> str:
+    media_type, *parameters = (request.headers.get("content-type") or "").lower().split(";")
+    found = media_type.strip()
+    if found not in known:
+        named = " or ".join(known)
+        raise ApiError(415, "unsupported-media-type", f"send the body as {named}, and say so in Content-Type")
+    charsets = {part.partition("=")[2].strip(' "') for part in parameters if part.strip().startswith("charset=")}
+    if not charsets <= {"utf-8", "us-ascii"}:
+        raise ApiError(415, "unsupported-media-type", "send the body in UTF-8")
+    return found
+
+
+async def _content(request: Request[Any, Any, Any]) -> bytes:
+    content = await request.body()
+    request.scope["state"]["body_hash"] = hashlib.sha256(content).hexdigest()
+    return content
+
+
+def _decode(content: bytes) -> Any:
+    try:
+        return _DECODER.decode(content)
+    except ArithmeticError as error:
+        raise ApiError(400, "malformed-json", "the body has a number with an exponent beyond all bounds") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(400, "malformed-json", f"the body is not JSON: {error}") from error
+
+
+def _csv_lines(content: bytes) -> Iterator[list[str]]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ApiError(400, "malformed-csv", f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if cells:
+                yield cells
+    except csv.Error as error:
+        raise ApiError(400, "malformed-csv", f"the body is not CSV: line {reader.line_num}: {error}") from error
+
+
+def _numbered(values: Sequence[Any]) -> Iterator[tuple[str, str, Any]]:
+    for index, value in enumerate(values):
+        yield f"/{index}", f"row {index + 1}: ", value
+
+
+def _read_all(places: Iterable[tuple[str, str, Any]], body_type: type[Body]) -> list[Body]:
+    """Read objects, each with the pointer to it and what its errors begin with."""
+    findings = _Findings()
+    read = [_read(values, body_type, pointer, label, findings) for pointer, label, values in places]
+    findings.check()
+    return [body for body in read if body is not None]
+
+
+def _read(values: Any, body_type: type[Body], pointer: str, label: str, findings: _Findings) -> Body | None:
+    """Read one object; None when something is wrong with it, which is among the findings then."""
+    if not isinstance(values, dict):
+        findings.wrong.append(FieldError(pointer=pointer, code="invalid", detail=f"{label}it must be a JSON object"))
+        return None
+    fields = _fields(body_type)
+    known = {found.encode_name for found in fields}
+    unknown = [name for name in values if name not in known]
+    for name in unknown:
+        detail = f"{label}unknown field {name!r}; known here: {', '.join(found.encode_name for found in fields)}"
+        findings.unknown.append(FieldError(pointer=pointer + _pointer(name), code="unknown-field", detail=detail))
     read: dict[str, Any] = {}
-    wrong: list[FieldError] = []
-    for name, field in fields.items():
+    for found in fields:
+        name, place = found.encode_name, pointer + _pointer(found.encode_name)
         if name not in values:
-            if field.required:
-                wrong.append(FieldError(pointer=_pointer(name), code="missing", detail=f"{name} is missing"))
-            continue
-        try:
-            read[field.name] = msgspec.convert(values[name], field.type)
-        except msgspec.ValidationError as error:
-            wrong.append(FieldError(pointer=_pointer(name), code="invalid", detail=f"{name}: {error}"))
-    if wrong:
-        raise invalid_body(wrong)
-    return body_type(**read)
+            if found.required:
+                findings.wrong.append(FieldError(pointer=place, code="missing", detail=f"{label}{name} is missing"))
+        elif found.row_type is not None and isinstance(values[name], list):
+            inner = [
+                _read(value, found.row_type, f"{place}/{index}", label, findings)
+                for index, value in enumerate(values[name])
+            ]
+            read[found.name] = inner
+        else:
+            try:
+                read[found.name] = msgspec.convert(values[name], found.type, dec_hook=_to_exact)
+            except msgspec.ValidationError as error:
+                findings.wrong.append(FieldError(pointer=place, code="invalid", detail=f"{label}{name}: {error}"))
+    is_whole = all(found.name in read or not found.required for found in fields)
+    return body_type(**read) if is_whole else None
+
+
+class _Field(NamedTuple):
+    """A field of a struct; `row_type` is the struct of its rows when it is a list of them."""
+
+    name: str
+    encode_name: str
+    type: Any
+    required: bool
+    row_type: type[Schema] | None
+
+
+@cache
+def _fields(body_type: type[Schema]) -> tuple[_Field, ...]:
+    return tuple(
+        _Field(found.name, found.encode_name, found.type, found.required, _row_type(found.type))
+        for found in msgspec.structs.fields(body_type)
+    )
+
+
+def _row_type(annotation: Any) -> type[Schema] | None:
+    while typing.get_origin(annotation) is typing.Annotated:
+        annotation = typing.get_args(annotation)[0]
+    if typing.get_origin(annotation) is not list:
+        return None
+    inner = typing.get_args(annotation)[0]
+    return inner if isinstance(inner, type) and issubclass(inner, Schema) else None
+
+
+def _to_exact(kind: type[Any], value: Any) -> ExactNumber:
+    if kind is not ExactNumber:
+        raise NotImplementedError(f"bodies have no {kind.__name__}")
+    if isinstance(value, str) and _DECIMAL.fullmatch(value) is None:
+        raise ValueError(f"{value[:40]!r} is not a decimal; write one such as 1.5")
+    if isinstance(value, bool) or not isinstance(value, (str, int, Decimal)):
+        raise ValueError("write a number, or a decimal in a string")
+    try:
+        return ExactNumber(value)
+    except ArithmeticError as error:
+        raise ValueError("its exponent is beyond all bounds") from error
 
 
 def _pointer(name: str) -> str:

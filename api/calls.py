@@ -26,6 +26,7 @@ from api.serving import Serving, Snapshot
 from control import idempotency, revision, service_secrets
 from control.access import Principal
 from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
 from control.settings import Settings
 from control.store import ControlStore
 
@@ -38,11 +39,19 @@ _BATCH = 5_000
 class Services:
     """The services of one process, opened when the application starts."""
 
-    def __init__(self, settings: Settings, store: ControlStore, serving: Serving, networks: dict[str, Network]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: ControlStore,
+        serving: Serving,
+        networks: dict[str, Network],
+        price_sources: dict[str, PriceSource],
+    ) -> None:
         self.settings = settings
         self.store = store
         self.serving = serving
         self.networks = networks
+        self.price_sources = price_sources
         self.limiter = RateLimiter(settings.rate_limit_per_minute)
         self._signer: CursorSigner | None = None
 
@@ -159,14 +168,14 @@ class Call:
         return Response(b"", status_code=204, media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
 
     def write_once(
-        self, status: int, work: Callable[[Session], Schema], location: Callable[[str], str]
+        self, status: int, work: Callable[[Session], Schema], location: Callable[[str], str] | str
     ) -> Response[bytes]:
         """Do a POST's work in one transaction with its Idempotency-Key, or replay the first answer.
 
         Args:
             status: of success.
-            work: makes the object and returns the answer, which has an `id`.
-            location: path of the object with this id.
+            work: makes the object and returns the answer.
+            location: path of what was made; where it is made from an id, the answer has an `id`.
 
         Raises:
             ApiError: 422, the key was used for another request.
@@ -196,7 +205,8 @@ class Call:
                         status=status,
                         response_body=content,
                     )
-        headers = {"Location": location(msgspec.json.decode(content, type=_Identified).id), "Cache-Control": "no-store"}
+        path_made = location if isinstance(location, str) else location(_id_of(content))
+        headers = {"Location": path_made, "Cache-Control": "no-store"}
         if is_replayed:
             headers["Idempotency-Replayed"] = "true"
         return Response(content, status_code=status, media_type=media_types.JSON, headers=headers)
@@ -222,6 +232,10 @@ class Call:
 
 class _Identified(msgspec.Struct):
     id: str
+
+
+def _id_of(content: bytes) -> str:
+    return msgspec.json.decode(content, type=_Identified).id
 
 
 _CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}

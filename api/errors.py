@@ -19,9 +19,19 @@ from api import media_types
 from api.operations import ARGUMENT_NAMES
 from api.request_log import request_id
 from api.schemas.common import FieldError, Problem
-from control.errors import Conflict, ControlError, Denied, Invalid, NotFound, StoreUnavailable, Unauthenticated
+from control.errors import (
+    Conflict,
+    ControlError,
+    Denied,
+    Invalid,
+    InvalidValues,
+    NotFound,
+    StoreUnavailable,
+    Unauthenticated,
+)
 
 _log = logging.getLogger("ledgermart.api")
+_MOST_ERRORS = 100  # of a body with many rows; enough to see what is wrong with it
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # What the framework raises before a handler runs; its own words are kept where they help.
@@ -79,9 +89,13 @@ def invalid_parameter(parameter: str, code: str, detail: str) -> ApiError:
     )
 
 
-def invalid_body(errors: Sequence[FieldError]) -> ApiError:
-    """Return the 422 of one or more bad body fields."""
-    return ApiError(422, "invalid-body", "; ".join(error.detail for error in errors), errors=errors)
+def invalid_body(errors: Sequence[FieldError], status: int = 422, code: str = "invalid-body") -> ApiError:
+    """Return the error, a 422 by default, of one or more bad body fields; the first hundred are named."""
+    shown = errors[:_MOST_ERRORS]
+    details = [error.detail for error in shown]
+    if len(errors) > len(shown):
+        details.append(f"and {len(errors) - len(shown)} more")
+    return ApiError(status, code, "; ".join(details), errors=shown)
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
@@ -134,6 +148,10 @@ def _from_control(error: ControlError, *, body_fields: bool) -> ApiError | None:
             if body_fields and error.field != "Idempotency-Key":
                 return invalid_body([FieldError(pointer=f"/{error.field}", code=error.code, detail=error.detail)])
             return invalid_parameter(error.field, error.code, error.detail)
+        case InvalidValues():
+            return invalid_body(
+                [FieldError(pointer=f"/{each.field}", code=each.code, detail=each.detail) for each in error.errors]
+            )
         case NotFound():
             return ApiError(404, f"{_kebab(error.kind)}-not-found", error.detail)
         case Conflict():

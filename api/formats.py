@@ -103,7 +103,7 @@ def _match(pattern: str, media_type: str) -> int:
 
 
 class _Column:
-    """One column: its dotted name, the path of attributes to it, and its Arrow type; an open object is JSON text."""
+    """One column: its dotted name, the path of attributes to it, its Arrow type; objects and lists are JSON text."""
 
     def __init__(self, name: str, path: tuple[str, ...], kind: pa.DataType) -> None:
         self.name = name
@@ -115,7 +115,7 @@ class _Column:
             row = getattr(row, attribute)
             if row is None:
                 return None
-        return msgspec.json.encode(row).decode("utf-8") if isinstance(row, dict) else row
+        return msgspec.json.encode(row).decode("utf-8") if isinstance(row, (dict, list)) else row
 
 
 def _columns(row_type: type[msgspec.Struct], prefix: str = "", path: tuple[str, ...] = ()) -> list[_Column]:

@@ -3,6 +3,7 @@
 Structs of one resource go into its own module beside this one.
 """
 
+import decimal
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -11,6 +12,14 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
 
+
+class ExactNumber(decimal.Decimal):
+    """A decimal in a request: a JSON number or a decimal in a string, never through a float."""
+
+
+DecimalInput = Annotated[
+    ExactNumber, Meta(description="A JSON number, or a decimal in a string; read exactly.", examples=["1.5"])
+]
 Decimal = Annotated[str, Meta(pattern=_DECIMAL, description="Exact decimal, no exponent.", examples=["1.5"])]
 BaseUnits = Annotated[
     str, Meta(pattern="^-?(0|[1-9][0-9]*)$", description="Exact integer in base units.", examples=["1500000"])
@@ -49,6 +58,14 @@ GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "Be
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Base of every struct that crosses the wire."""
+
+
+class TokenReference(Schema, frozen=True, kw_only=True):
+    """The asset of an activity or a position."""
+
+    symbol: Annotated[str | None, Meta(description="As the contract says; null when unknown.")]
+    ledger_id: Annotated[str, Meta(description="Address of the contract, or `native` for the network's own asset.")]
+    token_id: Annotated[str | None, Meta(description="Your token with this contract, when you have one.")]
 
 
 class Page(Schema, frozen=True, kw_only=True):
