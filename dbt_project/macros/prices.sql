@@ -1,0 +1,288 @@
+{#
+    From raw prices to the system price: exact inverses and cross rates, and how the price models keep up at the cost of what changed.
+    raw.price_changes says from which effective instant on a pair must be computed anew; nothing before it can differ, because no
+    price looks ahead.
+#}
+
+{# A mart as the run before left it, or none: what a model may know of a later model's last state. #}
+{% macro previous_mart(name) -%}
+    {%- set is_known = execute and not flags.FULL_REFRESH -%}
+    {{ return(adapter.get_relation(database='marts_db', schema='marts', identifier=name) if is_known else none) }}
+{%- endmacro %}
+
+
+{#
+    The earliest instant from which on some changed pair is computed anew, as a constant: scans skip what lies before it.
+    '-infinity' when everything is, 'infinity' when nothing is.
+#}
+{% macro changed_since() -%}
+    {%- set changed_pairs = ref('int_changed_pairs') -%}
+    {%- if execute -%}
+        {%- set found = run_query("select coalesce(min(from_time), 'infinity'::timestamp)::varchar from " ~ changed_pairs) -%}
+        '{{ found.columns[0].values()[0] }}'::timestamp
+    {%- else -%}
+        '-infinity'::timestamp
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# A price as an integer of 10^-18. #}
+{% macro price_units(price) -%}
+    replace(({{ price }})::varchar, '.', '')::hugeint
+{%- endmacro %}
+
+
+{# A price as canonical decimal text. #}
+{% macro price_text(price) -%}
+    rtrim(rtrim(({{ price }})::varchar, '0'), '.')
+{%- endmacro %}
+
+
+{#
+    10^18 * numerator / denominator of two positive integers (names), rounded half to even, as BIGNUM. In HUGEINT, nine digits at
+    a time, where remainders and the result fit; else long division.
+#}
+{% macro rate_units(numerator, denominator) -%}
+    {%- set long -%}
+        {{
+            let('numerator_digits', numerator ~ "::varchar || repeat('0', 18)",
+            let('denominator_digits', denominator ~ "::varchar",
+            long_quotient('numerator_digits', 'denominator_digits')))
+        }}
+    {%- endset -%}
+    {%- set rounded -%}
+        (
+            quotient + case
+                when remainder + remainder > {{ denominator }} then 1
+                when remainder + remainder < {{ denominator }} then 0
+                else quotient % 2
+            end
+        )::varchar::bignum
+    {%- endset -%}
+    {%- set divided -%}
+        {{
+            let('dividend', "(" ~ numerator ~ " - whole * " ~ denominator ~ ") * 1000000000",
+            let('digits', "dividend // " ~ denominator,
+            let('rest', "(dividend - digits * " ~ denominator ~ ") * 1000000000",
+            let('last_digits', "rest // " ~ denominator,
+            let('remainder', "rest - last_digits * " ~ denominator,
+            let('quotient', "(whole * 1000000000 + digits) * 1000000000 + last_digits", rounded))))))
+        }}
+    {%- endset -%}
+    {%- set chosen -%}
+        case
+            when
+                {{ denominator }} < 100000000000000000000000000000
+                and whole < 10000000000000000000
+                then {{ divided }}
+            else {{ long }}
+        end
+    {%- endset -%}
+    {{ let('whole', numerator ~ " // " ~ denominator, chosen) }}
+{%- endmacro %}
+
+
+{#
+    What one or two legs give, as BIGNUM of 10^-18: the price, its inverse, or a cross rate of both, each leg as it is or inverted.
+    Rounded once, half to even. A single leg has a second one of price 1.
+#}
+{% macro composed_units(first_price, first_is_inverted, second_price, second_is_inverted) -%}
+    {%- set both_inverted -%}
+        {{
+            let('product_digits', to_value_units('first_units::varchar::bignum', '0', second_price) ~ "::varchar",
+            let('one_digits', "'1' || repeat('0', 54)",
+            long_quotient('one_digits', 'product_digits')))
+        }}
+    {%- endset -%}
+    {%- set composed -%}
+        case
+            when not {{ first_is_inverted }} and not {{ second_is_inverted }}
+                then {{ to_value_units('first_units::varchar::bignum', '18', second_price) }}
+            when not {{ first_is_inverted }} then {{ rate_units('first_units', 'second_units') }}
+            when not {{ second_is_inverted }} then {{ rate_units('second_units', 'first_units') }}
+            else {{ both_inverted }}
+        end
+    {%- endset -%}
+    {{ let('first_units', price_units(first_price), let('second_units', price_units(second_price), composed)) }}
+{%- endmacro %}
+
+
+{#
+    Prices that legs' tenants may see and that meet `condition`, as polled, of own windows, or manual; a query for a common table
+    expression. `length_us` is that of the window; of prices for one instant, the shortest window counts, then the greatest
+    `precedence` (newest revision, else newest collected).
+#}
+{% macro visible_prices(legs, condition) -%}
+    select
+        legs.pair_key,
+        legs.source_id,
+        legs.leg_number,
+        legs.is_bridge,
+        legs.from_time,
+        prices.effective_from,
+        prices.window_start,
+        coalesce(epoch_us(prices.effective_from) - epoch_us(prices.window_start), 0) as length_us,
+        epoch_us(prices.last_collected_at) as precedence,
+        prices.price,
+        prices.is_partial
+    from {{ ref('stg_prices__market_prices') }} as prices
+    inner join {{ legs }} as legs
+        on
+            prices.source_id = legs.source_id
+            and prices.market_id = legs.market_id
+            and prices.price_type = legs.price_type
+    where
+        prices.origin = 'Poll'
+        and prices.last_collected_at >= legs.created_at
+        and {{ condition }}
+
+    union all
+
+    select
+        legs.pair_key,
+        legs.source_id,
+        legs.leg_number,
+        legs.is_bridge,
+        legs.from_time,
+        prices.effective_from,
+        prices.window_start,
+        epoch_us(prices.effective_from) - epoch_us(prices.window_start) as length_us,
+        epoch_us(prices.last_collected_at) as precedence,
+        prices.price,
+        prices.is_partial
+    from {{ ref('stg_prices__market_prices') }} as prices
+    inner join {{ ref('stg_prices__pair_windows') }} as windows
+        on
+            prices.source_id = windows.source_id
+            and prices.market_id = windows.market_id
+            and prices.price_type = windows.price_type
+            and prices.window_start = windows.window_start
+            and prices.effective_from = windows.effective_from
+    inner join {{ legs }} as legs
+        on
+            windows.pair_key = legs.pair_key
+            and windows.source_id = legs.source_id
+            and windows.market_id = legs.market_id
+            and windows.price_type = legs.price_type
+    where
+        {{ condition }}
+        and {{ condition | replace('prices.', 'windows.') }}
+
+    union all
+
+    select
+        legs.pair_key,
+        legs.source_id,
+        legs.leg_number,
+        legs.is_bridge,
+        legs.from_time,
+        prices.effective_from,
+        null::timestamp as window_start,
+        0 as length_us,
+        prices.revision as precedence,
+        prices.price,
+        false as is_partial
+    from {{ ref('stg_prices__manual_prices') }} as prices
+    inner join {{ legs }} as legs on prices.supported_pair_key = legs.supported_pair_key
+    where {{ condition }}
+{%- endmacro %}
+
+
+{# The composed prices with what guards and reviews say of them: the columns of source_prices. #}
+{% macro judged_prices() -%}
+    select
+        composed.tenant_id,
+        composed.pair_key,
+        composed.source_id,
+        composed.position,
+        composed.effective_from,
+        composed.window_start,
+        composed.price,
+        composed.price_text,
+        composed.is_partial,
+        composed.derivation,
+        composed.fresh_until,
+        case
+            when composed.decision = 'Rejected' then 'Rejected'
+            when composed.price is null then 'Quarantined'
+            when composed.decision = 'Accepted' then 'Accepted'
+            when stopped.reason is not null then 'Quarantined'
+            else 'Used'
+        end as state,
+        case when composed.price is null then 'OutOfRange' else stopped.reason end as reason,
+        composed.price_id
+    from {{ ref('int_composed_prices') }} as composed
+    left join {{ ref('int_stopped_prices') }} as stopped
+        on
+            composed.pair_key = stopped.pair_key
+            and composed.source_id = stopped.source_id
+            and composed.effective_from = stopped.effective_from
+    where composed.known_state is null
+{%- endmacro %}
+
+
+{# Deletes rows of pairs that are no longer configured. #}
+{% macro delete_removed_pairs() -%}
+    {%- set pairs = ref('stg_prices__pairs') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where pair_key not in (select pair_key from {{ pairs }})
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes source prices of the changed pairs, from the changed instant on, that are not there any more or are otherwise. #}
+{% macro delete_other_source_prices() -%}
+    {%- set changed_pairs = ref('int_changed_pairs') -%}
+    {%- set judged = judged_prices() -%}
+    {%- set since = changed_since() -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where
+            effective_from >= {{ since }}
+            and (pair_key, source_id, effective_from) in (
+                select (pair_key, source_id, effective_from)
+                from (
+                    select written.*
+                    from {{ this }} as written
+                    inner join {{ changed_pairs }} as changed
+                        on
+                            written.pair_key = changed.pair_key
+                            and written.effective_from >= changed.from_time
+                    where written.effective_from >= {{ since }}
+                    except
+                    {{ judged }}
+                ) as others
+            )
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#
+    The steps of the changed pairs in `relation` that the changed instant or what follows can alter: from the one before that
+    instant on. A query for a common table expression.
+#}
+{% macro alterable_steps(relation) -%}
+    select known.*
+    from {{ relation }} as known
+    inner join {{ ref('int_changed_pairs') }} as changed on known.pair_key = changed.pair_key
+    where coalesce(known.valid_until, 'infinity') >= changed.from_time
+{%- endmacro %}
+
+
+{# Deletes steps that are not there any more or are otherwise. #}
+{% macro delete_other_steps() -%}
+    {%- set alterable = alterable_steps(this) -%}
+    {%- set steps = ref('int_price_steps') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where (pair_key, valid_from) in (
+            select (pair_key, valid_from)
+            from (
+                {{ alterable }}
+                except
+                select * from {{ steps }}
+            ) as others
+        )
+    {%- endif -%}
+{%- endmacro %}

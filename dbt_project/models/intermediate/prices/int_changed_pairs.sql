@@ -1,0 +1,55 @@
+-- Pairs whose prices must be computed anew, and from which effective instant on. Every pair where nothing was
+-- transformed yet, or all is built anew.
+with
+
+changes as (
+
+    select * from {{ ref('stg_prices__changes') }}
+
+),
+
+pairs as (
+
+    select * from {{ ref('stg_prices__pairs') }}
+
+),
+
+transforms as (
+
+    select coalesce(max(batch_id), -1) as batch_id
+    from {{ ref('stg_pipeline__transforms') }}
+
+),
+
+marked as (
+
+    select
+        changes.pair_key,
+        coalesce(changes.from_time, '-infinity'::timestamp) as from_time
+    from changes
+    cross join transforms
+    where changes.batch_id > transforms.batch_id
+
+    union all
+
+    select
+        pairs.pair_key,
+        '-infinity'::timestamp as from_time
+    from pairs
+    cross join transforms
+    where {{ flags.FULL_REFRESH }} or transforms.batch_id = -1
+
+),
+
+changed as (
+
+    select
+        marked.pair_key,
+        min(marked.from_time) as from_time
+    from marked
+    semi join pairs on marked.pair_key = pairs.pair_key
+    group by marked.pair_key
+
+)
+
+select * from changed

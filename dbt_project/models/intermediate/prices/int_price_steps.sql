@@ -1,0 +1,271 @@
+{%- set since = changed_since() -%}
+{%- set known_steps = previous_mart('system_prices') -%}
+
+-- The system price of the changed pairs in steps, from the step before the changed instant on. Between two moments at
+-- which some source's price begins or ends to count nothing changes: the first source that counts then gives it.
+with
+
+changed_pairs as (
+
+    select * from {{ ref('int_changed_pairs') }}
+
+),
+
+source_prices as (
+
+    select * from {{ ref('source_prices') }}
+    where state != 'Rejected'
+
+),
+
+-- What each source said before the changed instant and may still count then.
+newest as (
+
+    select
+        source_prices.pair_key,
+        source_prices.source_id,
+        max(source_prices.effective_from) as said_from,
+        max(source_prices.effective_from) filter (where source_prices.state != 'Quarantined') as used_from
+    from source_prices
+    inner join changed_pairs on source_prices.pair_key = changed_pairs.pair_key
+    where source_prices.effective_from < changed_pairs.from_time
+    group by source_prices.pair_key, source_prices.source_id
+
+),
+
+prices as (
+
+    select
+        source_prices.*,
+        changed_pairs.from_time
+    from source_prices
+    inner join changed_pairs on source_prices.pair_key = changed_pairs.pair_key
+    where
+        source_prices.effective_from >= {{ since }}
+        and source_prices.effective_from >= changed_pairs.from_time
+
+    union all
+
+    select
+        source_prices.*,
+        changed_pairs.from_time
+    from source_prices
+    inner join changed_pairs on source_prices.pair_key = changed_pairs.pair_key
+    inner join newest
+        on
+            source_prices.pair_key = newest.pair_key
+            and source_prices.source_id = newest.source_id
+            and (
+                source_prices.effective_from = newest.said_from
+                or source_prices.effective_from = newest.used_from
+            )
+
+),
+
+used_prices as (
+
+    select * from prices
+    where state != 'Quarantined'
+
+),
+
+-- A price counts until its source has a newer one that is used, or until it is too old; a quarantined one is in the
+-- way until its source has any newer one. Several sources count at once: a bit for each.
+spells as (
+
+    select
+        pair_key,
+        from_time,
+        effective_from as begins,
+        least(lead(effective_from) over used, fresh_until) as ends,
+        1::hugeint << position as counting,
+        0 as stopped
+    from used_prices
+    window used as (
+        partition by pair_key, position
+        order by effective_from
+    )
+
+    union all
+
+    select
+        pair_key,
+        from_time,
+        effective_from as begins,
+        least(lead(effective_from) over said, fresh_until) as ends,
+        0::hugeint as counting,
+        case when state = 'Quarantined' then 1 else 0 end as stopped
+    from prices
+    window said as (
+        partition by pair_key, position
+        order by effective_from
+    )
+
+),
+
+-- What began or ended before the changed instant is as it is then.
+turns as (
+
+    select
+        pair_key,
+        greatest(begins, from_time) as moment,
+        counting,
+        stopped
+    from spells
+
+    union all
+
+    select
+        pair_key,
+        greatest(ends, from_time) as moment,
+        -counting as counting,
+        -stopped as stopped
+    from spells
+    where ends is not null
+
+),
+
+moments as (
+
+    select
+        pair_key,
+        moment,
+        sum(counting) as counting,
+        sum(stopped) as stopped
+    from turns
+    group by pair_key, moment
+
+),
+
+states as (
+
+    select
+        pair_key,
+        moment,
+        sum(counting) over until_now as counting,
+        sum(stopped) over until_now as stopped
+    from moments
+    window until_now as (
+        partition by pair_key
+        order by moment
+        rows unbounded preceding
+    )
+
+),
+
+-- The lowest bit is that of the first source in the pair's order.
+chosen as (
+
+    select
+        pair_key,
+        moment,
+        case
+            when counting > 0 then 'Priced'
+            when stopped > 0 then 'Quarantined'
+            else 'StalePrice'
+        end as price_status,
+        case when counting > 0 then bit_count((counting & -counting) - 1)::integer end as position
+    from states
+
+),
+
+tenants as (
+
+    select
+        pair_key,
+        tenant_id
+    from {{ ref('stg_prices__pairs') }}
+
+),
+
+begun as (
+
+    select
+        tenants.tenant_id,
+        chosen.pair_key,
+        chosen.moment as valid_from,
+        used_prices.price,
+        used_prices.price_text,
+        chosen.price_status,
+        used_prices.source_id,
+        chosen.position,
+        chosen.position > 0 as is_fallback,
+        used_prices.effective_from,
+        used_prices.window_start,
+        used_prices.is_partial,
+        used_prices.derivation
+    from chosen
+    inner join tenants on chosen.pair_key = tenants.pair_key
+    asof left join used_prices
+        on
+            chosen.pair_key = used_prices.pair_key
+            and chosen.position = used_prices.position
+            and chosen.moment >= used_prices.effective_from
+    {%- if known_steps is not none %}
+
+    union all
+
+    select
+        known.tenant_id,
+        known.pair_key,
+        known.valid_from,
+        known.price,
+        known.price_text,
+        known.price_status,
+        known.source_id,
+        known.position,
+        known.is_fallback,
+        known.effective_from,
+        known.window_start,
+        known.is_partial,
+        known.derivation
+    from ({{ alterable_steps(known_steps) }}) as known
+    inner join changed_pairs on known.pair_key = changed_pairs.pair_key
+    where known.valid_from < changed_pairs.from_time
+    {%- endif %}
+
+),
+
+compared as (
+
+    select
+        *,
+        row_number() over pair = 1
+        or price_status != lag(price_status) over pair
+        or position is distinct from lag(position) over pair
+        or effective_from is distinct from lag(effective_from) over pair as is_step
+    from begun
+    window pair as (
+        partition by pair_key
+        order by valid_from
+    )
+
+),
+
+steps as (
+
+    select
+        tenant_id,
+        pair_key,
+        valid_from,
+        lead(valid_from) over (
+            partition by pair_key
+            order by valid_from
+        ) as valid_until,
+        price,
+        price_text,
+        price_status,
+        source_id,
+        position,
+        is_fallback,
+        effective_from,
+        window_start,
+        is_partial,
+        derivation
+    from compared
+    where is_step
+
+)
+
+select * from steps
+order by pair_key, valid_from

@@ -1,0 +1,131 @@
+"""Prices of guarded pairs that fail a guard: a fold in time order, which SQL would take a step of recursion per price for.
+
+A price is compared with the newest one of its source that was *used*, so whether it fails depends on all before it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+_UNITS_OF_A_HUNDRED = 100 * 10**18
+
+
+class Price(NamedTuple):
+    """A source's price; prices and percentages are integers of 10^-18, instants microseconds since 1970.
+
+    `known_state` is its state where an earlier build judged it; `price` is None where no type holds it.
+    """
+
+    pair_key: int
+    effective_us: int
+    source_id: str
+    price: int | None
+    fresh_until_us: int | None
+    max_jump: int | None
+    max_deviation: int | None
+    decision: str | None
+    known_state: str | None
+
+
+def exceeds(price: int, reference: int, percent: int) -> bool:
+    """Say whether a price differs from a reference by more than a percentage (of 10^-18) of it, exactly."""
+    return abs(price - reference) * _UNITS_OF_A_HUNDRED > percent * reference
+
+
+class Judge:
+    """What was said and used so far of one pair, by source."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, Price] = {}
+        self._used: dict[str, int] = {}
+
+    def hear(self, price: Price) -> None:
+        """Take note of a price; a rejected one never was said, and one without a number says nothing."""
+        if price.decision == "Rejected":
+            return
+        self._said[price.source_id] = price
+
+    def failures(self, price: Price) -> list[str]:
+        """Judge the next price: the names of the guards it fails. What no guard or a review stops is used."""
+        if price.price is None:
+            return []
+        if price.known_state is not None:
+            if price.known_state != "Quarantined":
+                self._used[price.source_id] = price.price
+            return []
+        failed = [
+            name for name, fails in (("Jump", self._jumps(price)), ("Deviation", self._deviates(price))) if fails
+        ]
+        if price.decision == "Accepted" or (price.decision is None and not failed):
+            self._used[price.source_id] = price.price
+        return failed
+
+    def _jumps(self, price: Price) -> bool:
+        used = self._used.get(price.source_id)
+        if price.max_jump is None or used is None:
+            return False
+        assert price.price is not None
+        return exceeds(price.price, used, price.max_jump)
+
+    def _deviates(self, price: Price) -> bool:
+        """Compare with the median of what the other sources say and is fresh; twice both, so that it stays an integer."""
+        if price.max_deviation is None:
+            return False
+        others = sorted(
+            said.price
+            for source_id, said in self._said.items()
+            if source_id != price.source_id
+            and said.price is not None
+            and (said.fresh_until_us is None or price.effective_us < said.fresh_until_us)
+        )
+        if not others:
+            return False
+        assert price.price is not None
+        twice_median = others[(len(others) - 1) // 2] + others[len(others) // 2]
+        return exceeds(2 * price.price, twice_median, price.max_deviation)
+
+
+def stopped(prices: Iterable[Price]) -> Iterator[tuple[int, str, int, str]]:
+    """Judge prices in order of pair and instant.
+
+    Returns:
+        Pair, source, instant and the guards' names, per price that fails one; whatever a review says of it.
+    """
+    for pair_key, of_pair in groupby(prices, key=attrgetter("pair_key")):
+        judge = Judge()
+        for effective_us, together in groupby(of_pair, key=attrgetter("effective_us")):
+            at_once = list(together)
+            for price in at_once:
+                judge.hear(price)
+            for price in at_once:
+                failed = judge.failures(price)
+                if failed:
+                    yield pair_key, price.source_id, effective_us, ", ".join(failed)
+
+
+def model(dbt: Any, session: Any) -> Any:
+    """One row per price that fails a guard."""
+    dbt.config(materialized="table")
+    units = "replace({0}::varchar, '.', '')::hugeint"
+    rows = (
+        dbt.ref("int_composed_prices")
+        .filter("is_guarded")
+        .project(
+            f"pair_key, epoch_us(effective_from), source_id, {units.format('price')}, epoch_us(fresh_until), "
+            f"{units.format('max_jump')}, {units.format('max_deviation')}, decision, known_state"
+        )
+        .order("1, 2, 3")
+        .fetchall()
+    )
+    found = list(zip(*stopped(Price._make(row) for row in rows), strict=True)) or [()] * 4
+    return session.sql(
+        """
+        select
+            unnest($pairs::bigint[]) as pair_key,
+            unnest($sources::varchar[]) as source_id,
+            make_timestamp(unnest($instants::bigint[])) as effective_from,
+            unnest($reasons::varchar[]) as reason
+        """,
+        params=dict(zip(("pairs", "sources", "instants", "reasons"), found, strict=True)),
+    )
