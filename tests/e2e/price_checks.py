@@ -1,0 +1,208 @@
+"""Compares prices and values of the API with the rounds of the feeds and the node's balances, number by number.
+
+Integers and `Decimal` alone, by another road than the service's: prices are the rounds that the demo wrote on chain and
+the manual prices it entered, windows are cut anew, quantities are the node's. Nothing here asks the API.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, localcontext
+from typing import Any
+
+from tests.chain.world import Token, World
+from tests.e2e.checks import NATIVE, Verdict, decimal_text
+
+_VALUE_DECIMALS = 18
+_DAY = timedelta(days=1)
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, order=True)
+class Quote:
+    """A price: the instant from which it is in effect, and the window that it closes (zero: a point)."""
+
+    effective_from: datetime
+    price: Decimal
+    window: timedelta = timedelta(0)
+
+
+class Timeline:
+    """The prices of one pair with one source, and which of them is in force.
+
+    Args:
+        quotes: any order.
+        max_age: of the pair.
+    """
+
+    def __init__(self, quotes: Sequence[Quote], max_age: timedelta) -> None:
+        # Of two for one instant the shorter window counts; a point is the shortest.
+        self._quotes = sorted(quotes, key=lambda quote: (quote.effective_from, -quote.window))
+        self._starts = [quote.effective_from for quote in self._quotes]
+        self._max_age = max_age
+
+    def at(self, moment: datetime) -> Decimal | None:
+        """Return the price in force: the newest at or before the moment, unless it is too old."""
+        position = bisect_right(self._starts, moment) - 1
+        if position < 0:
+            return None
+        quote = self._quotes[position]
+        return quote.price if moment - quote.effective_from <= max(self._max_age, quote.window) else None
+
+
+def windows_of(points: Sequence[Quote], start: datetime, end: datetime, length: timedelta) -> list[Quote]:
+    """Cut [start, end) into windows and return the last point of each that has one, in effect from the window's end."""
+    found = []
+    while start < end:
+        finish = min(start + length, end)
+        inside = [point for point in points if start < point.effective_from <= finish]
+        if inside:
+            found.append(Quote(finish, max(inside).price, finish - start))
+        start = finish
+    return found
+
+
+def value_text(raw: int, decimals: int, price: Decimal) -> str:
+    """Write quantity x price: exact, rounded half to even to 18 decimals, canonical."""
+    with localcontext() as context:
+        context.prec = 200
+        exact = Decimal(raw).scaleb(-decimals) * price
+        units = int(exact.scaleb(_VALUE_DECIMALS).to_integral_value(rounding="ROUND_HALF_EVEN"))
+    return decimal_text(units, _VALUE_DECIMALS)
+
+
+def check_price_history(points: Sequence[Quote], windows: Sequence[Quote], rows: Sequence[dict[str, Any]]) -> Verdict:
+    """Check a source's prices: every window is there and no other, and every point is one of the source's.
+
+    Polling sees only the rounds that are the latest when it asks, so not every point need be there.
+    """
+    verdict = Verdict()
+    true_windows = {(quote.effective_from, quote.effective_from - quote.window): quote.price for quote in windows}
+    true_points = {quote.effective_from: quote.price for quote in points}
+    for row in rows:
+        at, shown = _instant(row["effectiveFrom"]), Decimal(row["price"])
+        if row["windowStart"] is None:
+            verdict.count(verdict.differs(f"price of {at}", shown, true_points.get(at)))
+        else:
+            true = true_windows.pop((at, _instant(row["windowStart"])), None)
+            verdict.count(verdict.differs(f"price of the window to {at}", shown, true))
+    for at, start in true_windows:
+        verdict.count(f"the window {start} to {at} is not listed")
+    return verdict
+
+
+def shown_points(rows: Sequence[dict[str, Any]]) -> list[Quote]:
+    """Return the points, checked before, that a source's price history lists."""
+    return [Quote(_instant(row["effectiveFrom"]), Decimal(row["price"])) for row in rows if row["windowStart"] is None]
+
+
+def check_activity_values(
+    timelines: Mapping[str, tuple[int, Timeline]], asset: str | None, pages: Sequence[dict[str, Any]]
+) -> Verdict:
+    """Check the value of each activity: amount x the price at its own moment.
+
+    Args:
+        timelines: decimals and prices by address of the asset, lower case; others have no value.
+        asset: of all the activities, for a token; None: each says its own.
+        pages: of the answer.
+    """
+    verdict = Verdict()
+    for row in (row for page in pages for row in page["data"]):
+        address = asset or row["token"]["ledgerId"].lower()
+        price = timelines[address][1].at(_instant(row["date"])) if address in timelines else None
+        true = None if price is None else value_text(int(row["amountRaw"]), timelines[address][0], price)
+        verdict.count(verdict.differs(f"value of {row['id']}", row["value"], true))
+    return verdict
+
+
+def check_cap_table_values(timeline: Timeline, decimals: int, pages: Sequence[dict[str, Any]]) -> Verdict:
+    """Check the value of each holding, at the moment of the answer."""
+    verdict = Verdict()
+    price = timeline.at(_instant(pages[0]["asOf"]["blockTime"]))
+    for row in (row for page in pages for row in page["data"]):
+        true = None if price is None else value_text(int(row["quantityRaw"]), decimals, price)
+        verdict.count(verdict.differs(f"value of {row['wallet']}", row["value"], true))
+    return verdict
+
+
+def check_capitalization(world: World, token: Token, timeline: Timeline, answer: dict[str, Any]) -> Verdict:
+    """Check supply, price and value of each day against the node's `totalSupply` at the last block of the day."""
+    verdict = Verdict()
+    for row in answer["history"]:
+        moment, block = _moment(world, row, answer["asOf"])
+        supply, price = world.total_supply(token, block), timeline.at(moment)
+        verdict.count(
+            verdict.differs(f"supply on {row['date']}", row["supply"], decimal_text(supply, token.decimals or 0)),
+            verdict.differs(f"price on {row['date']}", row["price"], None if price is None else _plain(price)),
+            verdict.differs(
+                f"capitalization on {row['date']}",
+                row["value"],
+                None if price is None else value_text(supply, token.decimals or 0, price),
+            ),
+        )
+    return verdict
+
+
+def check_value_history(
+    world: World,
+    wallet: str,
+    assets: Mapping[str, tuple[str, int]],
+    timelines: Mapping[str, tuple[int, Timeline]],
+    answer: dict[str, Any],
+) -> Verdict:
+    """Check each day of a wallet: the sum over what the node says it held, and what had no price.
+
+    Args:
+        world: the chain.
+        wallet: lower-case address.
+        assets: symbol and decimals of everything it can hold, by address.
+        timelines: as in `check_activity_values`.
+        answer: of GET /v1/wallets/{walletId}/value-history at 1d.
+    """
+    verdict = Verdict()
+    for row in answer["history"]:
+        moment, block = _moment(world, row, answer["asOf"])
+        total, is_priced, unpriced = Decimal(0), False, set()
+        for address, (symbol, decimals) in assets.items():
+            is_native = address == NATIVE
+            held = world.native_balance(wallet, block) if is_native else world.balance_of(address, wallet, block)
+            price = timelines[address][1].at(moment) if held and address in timelines else None
+            if held and price is None:
+                unpriced.add(symbol)
+            elif held and price is not None:
+                with localcontext() as context:
+                    context.prec = 200
+                    total += Decimal(value_text(held, decimals, price))
+                is_priced = True
+        true = _plain(total) if is_priced or not unpriced else None
+        verdict.count(
+            verdict.differs(f"value on {row['date']}", row["value"], true),
+            verdict.differs(f"unpriced on {row['date']}", sorted(row["unpriced"]), sorted(unpriced)),
+            verdict.differs(f"complete on {row['date']}", row["valueComplete"], not unpriced),
+        )
+    return verdict
+
+
+def _moment(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
+    """Return the moment that a day's numbers are of, and the last block at it."""
+    if not row["isComplete"]:
+        return _instant(as_of["blockTime"]), int(as_of["blockNumber"])
+    end = datetime.combine(date.fromisoformat(row["date"]), datetime.min.time(), UTC) + _DAY
+    low, high = 0, int(as_of["blockNumber"])
+    while low < high:
+        middle = (low + high + 1) // 2
+        if world.node.block_time(middle) < end.timestamp():
+            low = middle
+        else:
+            high = middle - 1
+    return end - _INSTANT, low
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
