@@ -121,6 +121,8 @@ class _Column:
 def _columns(row_type: type[msgspec.Struct], prefix: str = "", path: tuple[str, ...] = ()) -> list[_Column]:
     columns: list[_Column] = []
     for field in msgspec.structs.fields(row_type):
+        if field.default is msgspec.UNSET:
+            continue  # what may be absent is of JSON alone
         name, inner = prefix + field.encode_name, _without_none(field.type)
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             columns += _columns(inner, f"{name}.", (*path, field.name))

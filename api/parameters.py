@@ -101,6 +101,14 @@ IntervalChoice = Annotated[
     Interval | None, QueryParameter(description="Length of the intervals of the history; `1d` by default.")
 ]
 
+Explain = Annotated[
+    bool,
+    QueryParameter(
+        description="Whether each row says what its numbers are made of: the readings and activities behind a "
+        "quantity, the price, its source and what was passed over. JSON alone; at most 100 rows."
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:

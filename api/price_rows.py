@@ -3,10 +3,12 @@
 Prices and values are exact text, null where there is none; their status says why.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 
 from api.rows import Row
-from api.schemas.prices import Derivation, PriceState, PriceStatus
+from api.schemas.common import ValueStatus
+from api.schemas.prices import Derivation, PriceState, PriceStatus, PriceType, RouteStatus
+from api.schemas.values import ChangeStatus, TotalStatus
 
 
 class LatestPriceRow(Row, frozen=True):
@@ -67,3 +69,136 @@ class PriceAtRow(Row, frozen=True):
     derivation: Derivation | None
     valid_from: datetime
     valid_until: datetime | None
+
+
+class PricePairRow(Row, frozen=True):
+    """`price_pairs`: a pair as the pipeline knows it."""
+
+    pair_key: int
+    pair_id: str
+    priced_as: str
+    priced_in: str
+    price_type: PriceType
+    max_age_seconds: int | None
+
+
+class PassedOverRow(Row, frozen=True):
+    """`newest_source_prices`: a source of a pair, and its newest price at a moment (null without one)."""
+
+    pair_key: int
+    moment: datetime
+    source_id: str
+    position: int
+    status: RouteStatus
+    detail: str | None
+    price: str | None
+    effective_from: datetime | None
+    fresh_until: datetime | None
+    state: PriceState | None
+    reason: str | None
+
+
+class TokenPairRow(Row, frozen=True):
+    """`token_pairs`: the pair that values an asset seen from a subject."""
+
+    token_address: str
+    pair_key: int
+
+
+class TokenPriceRow(Row, frozen=True):
+    """`token_prices`: price and capitalization of a token at its newest covered block."""
+
+    subject_key: int
+    pair_key: int | None
+    price: str | None
+    price_status: TotalStatus
+    market_capitalization: str | None
+    market_capitalization_status: TotalStatus
+    change24h: str | None
+    change24h_status: ChangeStatus
+
+
+class WalletTotalRow(Row, frozen=True):
+    """`wallet_totals`: what a wallet is worth at its newest covered block."""
+
+    subject_key: int
+    total_value: str | None
+    total_value_status: TotalStatus
+    value_complete: bool
+    unpriced: list[str]
+    change24h: str | None
+    change24h_status: ChangeStatus
+
+
+class ActivityValueRow(Row, frozen=True):
+    """`token_activity_values`, `wallet_activity_values`: what an activity was worth at its block's time."""
+
+    activity_id: str
+    pair_key: int | None
+    price: str | None
+    value: str | None
+    value_status: ValueStatus
+
+
+class ValueRow(Row, frozen=True):
+    """`values`: a value, in the order of the quantities."""
+
+    value: str | None
+
+
+class SumRow(Row, frozen=True):
+    """`sums_of_values`: the sum of the values of one place."""
+
+    place: int
+    value: str
+
+
+class SupplyChangeRow(Row, frozen=True):
+    """`token_supply_changes`: the last supply in one interval, or before all of them (bucket null)."""
+
+    range_from_block: int
+    bucket: datetime | None
+    total_supply_raw: str
+    total_supply: str | None
+
+
+class CapitalizationDayRow(Row, frozen=True):
+    """`token_capitalization_days`: supply, price and capitalization at the end of a day."""
+
+    day: date
+    supply_raw: str | None
+    supply: str | None
+    price: str | None
+    price_status: PriceStatus
+    value: str | None
+    value_status: TotalStatus
+
+
+class WalletValueDayRow(Row, frozen=True):
+    """`wallet_value_days`: what a wallet was worth at the end of a day."""
+
+    day: date
+    value: str | None
+    value_status: TotalStatus
+    value_complete: bool
+    unpriced: list[str]
+
+
+class OriginRow(Row, frozen=True):
+    """`explained_balances`, `explained_supplies`: a quantity and the reading that it starts from (null: none)."""
+
+    place: int
+    quantity_raw: str
+    anchor_block: int | None
+    anchor_raw: str | None
+
+
+class MovementsRow(Row, frozen=True):
+    """`explained_token_movements`, `explained_wallet_movements`, `explained_supply_movements`: activities by place."""
+
+    place: int
+    movement_count: int
+    from_block: int
+    to_block: int
+    adjustment_count: int
+    latest: list[str]

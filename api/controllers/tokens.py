@@ -17,6 +17,7 @@ from api.parameters import (
     AsOfMoment,
     Cursor,
     DateSort,
+    Explain,
     ExternalIdFilter,
     From,
     FromMoment,
@@ -42,6 +43,7 @@ from api.parameters import (
 )
 from api.reading import activities, cap_table, cap_table_changes
 from api.reading.coverage import read_history, to_subject_coverage
+from api.reading.explain import check_explain
 from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
 from api.reading.subjects import (
     contract_statuses,
@@ -53,7 +55,7 @@ from api.reading.subjects import (
     to_tracking_status,
     to_windows,
 )
-from api.reading.values import CURRENCY
+from api.reading.values import CURRENCY, token_prices
 from api.schemas.common import DataVersion, SubjectCoverage
 from api.schemas.tokens import (
     CapTable,
@@ -169,8 +171,9 @@ class TokenController(Controller):
                 page = tokens.list_page(session, call.tenant_id, filters, sort, min(count, 1000), position)
                 tracked = ever_tracked(session, page.rows)
             statuses = contract_statuses(snapshot, page.rows, call.tenant_id)
+            prices = token_prices(snapshot, call.tenant_id, [token.subject_key for token in page.rows])
             return Fetched(
-                [to_token_summary(token, statuses, tracked) for token in page.rows],
+                [to_token_summary(token, statuses, tracked, prices) for token in page.rows],
                 (page.after.value, page.after.id) if page.after else None,
             )
 
@@ -325,14 +328,16 @@ class TokenController(Controller):
         wallet: WalletFilter = None,
         minimum_amount: MinimumAmount = None,
         sort: DateSort = "-date",
+        explain: Explain = False,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response[Any]:
         """List a token's activities.
 
         Movements seen from the token, newest first, as far as they are covered; `coverage` says what of the range is
-        not. Pages stay within one published version.
+        not. Each is valued at the price of its block's time. Pages stay within one published version.
         """
+        check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, token_id)
         times, position = read_range(start, end), call.position(cursor)
         with call.snapshot(position) as snapshot:
@@ -345,6 +350,7 @@ class TokenController(Controller):
                 None if wallet is None else _address("wallet", view, wallet),
                 None if minimum_amount is None else scale_amount("minAmount", minimum_amount, _decimals(view)),
                 newest_first=sort == "-date",
+                explains=explain,
             )
             fetch = activities.token_activities(view, filters)
             as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
@@ -373,21 +379,24 @@ class TokenController(Controller):
         token_id: TokenId,
         as_of: AsOfMoment = None,
         sort: HolderSort = "rank",
+        explain: Explain = False,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response[Any]:
         """Read a token's cap table.
 
         Every holder whose balance at the moment is known and not zero. Percentages are of the total supply; what no
-        seen holder has is `unattributed`. Without `asOf`, the newest covered block is described.
+        seen holder has is `unattributed`. Values are at the price of that moment. Without `asOf`, the newest covered
+        block is described.
         """
+        check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, token_id)
         moment, position = None if as_of is None else read_moment(as_of), call.position(cursor)
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, moment)
             summary = cap_table.read_summary(snapshot, view, state)
-            fetch = cap_table.holders(view, state, summary, sort)
+            fetch = cap_table.holders(view, state, summary, sort, explains=explain)
             echo, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, read_range(None, None))
             if call.is_tabular:
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)

@@ -18,6 +18,7 @@ from api.parameters import (
     Cursor,
     DateSort,
     DirectionFilter,
+    Explain,
     ExternalIdFilter,
     From,
     IntervalChoice,
@@ -36,9 +37,10 @@ from api.parameters import (
 )
 from api.reading import activities, balances
 from api.reading.coverage import read_history, to_subject_coverage
+from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
-from api.reading.values import CURRENCY
+from api.reading.values import CURRENCY, wallet_totals
 from api.schemas.common import DataVersion, SubjectCoverage
 from api.schemas.tokens import TrackingPut
 from api.schemas.wallets import (
@@ -145,12 +147,13 @@ class WalletController(Controller):
         """
         filters = SubjectFilters(ledger, ledger_id, None, external_id, tracking_status, q)
 
-        def fetch(_: Snapshot, after: Key | None, count: int) -> Fetched[WalletSummary]:
+        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[WalletSummary]:
             with call.store.read() as session:
                 position = After(str(after[0]), str(after[1])) if after else None
                 page = wallets.list_page(session, call.tenant_id, filters, sort, min(count, 1000), position)
+            totals = wallet_totals(snapshot, call.tenant_id, [wallet.subject_key for wallet in page.rows])
             return Fetched(
-                [to_wallet_summary(wallet) for wallet in page.rows],
+                [to_wallet_summary(wallet, totals) for wallet in page.rows],
                 (page.after.value, page.after.id) if page.after else None,
             )
 
@@ -294,14 +297,16 @@ class WalletController(Controller):
         token: TokenFilter = None,
         counterparty: CounterpartyFilter = None,
         sort: DateSort = "-date",
+        explain: Explain = False,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response[Any]:
         """List a wallet's activities.
 
         Movements of all assets seen from the wallet, newest first, as far as they are covered; `coverage` says what of
-        the range is not. Pages stay within one published version.
+        the range is not. Each is valued at the price of its block's time. Pages stay within one published version.
         """
+        check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, wallet_id)
         times, position = read_range(start, end), call.position(cursor)
         filters = activities.WalletFilters(
@@ -311,6 +316,7 @@ class WalletController(Controller):
             None if token is None else _token_address(call, subject, token),
             None if counterparty is None else _address("counterparty", subject, counterparty),
             newest_first=sort == "-date",
+            explains=explain,
         )
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
@@ -344,13 +350,14 @@ class WalletController(Controller):
         start: From = None,
         end: To = None,
         interval: IntervalChoice = None,
+        explain: Explain = False,
     ) -> Response[Any]:
         """Read a wallet's balances.
 
         `current` holds the positions at `asOf`, or at the newest covered block; `history` the quantities at the end of
-        each interval, by default of the last 30 days before that moment, day by day. `asOf` does not go together with
-        `from`, `to` and `interval`. Tabular answers have the positions, or the history when its range or interval is
-        asked for.
+        each interval, by default of the last 30 days before that moment, day by day. Values are at the price of the
+        same moments. `asOf` does not go together with `from`, `to` and `interval`. Tabular answers have the positions,
+        or the history when its range or interval is asked for; `explain` explains the positions.
         """
         asks_history = start is not None or end is not None or interval is not None
         if as_of is not None and asks_history:
@@ -361,7 +368,8 @@ class WalletController(Controller):
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, moment)
             echo, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
-            current = balances.positions(snapshot, view, state)
+            current = balances.positions(snapshot, view, state, explains=explain)
+            check_explain(explain, call.is_tabular, len(current), "explain")
             if call.is_tabular and not asks_history:
                 return call.tabular(snapshot, Position, lambda *_: Fetched(current, None), echo, coverage)
             history = balances.history(snapshot, view, state, times, interval or "1d")

@@ -1,19 +1,25 @@
 """Activities of a token or a wallet: filters, order, and rows as they leave the process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from msgspec import UNSET
+
 from api.calls import Fetch, Fetched
 from api.paging import Key
 from api.parameters import TimeRange
+from api.price_rows import ActivityValueRow
+from api.reading.explain import PairMoment, explain_activity, explain_prices
 from api.reading.moments import View
 from api.reading.pages import cut
-from api.reading.values import value_status
+from api.reading.values import NO_LINK, Link, read_link, value_status
 from api.rows import ActivityBlockRow, ActivityExtentRow, TokenActivityRow, WalletActivityRow, as_naive, as_utc
+from api.schemas.common import TokenReference, ValueStatus
 from api.schemas.tokens import TokenActivity
-from api.schemas.wallets import TokenReference, WalletActivity
+from api.schemas.values import Explanation
+from api.schemas.wallets import WalletActivity
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
@@ -33,7 +39,10 @@ _BEFORE_ALL, _AFTER_ALL = -1, 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TokenFilters:
-    """Conditions on a token's activities; None is no condition. Addresses in stored form, amounts in base units."""
+    """Conditions on a token's activities; None is no condition. Addresses in stored form, amounts in base units.
+
+    `explains` asks for explanations; `newest_first` is the order.
+    """
 
     times: TimeRange
     activity_type: str | None
@@ -41,11 +50,12 @@ class TokenFilters:
     wallet: str | None
     minimum_raw: int | None
     newest_first: bool
+    explains: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WalletFilters:
-    """Conditions on a wallet's activities; None is no condition. Addresses in stored form."""
+    """Conditions on a wallet's activities; as `TokenFilters`."""
 
     times: TimeRange
     activity_type: str | None
@@ -53,6 +63,7 @@ class WalletFilters:
     token_address: str | None
     counterparty: str | None
     newest_first: bool
+    explains: bool = False
 
 
 def token_activities(view: View, filters: TokenFilters) -> Fetch[TokenActivity]:
@@ -73,9 +84,17 @@ def token_activities(view: View, filters: TokenFilters) -> Fetch[TokenActivity]:
         rows = _read(
             snapshot, TokenActivityRow, "token", conditions, int(block), within, limit + 1, newest_first=newest_first
         )
-        return cut(rows, limit, to_item, to_key)
+        return cut(rows, limit, lambda kept: to_items(snapshot, kept), to_key)
 
-    def to_item(row: TokenActivityRow) -> TokenActivity:
+    def to_items(snapshot: Snapshot, rows: Sequence[TokenActivityRow]) -> list[TokenActivity]:
+        link = read_link(snapshot, view.subject)
+        values = _values(snapshot, view, "token", rows) if link.pair_key is not None else {}
+        explained = _explain(snapshot, view, rows, values) if filters.explains else {}
+        return [to_item(row, link, values.get(row.activity_id), explained.get(row.activity_id)) for row in rows]
+
+    def to_item(
+        row: TokenActivityRow, link: Link, value: ActivityValueRow | None, explanation: Explanation | None
+    ) -> TokenActivity:
         return TokenActivity(
             id=row.activity_id,
             type=row.activity_type,
@@ -85,13 +104,14 @@ def token_activities(view: View, filters: TokenFilters) -> Fetch[TokenActivity]:
             to_wallet=_shown(present, row.to_address),
             amount=row.amount or row.amount_raw,
             amount_raw=row.amount_raw,
-            value=None,
-            value_status=value_status(row.amount),
-            price=None,
-            price_status="NoPair",
+            value=value.value if value else None,
+            value_status=_value_status(row, link, value),
+            price=value.price if value else None,
+            price_status=_price_status(link, value),
             transaction_hash=row.transaction_hash,
             log_index=None if row.log_index < 0 else row.log_index,
             block_number=row.block_number,
+            explanation=explanation or UNSET,
         )
 
     def to_key(row: TokenActivityRow) -> Key:
@@ -129,9 +149,16 @@ def wallet_activities(view: View, filters: WalletFilters) -> Fetch[WalletActivit
         rows = _read(
             snapshot, WalletActivityRow, "wallet", conditions, int(block), within, limit + 1, newest_first=newest_first
         )
-        return cut(rows, limit, to_item, to_key)
+        return cut(rows, limit, lambda kept: to_items(snapshot, kept), to_key)
 
-    def to_item(row: WalletActivityRow) -> WalletActivity:
+    def to_items(snapshot: Snapshot, rows: Sequence[WalletActivityRow]) -> list[WalletActivity]:
+        values = _values(snapshot, view, "wallet", rows)
+        explained = _explain(snapshot, view, rows, values) if filters.explains else {}
+        return [to_item(row, values.get(row.activity_id), explained.get(row.activity_id)) for row in rows]
+
+    def to_item(
+        row: WalletActivityRow, value: ActivityValueRow | None, explanation: Explanation | None
+    ) -> WalletActivity:
         return WalletActivity(
             id=row.activity_id,
             type=row.activity_type,
@@ -142,11 +169,14 @@ def wallet_activities(view: View, filters: WalletFilters) -> Fetch[WalletActivit
             token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
             amount=row.amount or row.amount_raw,
             amount_raw=row.amount_raw,
-            value=None,
-            value_status=value_status(row.amount),
+            value=value.value if value else None,
+            value_status=_value_status(row, NO_LINK, value),
+            price=value.price if value else None,
+            price_status=_price_status(NO_LINK, value),
             transaction_hash=row.transaction_hash,
             trace_index=row.trace_index,
             block_number=row.block_number,
+            explanation=explanation or UNSET,
         )
 
     def to_key(row: WalletActivityRow) -> Key:
@@ -162,6 +192,61 @@ def to_reference(
     """Return an asset as answers name it."""
     shown = NATIVE if token_address == NATIVE else present(token_address)
     return TokenReference(symbol=symbol, ledger_id=shown, token_id=token_id)
+
+
+def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity]) -> dict[str, ActivityValueRow]:
+    """Return what the activities of a page were worth at their own time, by id; those without a pair are missing."""
+    if not rows:
+        return {}
+    blocks = [row.block_number for row in rows]
+    found = snapshot.rows(
+        f"{kind}_activity_values",
+        ActivityValueRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        first_block=min(blocks),
+        last_block=max(blocks),
+        activity_ids=[row.activity_id for row in rows],
+    )
+    return {row.activity_id: row for row in found}
+
+
+def _value_status(row: Activity, link: Link, value: ActivityValueRow | None) -> ValueStatus:
+    if value is not None:
+        return value.value_status
+    return value_status(row.amount, link.status if link.pair_key is None else "NoPrice")
+
+
+def _price_status(link: Link, value: ActivityValueRow | None) -> ValueStatus:
+    if value is None:
+        return link.status if link.pair_key is None else "NoPrice"
+    if value.price is not None:
+        return "Priced"
+    # What has neither decimals nor a price says the first; of the price alone it is known that there was none.
+    return "NoPrice" if value.value_status == "UnknownDecimals" else value.value_status
+
+
+def _explain(
+    snapshot: Snapshot, view: View, rows: Sequence[Activity], values: Mapping[str, ActivityValueRow]
+) -> dict[str, Explanation]:
+    def moment(row: Activity) -> PairMoment | None:
+        value = values.get(row.activity_id)
+        return None if value is None or value.pair_key is None else (value.pair_key, as_utc(row.block_time))
+
+    priced = {row.activity_id: found for row in rows if (found := moment(row))}
+    prices = explain_prices(snapshot, view.subject.tenant_id, priced.values())
+    return {
+        row.activity_id: Explanation(
+            quantity=explain_activity(
+                row.activity_id,
+                row.amount_raw,
+                row.block_number,
+                is_adjustment=row.transaction_hash is None,
+            ),
+            price=prices.get(priced[row.activity_id]) if row.activity_id in priced else None,
+        )
+        for row in rows
+    }
 
 
 def _conditions(view: View, times: TimeRange) -> dict[str, Any]:

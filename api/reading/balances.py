@@ -3,16 +3,21 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import groupby
+
+from msgspec import UNSET, UnsetType
 
 from api.parameters import TimeRange
 from api.reading.activities import to_reference
-from api.reading.intervals import UNITS, bounds, intervals, label
-from api.reading.moments import State, View, covered_range_at
-from api.reading.values import value_status
+from api.reading.buckets import Bucket, read_buckets
+from api.reading.explain import Held, explain
+from api.reading.intervals import UNITS, label
+from api.reading.moments import State, View
+from api.reading.values import NO_LINK, Link, Worth, price_status, read_links, worth
 from api.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow, as_naive, as_utc
-from api.schemas.common import Interval
+from api.schemas.common import Interval, TokenReference
+from api.schemas.values import Explanation
 from api.schemas.wallets import BalanceHistoryRow, BalancePoint, BalanceSeries, Position
 from api.serving import Snapshot
 from control.networks.families import codec_for
@@ -21,34 +26,58 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _MOST_POSITIONS = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """One interval, `start` <= t < `end`; `first_block` begins the covered range its end is in, None outside of any."""
-
-    start: datetime
-    end: datetime
-    is_over: bool
-    first_block: int | None
-
-
-def positions(snapshot: Snapshot, view: View, state: State | None) -> list[Position]:
-    """Return what a wallet holds at a moment, zero quantities left out, by address of the asset."""
+def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: bool = False) -> list[Position]:
+    """Return what a wallet holds at a moment, zero quantities left out, by address of the asset, with its values."""
     if state is None:
         return []
     rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
+    links, moment = read_links(snapshot, view.subject), state.block_time
+    linked = [links.get(row.token_address, NO_LINK) for row in rows]
+    values = worth(
+        snapshot,
+        view.subject.tenant_id,
+        [(row.quantity, link, moment) for row, link in zip(rows, linked, strict=True)],
+    )
+    explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
+    if explains:
+        held = [Held(row.token_address, state.first_block, last_block=state.block_number) for row in rows]
+        priced = [(link.pair_key, moment) if link.pair_key and moment else None for link in linked]
+        explained = explain(snapshot, view, held, priced)
     present = codec_for(view.subject.family).present
     return [
         Position(
             token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
             quantity=row.quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
-            value=None,
-            value_status=value_status(row.quantity),
+            value=value.value,
+            value_status=value.status,
+            price=value.price.price if value.price else None,
+            price_status=price_status(link, value.price),
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
+            explanation=explanation,
         )
-        for row in rows
+        for row, link, value, explanation in zip(rows, linked, values, explained, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The quantity of one asset at the end of one interval; `change` is None when the end is not covered."""
+
+    bucket: Bucket
+    change: BalanceChangeRow | None
+    worth: Worth | None
+
+
+@dataclass(frozen=True, slots=True)
+class AssetHistory:
+    """An asset that was ever not zero in a range, and its quantity and value at the end of each interval."""
+
+    address: str
+    token: TokenReference
+    link: Link
+    balances: Sequence[Balance]
 
 
 def history(
@@ -68,8 +97,18 @@ def history(
     """
     if state is None or state.block_time is None:
         return []
-    buckets = _buckets(view, state.block_time, _bounded(view, asked, state.block_time), interval)
-    if not buckets:
+    buckets = read_buckets(view, state.block_time, asked, interval)
+    return [
+        BalanceSeries(token=asset.token, points=[_to_point(balance, interval) for balance in asset.balances])
+        for asset in asset_histories(snapshot, view, state, buckets, interval)
+    ]
+
+
+def asset_histories(
+    snapshot: Snapshot, view: View, state: State, buckets: Sequence[Bucket], interval: Interval
+) -> list[AssetHistory]:
+    """Return the assets that a wallet held at the end of some interval, with their values, by address."""
+    if not buckets or state.block_time is None:
         return []
     rows = snapshot.rows(
         "wallet_balance_changes",
@@ -82,14 +121,17 @@ def history(
         last_block=state.block_number,
     )
     present, token_ids = codec_for(view.subject.family).present, _token_ids(snapshot, view)
-    series: list[BalanceSeries] = []
-    for token_address, group in groupby(rows, key=lambda row: row.token_address):
+    links = read_links(snapshot, view.subject)
+    found: list[AssetHistory] = []
+    for address, group in groupby(rows, key=lambda row: row.token_address):
         changes = list(group)
-        points = list(_points(buckets, changes, interval))
-        if any(point.quantity_raw not in (None, "0") for point in points):
-            token = to_reference(present, token_address, changes[-1].token_symbol, token_ids.get(token_address))
-            series.append(BalanceSeries(token=token, points=points))
-    return series
+        known = list(_carry(buckets, changes))
+        if any(change is not None and change.balance_raw != "0" for change in known):
+            link = links.get(address, NO_LINK)
+            token = to_reference(present, address, changes[-1].token_symbol, token_ids.get(address))
+            balances = _valued(snapshot, view, state.block_time, link, buckets, known)
+            found.append(AssetHistory(address, token, link, balances))
+    return found
 
 
 def _positions_now(snapshot: Snapshot, view: View) -> list[PositionRow]:
@@ -136,39 +178,45 @@ def _token_ids(snapshot: Snapshot, view: View) -> dict[str, str]:
     return snapshot.remember(("token-ids", *keys.values()), read)
 
 
-def _points(
-    buckets: Sequence[Bucket], changes: Sequence[BalanceChangeRow], interval: Interval
-) -> Iterator[BalancePoint]:
+def _carry(buckets: Sequence[Bucket], changes: Sequence[BalanceChangeRow]) -> Iterator[BalanceChangeRow | None]:
     """Carry the last change forward, but never across a gap: a range's balances are read anew when it begins."""
     starts = [_EARLIEST if change.bucket is None else as_utc(change.bucket) for change in changes]
     for bucket in buckets:
         position = bisect_left(starts, bucket.end) - 1
         known = changes[position] if position >= 0 else None
-        if known is not None and known.range_from_block != bucket.first_block:
-            known = None
-        yield BalancePoint(
-            date=label(bucket.start, interval),
-            quantity=(known.balance or known.balance_raw) if known else None,
-            quantity_raw=known.balance_raw if known else None,
-            quantity_status="Known" if known else "NotCovered",
-            is_complete=bucket.is_over and bucket.first_block is not None,
-        )
+        yield known if known is not None and known.range_from_block == bucket.first_block else None
 
 
-def _bounded(view: View, asked: TimeRange, newest: datetime) -> tuple[datetime, datetime]:
-    start, end = bounds(asked, newest)
-    first = next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
-    is_before_all = asked.start is None and first is not None and start < first < end
-    return (first if is_before_all and first is not None else start), end
+def _valued(
+    snapshot: Snapshot,
+    view: View,
+    newest: datetime,
+    link: Link,
+    buckets: Sequence[Bucket],
+    known: Sequence[BalanceChangeRow | None],
+) -> list[Balance]:
+    held = [
+        (change.balance, link, bucket.valued_at(newest))
+        for bucket, change in zip(buckets, known, strict=True)
+        if change
+    ]
+    values = iter(worth(snapshot, view.subject.tenant_id, held))
+    return [
+        Balance(bucket, change, next(values) if change else None) for bucket, change in zip(buckets, known, strict=True)
+    ]
 
 
-def _buckets(view: View, newest: datetime, range_: tuple[datetime, datetime], interval: Interval) -> list[Bucket]:
-    buckets: list[Bucket] = []
-    for begin, finish in intervals(*range_, newest, interval):
-        is_over = finish <= newest
-        covered = covered_range_at(view, finish if is_over else newest + timedelta(microseconds=1))
-        buckets.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
-    return buckets
+def _to_point(balance: Balance, interval: Interval) -> BalancePoint:
+    known, value = balance.change, balance.worth
+    return BalancePoint(
+        date=label(balance.bucket.start, interval),
+        quantity=(known.balance or known.balance_raw) if known else None,
+        quantity_raw=known.balance_raw if known else None,
+        quantity_status="Known" if known else "NotCovered",
+        value=value.value if value else None,
+        value_status=value.status if value else "NotCovered",
+        is_complete=balance.bucket.is_complete,
+    )
 
 
 def to_rows(series: Sequence[BalanceSeries]) -> list[BalanceHistoryRow]:
@@ -180,6 +228,8 @@ def to_rows(series: Sequence[BalanceSeries]) -> list[BalanceHistoryRow]:
             quantity=point.quantity,
             quantity_raw=point.quantity_raw,
             quantity_status=point.quantity_status,
+            value=point.value,
+            value_status=point.value_status,
             is_complete=point.is_complete,
         )
         for one in series

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET, UnsetType
+
 from api.calls import Fetch, Fetched
 from api.paging import Key
 from api.reading.concentration import concentrate
+from api.reading.explain import Held, explain
 from api.reading.moments import State, View
 from api.reading.pages import cut
-from api.reading.values import value_status
+from api.reading.values import Worth, read_link, worth
 from api.rows import BalanceAsOfRow, BalanceRow, CapTableSummaryRow, HolderRow, SupplyRow, UnattributedRow
 from api.schemas.tokens import Concentration, Holding, Unattributed
+from api.schemas.values import Explanation
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
@@ -60,14 +64,17 @@ def to_concentration(summary: CapTableSummaryRow) -> Concentration:
     )
 
 
-def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: str) -> Fetch[Holding]:
-    """Return the reader of the holders at a moment.
+def holders(
+    view: View, state: State | None, summary: CapTableSummaryRow, sort: str, *, explains: bool = False
+) -> Fetch[Holding]:
+    """Return the reader of the holders at a moment, with the values at its price.
 
     Args:
         view: the token.
         state: the moment; None gives no holders.
         summary: its head, for the supply.
         sort: 'rank' or 'wallet', descending with a leading '-'.
+        explains: whether rows are explained.
     """
     present = codec_for(view.subject.family).present
     is_by_wallet, direction = sort.endswith("wallet"), -1 if sort.startswith("-") else 1
@@ -76,7 +83,7 @@ def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: 
         if state is None:
             return Fetched([], None)
         rows = read(snapshot, state, int(after[0]) if after else None, limit + 1)
-        return cut(rows, limit, to_item, lambda row: (row.position,))
+        return cut(rows, limit, lambda kept: to_items(snapshot, state, kept), lambda row: (row.position,))
 
     def read(snapshot: Snapshot, state: State, after: int | None, count: int) -> Sequence[HolderRow | BalanceAsOfRow]:
         keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
@@ -112,7 +119,18 @@ def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: 
             row_count=count,
         )
 
-    def to_item(row: HolderRow | BalanceAsOfRow) -> Holding:
+    def to_items(snapshot: Snapshot, state: State, rows: Sequence[HolderRow | BalanceAsOfRow]) -> list[Holding]:
+        # Valued after the page is cut: of a hundred thousand holders, fifty.
+        link = read_link(snapshot, view.subject)
+        values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.block_time) for row in rows])
+        explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
+        if explains:
+            held = [Held(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
+            moment = (link.pair_key, state.block_time) if link.pair_key and state.block_time else None
+            explained = explain(snapshot, view, held, [moment] * len(rows))
+        return [to_item(*one) for one in zip(rows, values, explained, strict=True)]
+
+    def to_item(row: HolderRow | BalanceAsOfRow, value: Worth, explanation: Explanation | UnsetType) -> Holding:
         return Holding(
             rank=row.rank,
             wallet=present(row.holder_address),
@@ -120,10 +138,11 @@ def holders(view: View, state: State | None, summary: CapTableSummaryRow, sort: 
             quantity_raw=row.quantity_raw,
             percentage=row.percentage,
             percentage_status=summary.supply_status,
-            value=None,
-            value_status=value_status(row.quantity),
+            value=value.value,
+            value_status=value.status,
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
+            explanation=explanation,
         )
 
     return fetch

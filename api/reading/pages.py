@@ -13,8 +13,14 @@ Item = TypeVar("Item", bound=Schema)
 
 
 def cut(
-    rows: Sequence[Found], limit: int, to_item: Callable[[Found], Item], to_key: Callable[[Found], Key]
+    rows: Sequence[Found],
+    limit: int,
+    to_items: Callable[[Sequence[Found]], Sequence[Item]],
+    to_key: Callable[[Found], Key],
 ) -> Fetched[Item]:
-    """Make a page of at most `limit` rows from up to `limit + 1` found ones."""
+    """Make a page of at most `limit` rows from up to `limit + 1` found ones.
+
+    Items are made of all rows of the page at once, so that what belongs to them is read in one query.
+    """
     kept = rows[:limit]
-    return Fetched([to_item(row) for row in kept], to_key(kept[-1]) if len(rows) > limit else None)
+    return Fetched(to_items(kept), to_key(kept[-1]) if len(rows) > limit else None)

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from api.price_rows import TokenPriceRow, WalletTotalRow
 from api.reading.moments import View, resolve, to_as_of
-from api.reading.values import CURRENCY
+from api.reading.values import CURRENCY, to_link, token_prices, wallet_totals
 from api.rows import ContractStatusRow
 from api.schemas import common, tokens, wallets
 from api.serving import Snapshot
@@ -52,9 +53,15 @@ def to_holder_count_status(holder_count: int | None) -> tokens.HolderCountStatus
 
 
 def to_token_summary(
-    subject: SubjectRow, statuses: Mapping[int, tokens.ContractStatus], tracked: set[int]
+    subject: SubjectRow,
+    statuses: Mapping[int, tokens.ContractStatus],
+    tracked: set[int],
+    prices: Mapping[int, TokenPriceRow] | None = None,
 ) -> tokens.TokenSummary:
     """Return a token as lists show it."""
+    known = (prices or {}).get(subject.subject_key)
+    link = to_link(subject, known)
+    price = known if link.pair_key is not None else None
     return tokens.TokenSummary(
         id=subject.id,
         name=subject.name,
@@ -64,14 +71,15 @@ def to_token_summary(
         external_id=subject.external_id,
         tracking_status=to_tracking_status(subject),
         contract_status=statuses.get(subject.subject_key, "Unknown"),
-        priced_as=None,
-        priced_in=CURRENCY if subject.subject_key in tracked else None,
-        price=None,
-        price_status="NoPair",
-        market_capitalization=None,
-        market_capitalization_status="NoPair",
-        change24h=None,
-        change24h_status="NoPair",
+        priced_as=subject.priced_as,
+        priced_in=subject.priced_in or (CURRENCY if subject.subject_key in tracked else None),
+        pair_id=subject.pair_id,
+        price=price.price if price else None,
+        price_status=price.price_status if price else link.status,
+        market_capitalization=price.market_capitalization if price else None,
+        market_capitalization_status=price.market_capitalization_status if price else link.status,
+        change24h=price.change24h if price else None,
+        change24h_status=price.change24h_status if price else link.status,
     )
 
 
@@ -82,6 +90,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         subject,
         {subject.subject_key: facts.contract_status} if facts else {},
         {subject.subject_key} if view.windows else set(),
+        token_prices(snapshot, subject.tenant_id, [subject.subject_key]),
     )
     supply_status: tokens.SupplyStatus = "Unknown"
     if facts is not None and facts.total_supply_raw is not None:
@@ -96,15 +105,15 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         holder_count=facts.holder_count if facts else None,
         holder_count_status=to_holder_count_status(facts.holder_count if facts else None),
         windows=to_windows(view.windows),
-        pair_id=None,
         created_at=subject.created_at,
         updated_at=subject.updated_at,
         as_of=to_as_of(view, resolve(snapshot, view, None), snapshot.version),
     )
 
 
-def to_wallet_summary(subject: SubjectRow) -> wallets.WalletSummary:
-    """Return a wallet as lists show it."""
+def to_wallet_summary(subject: SubjectRow, totals: Mapping[int, WalletTotalRow] | None = None) -> wallets.WalletSummary:
+    """Return a wallet as lists show it; what the pipeline has not seen has no value yet."""
+    total = (totals or {}).get(subject.subject_key)
     return wallets.WalletSummary(
         id=subject.id,
         name=subject.name,
@@ -112,18 +121,19 @@ def to_wallet_summary(subject: SubjectRow) -> wallets.WalletSummary:
         ledger_id=subject.presented_address,
         external_id=subject.external_id,
         tracking_status=to_tracking_status(subject),
-        total_value=None,
-        total_value_status="NoPair",
-        change24h=None,
-        change24h_status="NoPair",
-        value_complete=False,
+        total_value=total.total_value if total else None,
+        total_value_status=total.total_value_status if total else "NotCovered",
+        change24h=total.change24h if total else None,
+        change24h_status=total.change24h_status if total else "NotCovered",
+        value_complete=total.value_complete if total else False,
+        unpriced=total.unpriced if total else [],
     )
 
 
 def to_wallet(snapshot: Snapshot, view: View) -> wallets.Wallet:
     """Return a wallet with its details."""
     subject = view.subject
-    summary = to_wallet_summary(subject)
+    summary = to_wallet_summary(subject, wallet_totals(snapshot, subject.tenant_id, [subject.subject_key]))
     return wallets.Wallet(
         **{name: getattr(summary, name) for name in summary.__struct_fields__},
         windows=to_windows(view.windows),

@@ -15,6 +15,7 @@ PriceStatus = Annotated[
     Literal["Priced", "NoPrice", "StalePrice", "Quarantined"],
     Meta(description="Why the price is null, or `Priced` when it is there."),
 ]
+RouteStatus = Literal["Resolved", "Pending", "NoMarket", "Ambiguous", "MarketGone", "Unsupported"]
 PriceState = Annotated[
     Literal["Used", "Quarantined", "Accepted", "Rejected"],
     Meta(description="Whether the pair may use a source's price: what its guards and its reviews say."),

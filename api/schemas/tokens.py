@@ -22,6 +22,7 @@ from api.schemas.common import (
     ValueStatus,
     Window,
 )
+from api.schemas.values import ChangeStatus, Explanation, TotalStatus
 
 ContractStatus = Annotated[
     Literal["Unknown", "Fungible", "NotFungible", "NoContract"],
@@ -90,12 +91,13 @@ class TokenSummary(Schema, frozen=True, kw_only=True):
     contract_status: ContractStatus
     priced_as: Annotated[str | None, Meta(description="Symbol of the linked pair.")]
     priced_in: Annotated[str | None, Meta(description="Symbol that values are in; set when tracking is first enabled.")]
-    price: Decimal | None
-    price_status: ValueStatus
-    market_capitalization: Decimal | None
-    market_capitalization_status: ValueStatus
+    pair_id: Annotated[str | None, Meta(description="Linked pair, `pair_...`.")]
+    price: Annotated[Decimal | None, Meta(description="System price at the newest covered block.")]
+    price_status: TotalStatus
+    market_capitalization: Annotated[Decimal | None, Meta(description="Total supply times price.")]
+    market_capitalization_status: TotalStatus
     change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
-    change24h_status: ValueStatus
+    change24h_status: ChangeStatus
 
 
 class Tokens(Schema, frozen=True, kw_only=True):
@@ -117,7 +119,6 @@ class Token(TokenSummary, frozen=True, kw_only=True):
     holder_count: Annotated[int | None, Meta(description="Holders of a known balance that is not zero.")]
     holder_count_status: HolderCountStatus
     windows: list[Window]
-    pair_id: str | None
     created_at: Instant
     updated_at: Instant
     as_of: AsOf
@@ -141,6 +142,7 @@ class TokenActivity(Schema, frozen=True, kw_only=True):
     transaction_hash: Annotated[TransactionHash | None, Meta(description="Null for adjustments.")]
     log_index: Annotated[int | None, Meta(description="Position in the block; null for adjustments.")]
     block_number: int
+    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
 class TokenActivities(Schema, frozen=True, kw_only=True):
@@ -185,6 +187,7 @@ class Holding(Schema, frozen=True, kw_only=True):
     value_status: ValueStatus
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
+    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
 class CapTable(Schema, frozen=True, kw_only=True):

@@ -18,11 +18,13 @@ from api.schemas.common import (
     Page,
     Reconciliation,
     Schema,
+    TokenReference,
     TrackingStatus,
     TransactionHash,
     ValueStatus,
     Window,
 )
+from api.schemas.values import ChangeStatus, Explanation, TotalStatus
 
 WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
 WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
@@ -62,11 +64,15 @@ class WalletSummary(Schema, frozen=True, kw_only=True):
     ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
     external_id: str | None
     tracking_status: TrackingStatus
-    total_value: Decimal | None
-    total_value_status: ValueStatus
+    total_value: Annotated[
+        Decimal | None,
+        Meta(description="Sum of the values of all positions that have one, at the newest covered block."),
+    ]
+    total_value_status: TotalStatus
     change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
-    change24h_status: ValueStatus
+    change24h_status: ChangeStatus
     value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
+    unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
 
 
 class Wallets(Schema, frozen=True, kw_only=True):
@@ -86,14 +92,6 @@ class Wallet(WalletSummary, frozen=True, kw_only=True):
     as_of: AsOf
 
 
-class TokenReference(Schema, frozen=True, kw_only=True):
-    """The asset of an activity or a position."""
-
-    symbol: Annotated[str | None, Meta(description="As the contract says; null when unknown.")]
-    ledger_id: Annotated[str, Meta(description="Address of the contract, or `native` for the network's own asset.")]
-    token_id: Annotated[str | None, Meta(description="Your token with this contract, when you have one.")]
-
-
 class WalletActivity(Schema, frozen=True, kw_only=True):
     """One movement seen from the wallet."""
 
@@ -108,6 +106,8 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     amount_raw: BaseUnits
     value: Decimal | None
     value_status: ValueStatus
+    price: Decimal | None
+    price_status: ValueStatus
     transaction_hash: Annotated[
         TransactionHash | None, Meta(description="Null for changes that no transaction is known for.")
     ]
@@ -115,6 +115,7 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
         int | None, Meta(description="Position of an internal transfer among its transaction's traces; else null.")
     ]
     block_number: int
+    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
 class WalletActivities(Schema, frozen=True, kw_only=True):
@@ -135,8 +136,11 @@ class Position(Schema, frozen=True, kw_only=True):
     quantity_raw: BaseUnits
     value: Decimal | None
     value_status: ValueStatus
+    price: Annotated[Decimal | None, Meta(description="Price at the moment.")]
+    price_status: ValueStatus
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
+    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
 class BalancePoint(Schema, frozen=True, kw_only=True):
@@ -148,6 +152,10 @@ class BalancePoint(Schema, frozen=True, kw_only=True):
     quantity_status: Annotated[
         Literal["Known", "NotCovered"], Meta(description="`NotCovered` beside null: the end lies in a gap.")
     ]
+    value: Annotated[
+        Decimal | None, Meta(description="At the interval's last moment, or at `asOf` while it is not over.")
+    ]
+    value_status: TotalStatus
     is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
 
 
@@ -166,6 +174,8 @@ class BalanceHistoryRow(Schema, frozen=True, kw_only=True):
     quantity: Decimal | None
     quantity_raw: BaseUnits | None
     quantity_status: Literal["Known", "NotCovered"]
+    value: Decimal | None
+    value_status: TotalStatus
     is_complete: bool
 
 

@@ -1,0 +1,70 @@
+"""The intervals that the history of one subject is told by, each with the covered range that its end lies in."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from api.parameters import TimeRange
+from api.reading.intervals import bounds, intervals
+from api.reading.moments import View, covered_range_at
+from api.rows import as_utc
+from api.schemas.common import Interval
+
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One interval, `start` <= t < `end`; `first_block` begins the covered range its end is in, None outside of any."""
+
+    start: datetime
+    end: datetime
+    is_over: bool
+    first_block: int | None
+
+    @property
+    def last_moment(self) -> datetime:
+        """The last moment of the interval."""
+        return self.end - _INSTANT
+
+    @property
+    def last_day(self) -> date:
+        """The day of that moment."""
+        return self.last_moment.date()
+
+    def valued_at(self, newest: datetime) -> datetime:
+        """Return the moment whose price values the state at its end: while it is not over, that of the newest block."""
+        return self.last_moment if self.is_over else newest
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the end of the interval, or what there is of it, is collected."""
+        return self.first_block is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of the state at its end is still to come or missing."""
+        return self.is_over and self.is_covered
+
+
+def read_buckets(view: View, newest: datetime, asked: TimeRange, interval: Interval) -> list[Bucket]:
+    """Return the intervals of a range that have begun, in order.
+
+    Args:
+        view: the subject.
+        newest: the moment up to which its history is told.
+        asked: the range; a bound left open is 30 days before the end, cut at the first covered moment, or `newest`.
+        interval: length of the intervals.
+
+    Raises:
+        ApiError: 422, there are more than 10,000.
+    """
+    start, end = bounds(asked, newest)
+    first = next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
+    if asked.start is None and first is not None and start < first < end:
+        start = first
+    found: list[Bucket] = []
+    for begin, finish in intervals(start, end, newest, interval):
+        is_over = finish <= newest
+        covered = covered_range_at(view, finish if is_over else newest + _INSTANT)
+        found.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
+    return found
