@@ -15,6 +15,8 @@ from api.controllers.audit import AuditController
 from api.controllers.health import HealthController
 from api.controllers.history_requests import TokenHistoryController, WalletHistoryController
 from api.controllers.networks import NetworkController
+from api.controllers.price_sources import PriceSourceController
+from api.controllers.priced_items import PricedItemController
 from api.controllers.tokens import TokenController
 from api.controllers.wallets import WalletController
 from api.documentation import documentation_routes
@@ -58,6 +60,8 @@ def create_app(settings: Settings) -> Litestar:
             TokenHistoryController,
             WalletController,
             WalletHistoryController,
+            PricedItemController,
+            PriceSourceController,
             AuditController,
         ],
         guards=[authorize],

@@ -17,7 +17,7 @@ from litestar.typing import FieldDefinition
 
 from api import media_types
 from api.operations import OPERATION, Operation
-from api.schemas.common import AsOf, Coverage, Problem
+from api.schemas.common import AsOf, Coverage, ExactNumber, Problem
 
 _REF = "#/components/schemas/{name}"
 _SECURITY = "apiKey"
@@ -31,7 +31,7 @@ _STATUSES = {
     409: "Conflicts with what is stored, or asks for a moment that is not covered.",
     410: "The cursor's published version has been removed.",
     413: "The body is larger than 1 MiB.",
-    415: "The body is not JSON.",
+    415: "The body is of a media type that the operation does not take.",
     422: "A value is missing or invalid.",
     429: "Too many requests with this key.",
     500: "An unexpected error; the log has it under the request id.",
@@ -39,7 +39,7 @@ _STATUSES = {
 }
 
 _DESCRIPTION = """\
-Tokens and wallets of a tenant on blockchain networks: activities, cap tables, balances.
+Tokens and wallets of a tenant on blockchain networks: activities, cap tables, balances, prices and values.
 
 Quantities, prices and values are decimal strings without exponent; `...Raw` are integer strings in base units. A number
 that is null has a status beside it. Times are UTC; ranges are `from` <= t < `to`. Unknown parameters and fields are
@@ -81,8 +81,9 @@ def build_document(app: Litestar) -> dict[str, Any]:
     types: list[type[Any]] = [Problem, AsOf, Coverage]
     for _, _, handler in described:
         operation: Operation = handler.opt[OPERATION]
-        types += [kind for kind in (operation.answer, operation.body, operation.row, *operation.other_rows) if kind]
-    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+        named = (operation.answer, operation.bulk_answer, operation.body, operation.row, *operation.other_rows)
+        types += [kind for kind in named if kind]
+    _, schemas = msgspec.json.schema_components(types, schema_hook=_describe_type, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for path, method, handler in described:
         paths.setdefault(path, {})[method.lower()] = _describe(handler)
@@ -150,13 +151,28 @@ def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
             }
         )
     if operation.body is not None:
-        described["requestBody"] = {
-            "required": True,
-            "content": {
-                media_types.JSON: {"schema": _reference(operation.body), "example": dict(operation.example.body or {})}
-            },
-        }
+        described["requestBody"] = {"required": True, "content": _describe_body(operation, operation.body)}
     return described
+
+
+def _describe_body(operation: Operation, body: type[Any]) -> dict[str, Any]:
+    one, example = _reference(body), dict(operation.example.body or {})
+    if operation.bulk_answer is None:
+        return {media_types.JSON: {"schema": one, "example": example}}
+    many = {"type": "array", "items": one, "minItems": 1}
+    columns = ",".join(field.encode_name for field in msgspec.structs.fields(body))
+    text = f"A header `{columns}`, columns in any order, and one line per row; RFC 4180, UTF-8."
+    return {
+        media_types.JSON: {"schema": {"anyOf": [one, many]}, "example": example},
+        media_types.CSV: {"schema": {"type": "string", "description": text}},
+    }
+
+
+def _describe_type(kind: type[Any]) -> dict[str, Any]:
+    """Describe a type that is not one of JSON's."""
+    if kind is ExactNumber:
+        return {"type": ["number", "string"]}
+    raise NotImplementedError(f"{kind.__name__} has no schema")
 
 
 def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefinition]]:
@@ -196,7 +212,9 @@ def _describe_parameter(
 def _success(operation: Operation, text: str, *, is_created: bool) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if operation.answer is not None:
-        content[media_types.JSON] = {"schema": _reference(operation.answer)}
+        answers = [_reference(kind) for kind in (operation.answer, operation.bulk_answer) if kind]
+        answer: dict[str, Any] = {**answers[0]} if len(answers) == 1 else {"anyOf": answers}
+        content[media_types.JSON] = {"schema": answer}
     headers = dict(_RESPONSE_HEADERS) | (_RATE_HEADERS if operation.role is not None else {})
     if operation.row is not None:
         rows = [_reference(row) for row in (operation.row, *operation.other_rows)]

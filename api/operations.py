@@ -39,6 +39,7 @@ class Operation:
         statuses: success statuses and what each means.
         errors: error statuses beyond those every operation with a key has.
         body: struct of the request body.
+        bulk_answer: struct of the answer to many; the body may then be an array of `body`, or CSV with its fields, too.
         row: struct of a row in tabular answers; None when there is JSON alone.
         other_rows: further structs that rows may have, as the parameters say.
         is_paged: it answers `Link`.
@@ -51,6 +52,7 @@ class Operation:
     statuses: Mapping[int, str] = field(default_factory=lambda: {200: "The answer."})
     errors: tuple[int, ...] = ()
     body: type[Schema] | None = None
+    bulk_answer: type[Schema] | None = None
     row: type[Schema] | None = None
     other_rows: tuple[type[Schema], ...] = ()
     is_paged: bool = False
@@ -68,3 +70,9 @@ EXAMPLE_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y9a"
 EXAMPLE_WALLET_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0y9b"
 EXAMPLE_TOKEN_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9c"
 EXAMPLE_WALLET_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9d"
+EXAMPLE_SYMBOL = "BTC"
+EXAMPLE_UNUSED_SYMBOL = "XAU"
+EXAMPLE_SOURCE_ID = "src_01k9zr3m5e8v2c7q4w6t1x0y9e"
+EXAMPLE_UNUSED_SOURCE_ID = "src_01k9zr3m5e8v2c7q4w6t1x0y9f"
+EXAMPLE_SUPPORTED_PAIR_ID = "spair_01k9zr3m5e8v2c7q4w6t1x0y9g"
+EXAMPLE_UNUSED_SUPPORTED_PAIR_ID = "spair_01k9zr3m5e8v2c7q4w6t1x0y9h"

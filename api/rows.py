@@ -287,6 +287,23 @@ class NewestRow(Row, frozen=True):
     block_time: datetime | None
 
 
+class SourcePollRow(Row, frozen=True):
+    """`source_polls`: how the pipeline gets on with a price source that it has asked."""
+
+    source_id: str
+    polled_at: datetime
+    poll_error: str | None
+
+
+class ListedSymbolRow(Row, frozen=True):
+    """`listed_symbols`: whether a source's market list is there, and has a live market with a symbol in it."""
+
+    source_id: str
+    symbol: str
+    is_collected: bool
+    is_listed: bool
+
+
 @overload
 def as_utc(instant: datetime) -> datetime: ...
 @overload

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from msgspec import UNSET, UnsetType
 from sqlalchemy import Select, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -51,8 +52,8 @@ class SourceRow:
     name: str
     kind: SourceKind
     is_enabled: bool
-    price_types: tuple[str, ...]
-    history_types: tuple[str, ...]
+    price_types: tuple[PriceType, ...]
+    history_types: tuple[PriceType, ...]
     granularities: tuple[str, ...]
     source_key: int | None = None
     created_at: datetime | None = None
@@ -154,10 +155,10 @@ def rename(
     principal: Principal,
     definitions: Mapping[str, PriceSource],
     source_id: str,
-    name: str,
+    name: str | UnsetType = UNSET,
     now: datetime | None = None,
 ) -> SourceRow:
-    """Change the name of a manual source; writing what is stored changes nothing.
+    """Change the name of a manual source; unset it stays, and writing what is stored changes nothing.
 
     Raises:
         Denied: below operator.
@@ -168,8 +169,7 @@ def rename(
     access.require(principal, Role.OPERATOR)
     source = lock_manual(session, principal.tenant_id, definitions, source_id)
     before = get(session, principal.tenant_id, definitions, source_id)
-    fields.check_text("name", name, fields.NAME_LENGTH)
-    if name == before.name:
+    if name is UNSET or fields.check_text("name", name, fields.NAME_LENGTH) == before.name:
         return before
     try:
         with session.begin_nested():
@@ -275,6 +275,11 @@ def lock_manual(
     return source
 
 
+def is_manual(source_id: str) -> bool:
+    """Say whether an id is one of a manual source, by its form alone."""
+    return ids.is_id(_PREFIX, source_id)
+
+
 def preconfigured(source_id: str, name: str) -> Conflict:
     """Return the error of asking a preconfigured source for what only manual ones have."""
     return Conflict("preconfigured-source", f"{name} is preconfigured; this is for manual price sources", source_id)
@@ -358,7 +363,7 @@ def _to_preconfigured(definition: PriceSource, switches: Mapping[str, bool]) -> 
         kind=SourceKind.PRECONFIGURED,
         is_enabled=switches.get(definition.id, True),
         price_types=tuple(kind for kind in PriceType if kind in supplied),
-        history_types=tuple(definition.history_types),
+        history_types=tuple(kind for kind in PriceType if kind in definition.history_types),
         granularities=tuple(definition.granularities),
     )
 

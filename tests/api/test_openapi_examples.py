@@ -26,10 +26,10 @@ def test_every_operation_is_described(path: str, method: str, operation: dict[st
     assert operation["summary"]
     assert operation["description"]
     assert "security" in operation
-    assert bool(operation["security"]) == path.startswith("/v1/")
+    assert bool(operation["security"]) == path.startswith(("/v1/", "/v2/"))
     errors = {status for status in operation["responses"] if status >= "400"}
     assert "500" in errors
-    if path.startswith("/v1/"):
+    if path.startswith(("/v1/", "/v2/")):
         assert {"400", "401", "403", "406", "422", "429", "500", "503"} <= errors
     if "{" in path:
         assert "404" in errors

@@ -45,6 +45,7 @@ from control.networks.definitions import load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
 from tests.api.marts import publish
+from tests.api.pricing import add_pricing, source_rows
 
 NETWORKS = """
 [[network]]
@@ -225,6 +226,7 @@ def make_world(directory: Path) -> World:
             (EXAMPLE_WALLET_OPERATION_ID, EXAMPLE_WALLET_ID),
         ):
             session.add(_history_request(world, operation_id, subject_id))
+        add_pricing(session, world.principals["admin"])
     publish(settings.serving_dir, 1, marts_rows(world))
     return world
 
@@ -292,7 +294,7 @@ def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     _add_golden(rows, world, WIDE_TOKEN_ID)
     _add_golden(rows, world, UNKNOWN_TOKEN_ID)
     _add_wallet(rows, world)
-    return rows
+    return rows | source_rows(world.tenant_id)
 
 
 def _keys(world: World, subject_id: str) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""Priced items: the symbols that pairs are made of, and what sources call them."""
+
+from typing import Annotated, Any
+
+from litestar import Controller, Response, delete, get, patch, post, put
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, SkipValidation
+from sqlalchemy.orm import Session
+
+from api.bodies import body_of
+from api.calls import Call, Fetched
+from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Operation
+from api.paging import Key
+from api.parameters import Cursor, Limit
+from api.reading.price_sources import mapping_statuses, to_priced_item
+from api.schemas.priced_items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
+from api.serving import Snapshot
+from control.access import Role
+from control.pages import After
+from control.pricing import items
+from control.pricing.items import ItemRow
+
+_TAG = "Priced items"
+_PATH = {"symbol": EXAMPLE_SYMBOL}
+
+Symbol = Annotated[str, PathParameter(name="symbol", description="Symbol of the item, as it was added.")]
+
+
+class PricedItemController(Controller):
+    """A tenant's priced items."""
+
+    path = "/v1/priced-items"
+
+    @post(
+        "/",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(PricedItemCreate)},
+        operation=Operation(
+            answer=PricedItem,
+            tag=_TAG,
+            example=Example(body={"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}, status=201),
+            role=Role.OPERATOR,
+            statuses={201: "The item was stored."},
+            errors=(409,),
+            body=PricedItemCreate,
+        ),
+    )
+    def create_priced_item(
+        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[PricedItemCreate]]
+    ) -> Response[Any]:
+        """Add a priced item.
+
+        Nothing is preinstalled: USD is added like any symbol. The same symbol again is a conflict; symbols that differ
+        in case are different.
+        """
+
+        def work(session: Session) -> PricedItem:
+            return to_priced_item(
+                items.create(
+                    session, call.principal, symbol=payload.symbol, name=payload.name, item_class=payload.class_
+                ),
+                {},
+            )
+
+        return call.write_once(201, work, f"/v1/priced-items/{payload.symbol}")
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=PricedItems, tag=_TAG, example=Example(query={"limit": "10"}), row=PricedItem, is_paged=True
+        ),
+    )
+    def list_priced_items(
+        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
+    ) -> Response[Any]:
+        """List the tenant's priced items.
+
+        Oldest first.
+        """
+
+        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[PricedItem]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = items.list_page(session, call.tenant_id, min(count, 1000), position)
+            return Fetched(
+                [to_priced_item(item) for item in page.rows], (page.after.value, page.after.id) if page.after else None
+            )
+
+        position = call.position(cursor)
+        if call.is_tabular:
+            return call.tabular(None, PricedItem, fetch)
+        fetched = fetch(None, position.key if position else None, limit)
+        page, headers = call.page(None, fetched, limit)
+        return call.answer(PricedItems(data=list(fetched.rows), page=page), headers)
+
+    @get(
+        "/{symbol:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=PricedItem, tag=_TAG, example=Example(path=_PATH), errors=(404,)),
+    )
+    def read_priced_item(self, call: NamedDependency[SkipValidation[Call]], symbol: Symbol) -> Response[Any]:
+        """Read one priced item.
+
+        With its symbols at sources, and whether the sources' market lists have them.
+        """
+        with call.store.read() as session:
+            item = items.get(session, call.tenant_id, symbol)
+        with call.snapshot() as snapshot:
+            return call.answer(_with_statuses(call, snapshot, item))
+
+    @patch(
+        "/{symbol:str}",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(PricedItemPatch)},
+        operation=Operation(
+            answer=PricedItem,
+            tag=_TAG,
+            example=Example(path=_PATH, body={"name": "Bitcoin", "class": "Cryptocurrency"}),
+            role=Role.OPERATOR,
+            errors=(404,),
+            body=PricedItemPatch,
+        ),
+    )
+    def patch_priced_item(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        symbol: Symbol,
+        payload: NamedDependency[SkipValidation[PricedItemPatch]],
+    ) -> Response[Any]:
+        """Change a priced item.
+
+        Its name and class; what is left out stays. The symbol is its identity and is fixed.
+        """
+        with call.snapshot() as snapshot:
+            with call.store.write() as session:
+                item = items.update(session, call.principal, symbol, name=payload.name, item_class=payload.class_)
+            return call.written(_with_statuses(call, snapshot, item))
+
+    @delete(
+        "/{symbol:str}",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}, status=204),
+            role=Role.ADMIN,
+            statuses={204: "The item is removed."},
+            errors=(404, 409),
+        ),
+    )
+    def remove_priced_item(self, call: NamedDependency[SkipValidation[Call]], symbol: Symbol) -> Response[Any]:
+        """Remove a priced item.
+
+        Its symbol is free again. While a pair, a bridge of one, or a supported pair of a manual source uses it, this is
+        a conflict that names them.
+        """
+        with call.store.write() as session:
+            items.remove(session, call.principal, symbol)
+        return call.removed()
+
+    @put(
+        "/{symbol:str}/mapping-symbols",
+        sync_to_thread=True,
+        status_code=200,
+        dependencies={"payload": body_of(MappingSymbolsPut)},
+        operation=Operation(
+            answer=PricedItem,
+            tag=_TAG,
+            example=Example(path=_PATH, body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}),
+            role=Role.OPERATOR,
+            errors=(404,),
+            body=MappingSymbolsPut,
+        ),
+    )
+    def put_mapping_symbols(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        symbol: Symbol,
+        payload: NamedDependency[SkipValidation[MappingSymbolsPut]],
+    ) -> Response[Any]:
+        """Set the symbols of a priced item at sources.
+
+        They replace all that there were. At a source without one the item is looked for in the market list under its
+        own symbol. A symbol that the list does not have is accepted: `mappingStatus` says so.
+        """
+        mappings = [(mapping.price_source, mapping.symbol) for mapping in payload.mappings]
+        with call.snapshot() as snapshot:
+            with call.store.write() as session:
+                item = items.put_mappings(session, call.principal, call.services.price_sources, symbol, mappings)
+            return call.written(_with_statuses(call, snapshot, item))
+
+
+def _with_statuses(call: Call, snapshot: Snapshot, item: ItemRow) -> PricedItem:
+    return to_priced_item(item, mapping_statuses(snapshot, item, call.services.price_sources))

@@ -1,0 +1,135 @@
+"""Price sources, the pairs that manual ones support, and the prices entered for them, on the wire."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from api.schemas.common import DataVersion, Decimal, DecimalInput, Instant, Page, Schema
+from api.schemas.prices import PriceType
+
+PRICED_IN = "USD"
+
+
+class PriceSourceCreate(Schema, frozen=True, kw_only=True):
+    """A manual source to add."""
+
+    name: Annotated[
+        str, Meta(description="Unique among your manual sources; up to 200 characters.", examples=["Fund desk"])
+    ]
+
+
+class PriceSourcePatch(Schema, frozen=True, kw_only=True):
+    """Changes to a manual source; what is left out stays."""
+
+    name: str | UnsetType = UNSET
+
+
+class PollStatus(Schema, frozen=True, kw_only=True):
+    """How the pipeline got on with a source when it last asked it."""
+
+    polled_at: Instant
+    error: Annotated[str | None, Meta(description="Why that failed; null when it did not.")]
+
+
+class PriceSource(Schema, frozen=True, kw_only=True):
+    """Where prices come from."""
+
+    id: Annotated[str, Meta(description="`src_...`")]
+    name: str
+    kind: Annotated[
+        Literal["Manual", "Preconfigured"],
+        Meta(description="Prices entered by you, or asked for by the pipeline. Preconfigured ones start enabled."),
+    ]
+    enabled: Annotated[
+        bool, Meta(description="Whether new pairs may use it, for you alone; a disabled one is not polled.")
+    ]
+    price_types: Annotated[list[PriceType], Meta(description="Types that pairs may ask it for.")]
+    history_types: Annotated[list[PriceType], Meta(description="Those with a past that discovery can collect.")]
+    granularities: Annotated[
+        list[str],
+        Meta(description="Windows of its past, finest first, such as `1m`, `1h`, `1d`; `round`: its own, irregular."),
+    ]
+    status: Annotated[
+        PollStatus | None,
+        Meta(description="Null for a manual source, and for one that was not asked yet."),
+    ]
+    created_at: Annotated[Instant | None, Meta(description="Null for a preconfigured source.")]
+    updated_at: Annotated[Instant | None, Meta(description="Null for a preconfigured source.")]
+
+
+class PriceSources(Schema, frozen=True, kw_only=True):
+    """The preconfigured sources by id, then the tenant's manual ones, oldest first."""
+
+    data: list[PriceSource]
+    page: Page
+    as_of: DataVersion
+
+
+class SupportedPairCreate(Schema, frozen=True, kw_only=True):
+    """What a manual source is to have prices of."""
+
+    priced_as: Annotated[str, Meta(description="Symbol of the priced item.", examples=["FUND1"])]
+    priced_in: Annotated[str, Meta(description="Symbol of the item that expresses the price.")] = PRICED_IN
+    price_type: PriceType
+
+
+class SupportedPair(Schema, frozen=True, kw_only=True):
+    """What a manual source has prices of."""
+
+    id: Annotated[str, Meta(description="`spair_...`, the `{pairId}` of the paths below this source.")]
+    price_source: Annotated[str, Meta(description="`src_...`")]
+    priced_as: str
+    priced_in: str
+    price_type: PriceType
+    created_at: Instant
+
+
+class SupportedPairs(Schema, frozen=True, kw_only=True):
+    """Pairs of a manual source, oldest first."""
+
+    data: list[SupportedPair]
+    page: Page
+
+
+class ManualPriceCreate(Schema, frozen=True, kw_only=True):
+    """A price to enter."""
+
+    price: Annotated[
+        DecimalInput,
+        Meta(description="Above 0, with at most 20 digits before the point and 18 behind; a JSON number, or a string."),
+    ]
+    effective_from: Annotated[
+        str,
+        Meta(
+            description="Since when it counts: an instant, or a day (its start), UTC, from 1970 to 2199; one yet "
+            "to come counts from then on.",
+            examples=["2026-01-31"],
+        ),
+    ]
+    note: Annotated[str | None, Meta(description="Up to 2000 characters.")] = None
+
+
+class ManualPrice(Schema, frozen=True, kw_only=True):
+    """A price as entered."""
+
+    id: Annotated[str, Meta(description="`price_...`")]
+    price: Decimal
+    effective_from: Instant
+    revision: Annotated[int, Meta(ge=1, description="Counts the prices entered for this instant.")]
+    is_current: Annotated[bool, Meta(description="Whether no later revision replaces it.")]
+    note: str | None
+    created_at: Instant
+    created_by: Annotated[str, Meta(description="Id of the key, `key_...`")]
+
+
+class ManualPriceBatch(Schema, frozen=True, kw_only=True):
+    """The prices that one request stored, in its order."""
+
+    data: list[ManualPrice]
+
+
+class ManualPrices(Schema, frozen=True, kw_only=True):
+    """Prices of a supported pair with all revisions, newest `effectiveFrom` first."""
+
+    data: list[ManualPrice]
+    page: Page

@@ -1,0 +1,132 @@
+"""The pricing part of the example data: items, manual sources, what they support, and prices entered by hand.
+
+`src_kraken` has a market list with BTC (its own code XXBT) and ETH in USD, and BTC in USDT that it lists no more; the
+list of `src_coinbase` could not be collected.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from api.operations import (
+    EXAMPLE_SOURCE_ID,
+    EXAMPLE_SUPPORTED_PAIR_ID,
+    EXAMPLE_SYMBOL,
+    EXAMPLE_UNUSED_SOURCE_ID,
+    EXAMPLE_UNUSED_SUPPORTED_PAIR_ID,
+    EXAMPLE_UNUSED_SYMBOL,
+)
+from control.access import Principal
+from control.models import ManualPrice, ManualSource, MappingSymbol, PricedItem, SourceSwitch, SupportedPair
+
+MADE_AT = datetime(2026, 1, 15, tzinfo=UTC)
+LISTED_AT = datetime(2026, 2, 1, 0, 30, tzinfo=UTC).replace(tzinfo=None)  # as in the marts
+
+
+def add_pricing(session: Session, principal: Principal) -> None:
+    """Store the example items, sources, supported pairs and manual prices of a tenant."""
+    times = {"created_at": MADE_AT, "updated_at": MADE_AT}
+    items: dict[str, PricedItem] = {}
+    for number, (symbol, name, item_class) in enumerate(
+        (
+            ("USD", "US dollar", "Currency"),
+            (EXAMPLE_SYMBOL, "Bitcoin", "Cryptocurrency"),
+            ("FUND1", "First fund", "Fund"),
+            (EXAMPLE_UNUSED_SYMBOL, "Gold", "Commodity"),
+        )
+    ):
+        items[symbol] = PricedItem(
+            id=f"item_01k9zr3m5e8v2c7q4w6t1x0y{number:02d}",
+            tenant_id=principal.tenant_id,
+            symbol=symbol,
+            name=name,
+            item_class=item_class,
+            **times,
+        )
+        session.add(items[symbol])
+    sources = [
+        ManualSource(id=source_id, tenant_id=principal.tenant_id, name=name, **times)
+        for source_id, name in ((EXAMPLE_SOURCE_ID, "Fund desk"), (EXAMPLE_UNUSED_SOURCE_ID, "Old desk"))
+    ]
+    session.add_all(sources)
+    session.add(
+        SourceSwitch(tenant_id=principal.tenant_id, source_id=EXAMPLE_SOURCE_ID, is_enabled=True, changed_at=MADE_AT)
+    )
+    session.flush()
+    session.add(MappingSymbol(item_key=items[EXAMPLE_SYMBOL].item_key, source_id="src_kraken", symbol="XXBT"))
+    pairs = [
+        SupportedPair(
+            id=pair_id,
+            tenant_id=principal.tenant_id,
+            source_key=sources[0].source_key,
+            priced_as_key=items["FUND1"].item_key,
+            priced_in_key=items["USD"].item_key,
+            price_type=price_type,
+            created_at=MADE_AT,
+        )
+        for pair_id, price_type in ((EXAMPLE_SUPPORTED_PAIR_ID, "NAV"), (EXAMPLE_UNUSED_SUPPORTED_PAIR_ID, "Trade"))
+    ]
+    session.add_all(pairs)
+    session.flush()
+    session.add_all(
+        ManualPrice(
+            id=f"price_01k9zr3m5e8v2c7q4w6t1x0y{number:02d}",
+            supported_pair_key=pairs[0].supported_pair_key,
+            price=price,
+            effective_from=effective_from,
+            revision=revision,
+            note=note,
+            created_by=principal.key_id,
+            created_at=MADE_AT,
+        )
+        for number, (price, effective_from, revision, note) in enumerate(
+            (
+                ("101.25", datetime(2026, 1, 31, tzinfo=UTC), 1, None),
+                ("101.5", datetime(2026, 1, 31, tzinfo=UTC), 2, "Audited"),
+                ("102", datetime(2026, 2, 28, tzinfo=UTC), 1, None),
+            )
+        )
+    )
+
+
+def source_rows(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of the marts about sources and their markets."""
+    markets = (("XXBTZUSD", "BTC", "USD", True), ("XETHZUSD", "ETH", "USD", True), ("XBTUSDT", "BTC", "USDT", False))
+    codes = {"BTC": "XXBT", "ETH": "XETH", "USD": "ZUSD", "USDT": "USDT"}
+    return {
+        "price_sources": [
+            {
+                "tenant_id": tenant_id,
+                "source_id": source_id,
+                "name": name,
+                "kind": kind,
+                "is_enabled": True,
+                "polled_at": polled_at,
+                "poll_error": error,
+            }
+            for source_id, name, kind, polled_at, error in (
+                (EXAMPLE_SOURCE_ID, "Fund desk", "Manual", None, None),
+                ("src_coinbase", "Coinbase", "Preconfigured", LISTED_AT, "it answered 503 four times"),
+                ("src_gemini", "Gemini", "Preconfigured", None, None),
+                ("src_kraken", "Kraken", "Preconfigured", LISTED_AT, None),
+            )
+        ],
+        "price_markets": [
+            {
+                "source_id": "src_kraken",
+                "market_id": market_id,
+                "base": base,
+                "quote": quote,
+                "base_code": codes[base],
+                "quote_code": codes[quote],
+                "is_active": is_active,
+                "last_listed_at": LISTED_AT,
+            }
+            for market_id, base, quote, is_active in markets
+        ],
+        "price_market_lists": [
+            {"source_id": "src_kraken", "collected_at": LISTED_AT, "market_count": 2, "error": None},
+            {"source_id": "src_coinbase", "collected_at": None, "market_count": 0, "error": "it answered 503"},
+        ],
+    }
