@@ -118,8 +118,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
         return CycleResult(EXIT_BUSY, busy, progress, after, is_new)
     failed = [event.step_key for event in result.all_events if event.is_step_failure]
     if progress is not None and failed == [OUTCOME.to_python_identifier()]:
-        errors = [f"{name}: {network.error}" for name, network in progress.networks.items() if network.error]
-        return CycleResult(EXIT_NETWORK_FAILED, "; ".join(errors), progress, after, is_new)
+        return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new)
     return CycleResult(
         EXIT_FAILED, f"failed steps: {', '.join(str(step) for step in failed)}; see {log_path}", progress, after, is_new
     )

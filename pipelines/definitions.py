@@ -11,16 +11,27 @@ from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import cycle_job, cycle_sensor
 from pipelines.defs.dbt import transform_assets
 from pipelines.defs.history import history_asset
-from pipelines.defs.keys import HISTORY, OUTCOME, PUBLICATION, SNAPSHOT, network_key
+from pipelines.defs.keys import (
+    DISCOVERIES,
+    HISTORY,
+    MARKET_PRICES,
+    MARKETS,
+    OUTCOME,
+    PUBLICATION,
+    SNAPSHOT,
+    network_key,
+)
 from pipelines.defs.maintenance import maintenance, maintenance_schedule
 from pipelines.defs.networks import network_assets
+from pipelines.defs.prices import price_assets, price_discoveries
 from pipelines.defs.publish import outcome_asset, publication_asset
 from pipelines.defs.resources import Warehouse
 
 
 def shared_keys(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
     """The assets that every cycle runs, whichever networks it covers."""
-    return [SNAPSHOT, *sorted(transform.keys), PUBLICATION, HISTORY, OUTCOME]
+    shared = [SNAPSHOT, MARKETS, MARKET_PRICES]
+    return [*shared, *sorted(transform.keys), PUBLICATION, DISCOVERIES, HISTORY, OUTCOME]
 
 
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
@@ -32,8 +43,10 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
         assets=[
             control_snapshot,
             *(network_assets(network) for network in enabled),
+            price_assets,
             transform,
             publication_asset(sorted(key for key in transform.keys if key.path[0] == "marts")),
+            price_discoveries,
             history_asset([n.name for n in enabled], [network_key(n.name, "blocks") for n in enabled]),
             outcome_asset([network.name for network in enabled]),
         ],

@@ -5,8 +5,10 @@ from datetime import UTC
 import duckdb
 
 from control import operations
-from control.operations import Status
+from control.instants import write_instant
+from control.operations import OperationKind, Status
 from control.store import ControlStore
+from pipelines.load.discoveries import discovery_states
 from pipelines.load.history import request_states
 
 
@@ -32,3 +34,35 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
                 estimated_end=None if ends_at is None else ends_at.replace(tzinfo=UTC),
                 error=state.error,
             )
+
+
+def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
+    """Bring the control store up to date on every price discovery that it holds for unfinished."""
+    states = discovery_states(connection)
+    if not states:
+        return
+    with store.write() as session:
+        for state in states:
+            missing = [
+                {"from": write_instant(span.start), "to": write_instant(span.end), "priceSource": span.source_id}
+                for span in state.missing
+            ]
+            operations.report(
+                session,
+                state.operation_key,
+                status=Status(state.status),
+                progress_done=state.done,
+                progress_total=state.total,
+                result={"pricesStored": state.prices_stored, "missing": missing},
+                error=state.error,
+            )
+
+
+def cancelled_discoveries(store: ControlStore) -> set[int]:
+    """Keys of the unfinished price discoveries that their tenants have cancelled."""
+    with store.read() as session:
+        return {
+            operation.operation_key
+            for operation in operations.unfinished(session)
+            if operation.kind is OperationKind.PRICE_DISCOVERY and operation.cancel_requested_at is not None
+        }

@@ -3,11 +3,13 @@
 A cache and nothing more: it is written from the warehouse at the end of each cycle, and losing it costs one cycle.
 """
 
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
 import msgspec
 
+from pipelines.load.discoveries import has_unfinished_discoveries
 from pipelines.load.warehouse import sql
 
 
@@ -44,14 +46,50 @@ class NetworkProgress(msgspec.Struct, frozen=True):
     collected: tuple[Collected, ...]
 
 
+class SourceProgress(msgspec.Struct, frozen=True):
+    """Where one price source that is in use stands.
+
+    Attributes:
+        polled_at: when it was polled last; None before that.
+        prices, problems: what that brought, and the markets for which it brought none.
+        trouble: why it could not be polled, or its market list not be read, the last time.
+        due_at: when it is to be asked again.
+        error: what went wrong in the last cycle; None when that did not include it.
+    """
+
+    polled_at: str | None
+    prices: int
+    problems: int
+    trouble: str | None
+    due_at: str
+    in_last_cycle: bool
+    error: str | None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it may be asked again."""
+        return datetime.fromisoformat(self.due_at) <= now
+
+
 class Progress(msgspec.Struct, frozen=True):
-    """Where the pipeline stands after its last cycle."""
+    """Where the pipeline stands after its last cycle.
+
+    Attributes:
+        has_unfinished_discoveries: a price discovery is not finished, or its prices are not in the marts yet.
+    """
 
     batch_id: int
     run_id: str
     control_revision: int
     finished_at: str
     networks: dict[str, NetworkProgress]
+    price_sources: dict[str, SourceProgress]
+    has_unfinished_discoveries: bool
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong in the last cycle, network by network and price source by price source."""
+        networks = [f"{name}: {network.error}" for name, network in self.networks.items() if network.error]
+        return networks + [source.error for source in self.price_sources.values() if source.error]
 
 
 def _path(data_dir: Path) -> Path:
@@ -70,7 +108,7 @@ def read_progress(data_dir: Path) -> Progress | None:
 
 
 def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_id: int) -> Progress:
-    """Write where each network stands after the batch, and return it."""
+    """Write where each network and each price source stands after the batch, and return it."""
     row = connection.execute(
         """
         select
@@ -100,7 +138,13 @@ def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_
     for state in connection.execute(sql("progress"), {"batch": batch_id}).pl().iter_rows(named=True):
         name = state.pop("network")
         networks[name] = NetworkProgress(**state, collected=tuple(collected.get(name, ())))
-    progress = Progress(batch_id, run_id, revision, finished_at, networks)
+    price_sources = {
+        state.pop("source"): SourceProgress(**state)
+        for state in connection.execute(sql("price_progress"), {"batch": batch_id}).pl().iter_rows(named=True)
+    }
+    progress = Progress(
+        batch_id, run_id, revision, finished_at, networks, price_sources, has_unfinished_discoveries(connection)
+    )
     beside = _path(data_dir).with_suffix(".tmp")
     beside.write_bytes(msgspec.json.encode(progress))
     beside.replace(_path(data_dir))

@@ -3,25 +3,29 @@
 import dagster as dg
 
 from control.networks.in_force import networks_in_force
+from control.pricing.definitions import price_sources_in_force
+from control.pricing.snapshot import read_manual_prices
 from control.snapshot import read_snapshot
 from control.store import open_store
 from pipelines.defs.keys import SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import open_batch, replace_control
+from pipelines.load.price_control import newest_manual_price
 
 
 @dg.asset(key=SNAPSHOT, group_name="control", kinds={"duckdb"})
 def control_snapshot(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """What tenants configured and the network definitions, copied into the warehouse; opens the cycle's batch."""
+    """What tenants configured and the definitions, copied into the warehouse; opens the cycle's batch."""
     settings = warehouse.settings
+    networks, sources = networks_in_force(settings), price_sources_in_force(settings)
     store = open_store(settings)
     try:
-        with store.read() as session:
-            snapshot = read_snapshot(session)
+        with warehouse.open() as connection:
+            known = newest_manual_price(connection)
+            with store.read() as session:
+                snapshot, manual_prices = read_snapshot(session), read_manual_prices(session, known)
+            batch_id = open_batch(connection, context.run_id)
+            counts = replace_control(connection, snapshot, networks, batch_id, sources, manual_prices)
     finally:
         store.close()
-    networks = networks_in_force(settings)
-    with warehouse.open() as connection:
-        batch_id = open_batch(connection, context.run_id)
-        counts = replace_control(connection, snapshot, networks, batch_id)
     return dg.MaterializeResult(metadata={"batch": batch_id, "revision": snapshot.revision, **counts})

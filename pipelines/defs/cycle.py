@@ -113,6 +113,14 @@ def due_networks(
     return sorted(due), changed
 
 
+def has_price_work(progress: Progress | None) -> bool:
+    """Whether a price source is due, or a discovery is not finished. What is new there changes the configuration."""
+    if progress is None:
+        return False
+    now = datetime.now(UTC)
+    return progress.has_unfinished_discoveries or any(source.is_due(now) for source in progress.price_sources.values())
+
+
 def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str]) -> bool:
     """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing.
 
@@ -155,11 +163,12 @@ def cycle_sensor(
             )
         store = open_store(settings)
         try:
-            due, changed = due_networks(store, networks, read_progress(settings.data_dir), settings, cursor.polled_at)
+            progress = read_progress(settings.data_dir)
+            due, changed = due_networks(store, networks, progress, settings, cursor.polled_at)
         finally:
             store.close()
         requests = []
-        if due or changed:
+        if due or changed or has_price_work(progress):
             cursor.launched_at = time.time()
             requests.append(dg.RunRequest(asset_selection=selection_of(due, shared), tags={"networks": ",".join(due)}))
         return dg.SensorResult(run_requests=requests, cursor=msgspec.json.encode(cursor).decode())

@@ -6,6 +6,9 @@ SNAPSHOT = dg.AssetKey(["control", "snapshot"])
 HISTORY = dg.AssetKey(["control", "history"])
 OUTCOME = dg.AssetKey(["cycle", "outcome"])
 PUBLICATION = dg.AssetKey(["serving", "publication"])
+MARKETS = dg.AssetKey(["prices", "markets"])
+MARKET_PRICES = dg.AssetKey(["prices", "market_prices"])
+DISCOVERIES = dg.AssetKey(["prices", "discoveries"])
 
 # The asset of a network that fills each raw table.
 NETWORK_ASSETS: dict[str, tuple[str, ...]] = {
@@ -17,6 +20,12 @@ NETWORK_ASSETS: dict[str, tuple[str, ...]] = {
     "balance_observations": ("balance_observations", "supply_observations"),
 }
 
+# The asset that fills each raw table of prices. Discoveries add to these once a cycle is published, for the next one.
+_PRICE_TABLES: dict[str, dg.AssetKey] = {
+    **dict.fromkeys(("markets", "market_lists", "pair_routes"), MARKETS),
+    **dict.fromkeys(("prices", "pair_windows", "price_polls", "price_problems", "price_changes"), MARKET_PRICES),
+}
+
 
 def network_key(network: str, asset: str) -> dg.AssetKey:
     """The key of one asset of a network's instance."""
@@ -24,7 +33,9 @@ def network_key(network: str, asset: str) -> dg.AssetKey:
 
 
 def filled_by(table: str, networks: list[str]) -> list[dg.AssetKey]:
-    """The assets that fill a raw table: one per network, or the control snapshot."""
+    """The assets that fill a raw table: one per network, one of prices, or the control snapshot."""
+    if table in _PRICE_TABLES:
+        return [_PRICE_TABLES[table]]
     for asset, tables in NETWORK_ASSETS.items():
         if table in tables:
             return [network_key(network, asset) for network in networks]

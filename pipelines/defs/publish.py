@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipelines.defs.keys import HISTORY, OUTCOME, PUBLICATION, SNAPSHOT, network_key
+from pipelines.defs.keys import DISCOVERIES, HISTORY, MARKET_PRICES, OUTCOME, PUBLICATION, SNAPSHOT, network_key
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import finish_batch, record_publication, transformed_batch
@@ -31,21 +31,21 @@ def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
 
 
 def outcome_asset(networks: list[str]) -> dg.AssetsDefinition:
-    """The asset that tells how the networks of a cycle fared."""
+    """The asset that tells how the networks and price sources of a cycle fared."""
 
-    deps = [SNAPSHOT, HISTORY, *(network_key(name, "blocks") for name in networks)]
+    deps = [SNAPSHOT, MARKET_PRICES, DISCOVERIES, HISTORY, *(network_key(name, "blocks") for name in networks)]
 
     @dg.asset(key=OUTCOME, deps=deps, group_name="control")
     def outcome(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-        """Where every network stands; fails the run when a network of it failed, after all others went on."""
+        """Where networks and price sources stand; fails the run when one of it failed, after all others went on."""
         with warehouse.open() as connection:
             batch_id = batch_of_run(connection, context.run_id)
             finish_batch(connection, batch_id)
             progress = write_progress(connection, warehouse.settings.data_dir, batch_id)
-        failures = [f"{name}: {network.error}" for name, network in progress.networks.items() if network.error]
-        if failures:
-            raise dg.Failure("; ".join(failures), allow_retries=False)
+        if progress.errors:
+            raise dg.Failure("; ".join(progress.errors), allow_retries=False)
         ran = [name for name, network in progress.networks.items() if network.in_last_cycle]
-        return dg.MaterializeResult(metadata={"networks": ", ".join(ran)})
+        asked = [source for source, state in progress.price_sources.items() if state.in_last_cycle]
+        return dg.MaterializeResult(metadata={"networks": ", ".join(ran), "price_sources": ", ".join(asked)})
 
     return outcome

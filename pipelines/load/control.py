@@ -1,6 +1,6 @@
 """The control store's snapshot and the network definitions, as the warehouse keeps them for the cycle."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,10 @@ import duckdb
 import polars as pl
 
 from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
+from control.pricing.snapshot import SnapshotManualPrice
 from control.snapshot import ControlSnapshot
+from pipelines.load.price_control import replace_pricing
 from pipelines.load.warehouse import transaction, utc_now
 
 _TEXT, _KEY, _TIME = pl.String(), pl.Int64(), pl.Datetime("us")
@@ -21,6 +24,7 @@ _SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "subject_key": _KEY,
         **dict.fromkeys(("subject_id", "kind", "tenant_id", "ledger_id", "network", "address"), _TEXT),
         **dict.fromkeys(("symbol", "name", "external_id"), _TEXT),
+        "pair_key": _KEY,
         "created_at": _TIME,
     },
     "control_windows": {"window_key": _KEY, "subject_key": _KEY, "opened_at": _TIME, "closed_at": _TIME},
@@ -90,13 +94,26 @@ def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[
 
 
 def replace_control(
-    connection: duckdb.DuckDBPyConnection, snapshot: ControlSnapshot, networks: Mapping[str, Network], batch_id: int
+    connection: duckdb.DuckDBPyConnection,
+    snapshot: ControlSnapshot,
+    networks: Mapping[str, Network],
+    batch_id: int,
+    sources: Mapping[str, PriceSource] | None = None,
+    manual_prices: Sequence[SnapshotManualPrice] = (),
 ) -> dict[str, int]:
     """Replace the snapshot and the definitions, and mark in `raw.changes` what that changes for the marts.
 
     Marked are subjects that are new, subjects with a window that is new or newly closed, and those on a network whose
     native asset or common tokens are defined otherwise now. Those that are gone need no mark: the marts drop what is no
-    longer in the snapshot.
+    longer in the snapshot. What of prices changes is marked by `price_control.replace_pricing`.
+
+    Args:
+        connection: the open warehouse.
+        snapshot: the configuration.
+        networks: definitions of the networks in force.
+        batch_id: the cycle's batch.
+        sources: definitions of the price sources in force; None is none.
+        manual_prices: those entered after `price_control.newest_manual_price`.
 
     Returns:
         Row count by table.
@@ -141,4 +158,5 @@ def replace_control(
             connection.execute(f"delete from raw.{name}")
             connection.execute(f"insert into raw.{name} by name select * from incoming_{name}")
             connection.unregister(f"incoming_{name}")
-    return {name: frame.height for name, frame in frames.items()}
+        priced = replace_pricing(connection, snapshot.tenants, snapshot.pricing, manual_prices, sources or {}, batch_id)
+    return {name: frame.height for name, frame in frames.items()} | priced

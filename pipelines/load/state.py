@@ -10,8 +10,9 @@ from pipelines.load.warehouse import transaction, utc_now
 def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
     """Tell whether dbt has something to do.
 
-    It has when rows, the configuration or a network's status changed since the last complete build, when that build
-    was never published, and, so that as-of advances over blocks without rows, when it is older than `as_of_seconds`.
+    It has when rows, prices, the configuration, a market list or the status of a network or price source changed since
+    the last complete build, when that build was never published, and, so that as-of advances over blocks without rows,
+    when it is older than `as_of_seconds`.
     """
     row = connection.execute(
         """
@@ -26,10 +27,13 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
         select
             built.batch_id is null
             or exists (select 1 from raw.changes where changes.batch_id > built.batch_id)
+            or exists (select 1 from raw.price_changes where price_changes.batch_id > built.batch_id)
             or built.control_revision is distinct from (select max(revision) from raw.control_revisions)
             or built.batch_id is distinct from (select max(batch_id) from raw.publications)
             or exists (select 1 from raw.reorganisations where reorganisations.batch_id > built.batch_id)
             or exists (select 1 from raw.network_states where network_states.status_since > built.finished_at)
+            or exists (select 1 from raw.price_polls where price_polls.status_since > built.finished_at)
+            or exists (select 1 from raw.market_lists where market_lists.status_since > built.finished_at)
             or (
                 built.finished_at < ?
                 and exists (select 1 from raw.coverage where coverage.collected_at > built.finished_at)
@@ -58,6 +62,7 @@ def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, proje
             [batch_id, project_fingerprint, utc_now()],
         )
         connection.execute("delete from raw.changes where batch_id <= ?", [batch_id])
+        connection.execute("delete from raw.price_changes where batch_id <= ?", [batch_id])
 
 
 def transformed_batch(connection: duckdb.DuckDBPyConnection) -> int:

@@ -87,6 +87,7 @@ create table if not exists raw.control_price_reviews (
     decision varchar not null
 );
 
+-- Discoveries that tenants asked for, finished or not.
 create table if not exists raw.control_price_discoveries (
     operation_key bigint not null,
     pair_key bigint not null,
@@ -114,13 +115,18 @@ create table if not exists raw.markets (
     batch_id bigint not null
 );
 
--- The state of each source's list: when it was read last, and why the last attempt failed.
+-- The state of each source's list: when it was read last, why the last attempt failed, since when that is so, and
+-- when it is to be read again.
 create table if not exists raw.market_lists (
     source_id varchar not null,
     collected_at timestamp,
     market_count bigint not null,
     tried_at timestamp not null,
-    error varchar
+    error varchar,
+    failures_in_a_row integer not null,
+    status_since timestamp not null,
+    due_at timestamp not null,
+    batch_id bigint not null
 );
 
 -- Prices of markets, once per source. A window's price is its last one, effective from the window's end; polled prices
@@ -164,13 +170,16 @@ create table if not exists raw.pair_routes (
     supported_pair_key bigint
 );
 
--- The newest poll of each source.
+-- The newest poll of each source, since when polls go well or fail, and when the next is due.
 create table if not exists raw.price_polls (
     source_id varchar not null,
     polled_at timestamp not null,
     price_count bigint not null,
     problem_count bigint not null,
     error varchar,
+    failures_in_a_row integer not null,
+    status_since timestamp not null,
+    due_at timestamp not null,
     batch_id bigint not null
 );
 
@@ -183,29 +192,39 @@ create table if not exists raw.price_problems (
     batch_id bigint not null
 );
 
--- What became of each discovery.
+-- What became of each discovery; its range once it began, and the newest batch in which it changed a price of the pair.
 create table if not exists raw.price_discoveries (
     operation_key bigint not null,
     pair_key bigint not null,
+    from_time timestamp,
+    to_time timestamp,
     window_count bigint not null,
-    source_count bigint not null,
     status varchar not null,
+    changed_batch bigint,
     error varchar
 );
 
--- Up to where each source of a discovery was read, which windows had a price, and why it went no further; written with
--- the rows.
-create table if not exists raw.discovery_progress (
+-- How far each market of a discovery was read, and the price found in the window that is not read to its end; written with
+-- the rows. market_id is null where a source could not be asked at all.
+create table if not exists raw.discovery_readings (
     operation_key bigint not null,
+    pair_key bigint not null,
     source_id varchar not null,
+    market_id varchar,
+    price_type varchar,
     up_to timestamp not null,
+    pending_price decimal(38, 18),
     windows_done bigint not null,
     prices_stored bigint not null,
     is_finished boolean not null,
-    error varchar
+    is_given_up boolean not null,
+    failures_in_a_row integer not null,
+    error varchar,
+    problem_count bigint not null,
+    problem varchar
 );
 
--- Windows of a discovery without a price, united.
+-- Windows of a discovery for which a market had no price, neighbours united within a chunk.
 create table if not exists raw.discovery_gaps (
     operation_key bigint not null,
     source_id varchar not null,
@@ -220,3 +239,28 @@ create table if not exists raw.price_changes (
     pair_key bigint not null,
     from_time timestamp
 );
+
+-- Preconfigured sources that some pair names whose tenant has them enabled.
+create or replace view raw.price_sources_in_use as
+select distinct asked.source_id
+from raw.control_pair_sources as asked
+inner join raw.control_price_pairs as pairs on asked.pair_key = pairs.pair_key
+inner join raw.control_price_sources as sources
+    on pairs.tenant_id = sources.tenant_id
+    and asked.source_id = sources.source_id
+where sources.kind = 'Preconfigured' and sources.is_enabled;
+
+-- What is polled: legs of resolved routes, of pairs whose tenant has the source enabled, of types that polling supplies.
+create or replace view raw.wanted_prices as
+select distinct routes.source_id, routes.market_id, routes.price_type
+from raw.pair_routes as routes
+inner join raw.control_price_pairs as pairs on routes.pair_key = pairs.pair_key
+inner join raw.control_price_sources as enabled
+    on pairs.tenant_id = enabled.tenant_id
+    and routes.source_id = enabled.source_id
+inner join raw.price_sources as sources on routes.source_id = sources.source_id
+where
+    routes.status = 'Resolved'
+    and routes.market_id is not null
+    and enabled.is_enabled
+    and list_contains(sources.price_types, routes.price_type);

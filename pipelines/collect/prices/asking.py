@@ -1,0 +1,73 @@
+"""Asking several sources at once, so that one that is slow or fails holds up no other."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from typing import Generic, TypeVar
+
+from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
+from pipelines.extract.prices.protocol import PriceClient
+
+Answer = TypeVar("Answer")
+OpenClient = Callable[[PriceSource], PriceClient]
+
+# Sources asked at the same time; each call keeps one thread until it is answered.
+_AT_ONCE = 32
+
+
+class LateAnswer(Exception):
+    """A source did not answer within the time that it is given as a whole."""
+
+
+def opener(networks: Mapping[str, Network]) -> OpenClient:
+    """Return what opens the client of a source; networks are those in force."""
+
+    def open_client(source: PriceSource) -> PriceClient:
+        # Clients bring libraries with them that a cycle without prices does not need.
+        from pipelines.extract.prices.clients import open_price_client
+
+        return open_price_client(source, networks.get(source.network) if source.network else None)
+
+    return open_client
+
+
+class Asking(Generic[Answer]):
+    """Calls under way, at most one for each source; to be closed."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="price-source")
+        self._calls: dict[Future[Answer], str] = {}
+
+    @property
+    def asked(self) -> set[str]:
+        """Sources that have not answered yet."""
+        return set(self._calls.values())
+
+    def ask(self, source_id: str, call: Callable[[], Answer]) -> None:
+        """Begin a call."""
+        self._calls[self._pool.submit(call)] = source_id
+
+    def answers(self, seconds: float) -> Iterator[tuple[str, Future[Answer]]]:
+        """Wait at most so long for the next answers, and yield those that are there, or nothing."""
+        for future in wait(self._calls, timeout=max(seconds, 0.0), return_when=FIRST_COMPLETED).done:
+            yield self._calls.pop(future), future
+
+    def close(self) -> None:
+        """Give up what is under way: threads end when their calls do, whose time-outs are finite."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def ask_all(calls: Mapping[str, Callable[[], Answer]], seconds: float) -> Iterator[tuple[str, Future[Answer]]]:
+    """Ask all sources at once and yield their answers as they come; the late ones at the end, with LateAnswer."""
+    deadline = time.monotonic() + seconds
+    with closing(Asking[Answer]()) as under_way:
+        for source_id, call in calls.items():
+            under_way.ask(source_id, call)
+        while under_way.asked and (left := deadline - time.monotonic()) > 0:
+            yield from under_way.answers(left)
+        for source_id in sorted(under_way.asked):
+            late: Future[Answer] = Future()
+            late.set_exception(LateAnswer(f"{source_id}: no answer within {seconds:g} s"))
+            yield source_id, late

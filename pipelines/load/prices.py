@@ -1,0 +1,295 @@
+"""What price sources said, in the warehouse: market lists, routes of pairs, and polled prices."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Protocol
+
+import duckdb
+import polars as pl
+
+from control.pricing.definitions import PriceSource
+from pipelines.load.chain import note_failure
+from pipelines.load.price_control import PRICE
+from pipelines.load.warehouse import named, sql, transaction, utc_now
+
+_TEXT, _TIME = pl.String(), pl.Datetime("us")
+_Schema = dict[str, pl.DataType]
+_MARKETS: _Schema = {
+    **dict.fromkeys(("market_id", "base", "quote", "base_code", "quote_code"), _TEXT),
+    "is_active": pl.Boolean(),
+}
+_POLLED: _Schema = {
+    **dict.fromkeys(("market_id", "price_type"), _TEXT),
+    "effective_from": _TIME,
+    "price": PRICE,
+}
+_PROBLEMS: _Schema = dict.fromkeys(("market_id", "price_type", "detail"), _TEXT)
+_ROUTES: _Schema = {
+    "pair_key": pl.Int64(),
+    "source_id": _TEXT,
+    "position": pl.Int32(),
+    **dict.fromkeys(("status", "derivation", "detail"), _TEXT),
+    "leg_number": pl.Int32(),
+    **dict.fromkeys(("market_id", "price_type"), _TEXT),
+    "is_inverted": pl.Boolean(),
+    "supported_pair_key": pl.Int64(),
+}
+
+_LIST_EVERY = timedelta(days=1)
+# After failures in a row a source is asked after 1, 2, 4, ... times the interval between polls, at most this many.
+_MOST_INTERVALS_BETWEEN_TRIES = 32
+# How much earlier than the interval says a poll still counts as due: the start-up of runs varies by so much.
+_EARLY = timedelta(seconds=5)
+
+
+class Market(Protocol):
+    """A market as a source lists it."""
+
+    @property
+    def market_id(self) -> str: ...
+    @property
+    def base(self) -> str: ...
+    @property
+    def quote(self) -> str: ...
+    @property
+    def base_code(self) -> str: ...
+    @property
+    def quote_code(self) -> str: ...
+    @property
+    def is_active(self) -> bool: ...
+
+
+class Price(Protocol):
+    """A price of a market at a moment, which is aware."""
+
+    @property
+    def market_id(self) -> str: ...
+    @property
+    def price_type(self) -> str: ...
+    @property
+    def effective_from(self) -> datetime: ...
+    @property
+    def price(self) -> Decimal: ...
+
+
+class Problem(Protocol):
+    """Why a market has no price."""
+
+    @property
+    def market_id(self) -> str: ...
+    @property
+    def price_type(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRow:
+    """One leg of how a source prices a pair, or with leg 0 why it does not; as raw.pair_routes."""
+
+    pair_key: int
+    source_id: str
+    position: int
+    status: str
+    derivation: str | None
+    detail: str | None
+    leg_number: int
+    market_id: str | None
+    price_type: str | None
+    is_inverted: bool
+    supported_pair_key: int | None
+
+
+def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
+    """When a source that is asked at an interval is due again; after failures later and later."""
+    apart: int = min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS_BETWEEN_TRIES)
+    return now + interval * apart - min(_EARLY, interval / 10)
+
+
+def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Sources in use whose market list is to be read now: at first use, then daily, after a failure sooner."""
+    rows = connection.execute(
+        """
+        select used.source_id
+        from raw.price_sources_in_use as used
+        left join raw.market_lists as lists on used.source_id = lists.source_id
+        where lists.source_id is null or lists.due_at <= ?
+        order by used.source_id
+        """,
+        [utc_now()],
+    ).fetchall()
+    return [source_id for (source_id,) in rows]
+
+
+def replace_markets(
+    connection: duckdb.DuckDBPyConnection, source_id: str, markets: Sequence[Market], batch_id: int
+) -> None:
+    """Store a source's market list. Markets that are not in it any more stay, as inactive."""
+    rows = [tuple(getattr(market, name) for name in _MARKETS) for market in markets]
+    now = utc_now()
+    with transaction(connection), _registered(connection, "incoming_markets", rows, _MARKETS):
+        for name in ("drop_markets", "update_markets", "insert_markets"):
+            connection.execute(*named(name, {"source": source_id, "now": now, "batch": batch_id}))
+        connection.execute("delete from raw.market_lists where source_id = ?", [source_id])
+        connection.execute(
+            "insert into raw.market_lists values (?, ?, ?, ?, null, 0, ?, ?, ?)",
+            [source_id, now, len(rows), now, now, now + _LIST_EVERY, batch_id],
+        )
+
+
+def note_failed_list(
+    connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
+) -> None:
+    """Record that a source's market list could not be read; the one before stays. It is tried again like a poll."""
+    now = utc_now()
+    with transaction(connection):
+        row = connection.execute(
+            """
+            delete from raw.market_lists where source_id = ?
+            returning collected_at, market_count, failures_in_a_row, status_since
+            """,
+            [source_id],
+        ).fetchone()
+        collected_at, count, failures, since = row or (None, 0, 0, now)
+        connection.execute(
+            "insert into raw.market_lists values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                *(source_id, collected_at, count, now, error, failures + 1),
+                *(since if failures else now, next_due(now, interval, failures + 1), batch_id),
+            ],
+        )
+        note_failure(connection, source_id, "markets", (None, None), error, batch_id)
+
+
+def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[RouteRow], batch_id: int) -> int:
+    """Store how every pair is priced, where that differs from what is stored; return how many pairs it does for.
+
+    A pair with another route is marked as a whole: all its source prices may be others now.
+    """
+    with _registered(connection, "incoming_routes", [astuple(route) for route in routes], _ROUTES):
+        changed = [key for (key,) in connection.execute(sql("changed_routes")).fetchall()]
+        if changed:
+            with transaction(connection):
+                connection.execute("delete from raw.pair_routes")
+                connection.execute("insert into raw.pair_routes by name select * from incoming_routes")
+                connection.executemany(
+                    "insert into raw.price_changes values (?, ?, null)", [[batch_id, key] for key in changed]
+                )
+    return len(changed)
+
+
+def polls_due(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
+    """Markets and price types to poll now by source, each once, whoever wants them."""
+    due: dict[str, list[tuple[str, str]]] = {}
+    for source_id, market_id, price_type in connection.execute(
+        """
+        select wanted.source_id, wanted.market_id, wanted.price_type
+        from raw.wanted_prices as wanted
+        left join raw.price_polls as polls on wanted.source_id = polls.source_id
+        where polls.source_id is null or polls.due_at <= ?
+        order by wanted.source_id, wanted.market_id, wanted.price_type
+        """,
+        [utc_now()],
+    ).fetchall():
+        due.setdefault(source_id, []).append((market_id, price_type))
+    return due
+
+
+def poll_interval(source: PriceSource, poll_seconds: int) -> timedelta:
+    """Least time between two polls of the source."""
+    return timedelta(seconds=max(source.poll_seconds, poll_seconds))
+
+
+def store_poll(
+    connection: duckdb.DuckDBPyConnection,
+    source_id: str,
+    prices: Sequence[Price],
+    problems: Sequence[Problem],
+    collected_at: datetime,
+    interval: timedelta,
+    batch_id: int,
+) -> int:
+    """Store what a poll of a source brought, and mark the pairs that see something new.
+
+    A price that is stored already is seen again: `last_collected_at` moves, which makes it visible to pairs that are
+    younger than its last sight. A different price of the same moment takes the place of the one before.
+
+    Args:
+        connection: the open warehouse.
+        source_id: the source.
+        prices: no two of the same market, type and moment.
+        problems: what has no price.
+        collected_at: when the answer was here; UTC without a zone.
+        interval: least time to the next poll.
+        batch_id: the cycle's batch.
+
+    Returns:
+        How many prices are new or different.
+    """
+    rows = [(p.market_id, p.price_type, p.effective_from.replace(tzinfo=None), p.price) for p in prices]
+    faults = [(p.market_id, p.price_type, p.detail) for p in problems]
+    least = min((row[2] for row in rows), default=collected_at)
+    parameters = {"source": source_id, "now": collected_at, "least": least, "batch": batch_id}
+    with (
+        transaction(connection),
+        _registered(connection, "incoming_prices", rows, _POLLED),
+        _registered(connection, "incoming_problems", faults, _PROBLEMS),
+    ):
+        connection.execute(*named("mark_polled", parameters))
+        seen = connection.execute(*named("update_polled", parameters)).fetchall()
+        new = connection.execute(*named("insert_polled", parameters)).fetchall()
+        connection.execute("delete from raw.price_problems where source_id = ?", [source_id])
+        connection.execute(
+            "insert into raw.price_problems select ?, *, ? from incoming_problems", [source_id, batch_id]
+        )
+        _record_poll(connection, source_id, collected_at, (len(rows), len(problems)), None, interval, batch_id)
+    corrected = sum(1 for (changed_in,) in seen if changed_in == batch_id)
+    return int(new[0][0]) + corrected
+
+
+def note_failed_poll(
+    connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
+) -> None:
+    """Record that a source could not be polled; what was stored before stays."""
+    with transaction(connection):
+        _record_poll(connection, source_id, utc_now(), (0, 0), error, interval, batch_id)
+        note_failure(connection, source_id, "poll", (None, None), error, batch_id)
+
+
+def _record_poll(
+    connection: duckdb.DuckDBPyConnection,
+    source_id: str,
+    polled_at: datetime,
+    counts: tuple[int, int],
+    error: str | None,
+    interval: timedelta,
+    batch_id: int,
+) -> None:
+    row = connection.execute(
+        "delete from raw.price_polls where source_id = ? returning failures_in_a_row, status_since", [source_id]
+    ).fetchone()
+    before, since = row or (0, polled_at)
+    failures = 0 if error is None else before + 1
+    connection.execute(
+        "insert into raw.price_polls values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            *(source_id, polled_at, *counts, error, failures),
+            since if (before > 0) == (failures > 0) else polled_at,
+            *(next_due(polled_at, interval, failures), batch_id),
+        ],
+    )
+
+
+@contextmanager
+def _registered(
+    connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[tuple[Any, ...]], schema: _Schema
+) -> Iterator[None]:
+    """The rows as a view of that name."""
+    connection.register(name, pl.DataFrame(rows, schema=schema, orient="row"))
+    try:
+        yield
+    finally:
+        connection.unregister(name)

@@ -1,0 +1,5 @@
+-- Pairs whose routes differ from those that are stored.
+select pair_key from (select * from incoming_routes except select * from raw.pair_routes)
+union
+select pair_key from (select * from raw.pair_routes except select * from incoming_routes)
+order by pair_key;

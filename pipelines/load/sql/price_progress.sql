@@ -1,0 +1,28 @@
+-- Where every price source in use stands; its error is that of this batch. One that was never asked is due at once.
+select
+    used.source_id as source,
+    strftime(polls.polled_at, '%Y-%m-%dT%H:%M:%SZ') as polled_at,
+    coalesce(polls.price_count, 0) as prices,
+    coalesce(polls.problem_count, 0) as problems,
+    coalesce(lists.error, polls.error) as trouble,
+    strftime(
+        least(
+            coalesce(lists.due_at, 'epoch'::timestamp),
+            if(
+                exists (select 1 from raw.wanted_prices as wanted where wanted.source_id = used.source_id),
+                coalesce(polls.due_at, 'epoch'::timestamp),
+                'infinity'::timestamp
+            )
+        ),
+        '%Y-%m-%dT%H:%M:%S.%fZ'
+    ) as due_at,
+    coalesce(greatest(polls.batch_id, lists.batch_id) = $batch, false) as in_last_cycle,
+    (
+        select string_agg(distinct failures.detail, '; ' order by failures.detail)
+        from raw.collection_failures as failures
+        where failures.batch_id = $batch and failures.network = used.source_id
+    ) as error
+from raw.price_sources_in_use as used
+left join raw.price_polls as polls on used.source_id = polls.source_id
+left join raw.market_lists as lists on used.source_id = lists.source_id
+order by used.source_id;
