@@ -5,9 +5,10 @@ source is extraction's.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from control import toml_tables as toml
 from control.networks.definitions import Network, load_networks
@@ -62,6 +63,7 @@ class PriceSource:
         page_candles: most candles in one answer of history; None: it answers with its newest alone, all at once.
         history_candles: how many candles back from now its history reaches at any granularity; None: to its beginning.
         url: asked in place of the source's own address; for a gateway, and for tests.
+        options: of adapter `ccxt`, ccxt's own options of the exchange.
         credentials: field of the adapter and the environment variable that holds its value; each is needed.
     """
 
@@ -80,6 +82,7 @@ class PriceSource:
     page_candles: int | None
     history_candles: int | None
     url: str | None = field(default=None, repr=False)  # may hold a key
+    options: Mapping[str, Any] = field(default_factory=dict)
     credentials: tuple[tuple[str, str], ...] = ()
 
 
@@ -169,6 +172,7 @@ def _read_source(row: toml.Table) -> PriceSource:
         page_candles=row.take("page_candles", toml.integer(1, 10_000), default=None),
         history_candles=row.take("history_candles", toml.integer(1, 1_000_000), default=None),
         url=row.take("url", _url, default=None),
+        options=row.take("options", toml.table, default={}) if adapter == "ccxt" else {},
         credentials=_credentials(row),
     )
     row.finish()

@@ -29,7 +29,7 @@ class Reply:
 
 
 class LoopbackServer(ABC):
-    """Answers POST requests on 127.0.0.1; a context manager. The port stays the same when stopped and started again."""
+    """Answers requests on 127.0.0.1; a context manager. The port stays the same when stopped and started again."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -39,7 +39,11 @@ class LoopbackServer(ABC):
 
     @abstractmethod
     def answer(self, body: bytes) -> Reply:
-        """Answer one request; called from many threads at once."""
+        """Answer one POST request; called from many threads at once."""
+
+    def answer_get(self, target: str) -> Reply:
+        """Answer one GET request, of path and query; called from many threads at once."""
+        return Reply(status=404)
 
     def start(self) -> None:
         """Listen and serve from a thread."""
@@ -111,7 +115,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        reply = self.server.owner.answer(body)
+        self._send(self.server.owner.answer(body))
+
+    def do_GET(self) -> None:
+        self._send(self.server.owner.answer_get(self.path))
+
+    def _send(self, reply: Reply) -> None:
         if reply.delay_seconds:
             time.sleep(reply.delay_seconds)
         self.send_response(reply.status)

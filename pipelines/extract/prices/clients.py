@@ -1,0 +1,35 @@
+"""From a source's definition to a client that asks it. An adapter is one module and one line here."""
+
+from collections.abc import Callable, Sequence
+
+from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
+from pipelines.extract.prices.exchanges import ExchangeClient
+from pipelines.extract.prices.feeds import FeedClient
+from pipelines.extract.prices.protocol import Market, PriceClient
+from pipelines.extract.prices.reference_rates import ReferenceRateClient
+
+Opener = Callable[[PriceSource, Network | None, Sequence[Market]], PriceClient]
+
+ADAPTERS: dict[str, Opener] = {
+    "ccxt": lambda source, _, markets: ExchangeClient(source, markets),
+    "feeds": lambda source, network, _: FeedClient(source, network),
+    "reference-rates": lambda source, _, __: ReferenceRateClient(source),
+}
+
+
+def open_price_client(
+    source: PriceSource, network: Network | None, known_markets: Sequence[Market] = ()
+) -> PriceClient:
+    """Open a source; the caller closes it.
+
+    Args:
+        source: its definition.
+        network: of feeds, the network that they are on; unused by others.
+        known_markets: what `PriceClient.markets` last returned, where it is known: an exchange's poll then needs no
+            market list. Without it, one is asked for.
+
+    Raises:
+        SourceRefused: the definition does not fit the source, a credential is missing, or the network is disabled.
+    """
+    return ADAPTERS[source.adapter](source, network, known_markets)

@@ -1,0 +1,434 @@
+"""Exchanges, through ccxt: it knows their addresses, forms and errors; requests, numbers and candles are handled here.
+
+A further exchange is one entry in the definitions. One poll asks for the tickers of the wanted markets, or of all where
+the exchange gives no choice (Gemini, Bitstamp), many are wanted, or one of them is unknown to it by now: in one
+request, or two where the first was refused. Ask and Bid are the best open offers, Trade is the last trade.
+"""
+
+import functools
+import json
+import logging
+import os
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from control.clock import utc_now
+from control.pricing.definitions import GRANULARITIES, PriceSource
+from pipelines.extract.errors import (
+    MarketUnknown,
+    PriceSourceError,
+    SourceMalformed,
+    SourceRateLimited,
+    SourceRefused,
+    SourceUnreachable,
+)
+from pipelines.extract.prices.ccxt_classes import UnknownExchange, exchange_class
+from pipelines.extract.prices.exact import exact_price
+from pipelines.extract.prices.http import HttpClient
+from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
+from pipelines.extract.transport import Reply
+
+_log = logging.getLogger(__name__)
+
+_TICKER_FIELDS = {"Ask": "ask", "Bid": "bid", "Trade": "last"}
+# Their names go into the URL: 100 of them take some 2,000 characters.
+_MOST_NAMED_MARKETS = 100
+# An exchange whose clock is a little behind ours closes its candles a little later.
+_SETTLING = timedelta(seconds=2)
+# Where ccxt's `baseId` is its own code already, the exchange's is in the answer itself.
+_OWN_CODES = {"kraken": ("base", "quote")}
+_ZERO = re.compile(r"0*\.?0*")
+_UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+class _Exact:
+    """What is laid over every class of ccxt: our requests, and numbers left as the exchange wrote them."""
+
+    number = str  # ccxt's own is float
+    _http: HttpClient
+    _base_url: str | None
+    _call = "request"
+
+    def fetch(self, url: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Any:
+        """Replace ccxt's transport; its reading of the exchange's errors stays."""
+        source_id = self._http.source_id
+        if method != "GET" or (self._base_url is not None and not url.startswith(self._base_url)):
+            raise SourceRefused(source_id, self._call, f"{method} {urlsplit(url).hostname} is not what we ask")
+        return self._http.get(url, self._call, functools.partial(self._read, url), headers)
+
+    def _read(self, url: str, reply: Reply) -> Any:
+        text = bytes(reply.body).decode("utf-8", "replace")
+        try:
+            answer = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
+        except (ValueError, RecursionError):
+            answer = None
+        with _understood(self._http, self._call):
+            self.handle_errors(  # type: ignore[attr-defined]
+                reply.status, "", url, "GET", {}, text, answer, {}, None
+            )
+        self._http.check_status(reply, self._call)
+        if not isinstance(answer, dict | list):
+            raise SourceUnreachable(self._http.source_id, self._call, "the answer was cut off or is not JSON")
+        return answer
+
+    def safe_ticker(self, ticker: dict[str, Any], market: Any = None) -> dict[str, Any]:
+        """Add nothing: ccxt would work out a missing last price from others."""
+        return ticker
+
+    def parse_ohlcvs(self, ohlcvs: Sequence[Any], market: Any = None, *ignored: Any, **also: Any) -> list[Any]:
+        """Sort nothing, and leave nothing out: ccxt would cut duplicates' worth of candles off the end."""
+        return [self.parse_ohlcv(candle, market) for candle in ohlcvs]  # type: ignore[attr-defined]
+
+    def filter_by_array_tickers(self, tickers: Any, key: str, values: Any = None, indexed: bool = True) -> Any:
+        """Leave none out: whose ticker it is, is decided here."""
+        return self.index_by(tickers, key)  # type: ignore[attr-defined]
+
+    def parse_market(self, market: Any) -> Any:
+        """Leave out the one market that ccxt cannot read, such as one in a currency that it does not know."""
+        try:
+            return super().parse_market(market)  # type: ignore[misc]
+        except _UNREADABLE as error:
+            _log.warning("%s: market %.200r is left out: %r", self._http.source_id, market, error)
+            return {}
+
+
+@contextmanager
+def _understood(http: HttpClient, call: str) -> Iterator[None]:
+    """Turn what ccxt raises into our errors; what it stumbles over is an answer of another form."""
+    # Only now: `ccxt_classes` has made the package importable without all its exchanges.
+    from ccxt.base import errors  # type: ignore[import-untyped]
+
+    def of(kind: type[PriceSourceError], error: Exception) -> PriceSourceError:
+        return kind(http.source_id, call, http.redact(str(error)))
+
+    try:
+        yield
+    except PriceSourceError:
+        raise
+    except errors.DDoSProtection as error:  # and RateLimitExceeded
+        raise of(SourceRateLimited, error) from None
+    except errors.OperationFailed as error:  # the network, the exchange down or in maintenance
+        raise of(SourceUnreachable, error) from None
+    except errors.BadSymbol as error:
+        raise of(MarketUnknown, error) from None
+    except errors.BaseError as error:
+        raise of(SourceRefused, error) from None
+    except _UNREADABLE as error:
+        raise SourceMalformed(http.source_id, call, f"not of its form: {error!r}") from error
+
+
+@dataclass(frozen=True)
+class _Candle:
+    """One candle, checked: aware UTC times and the text of its last price; `is_traded` unless its volume is zero."""
+
+    start: datetime
+    end: datetime
+    close: str | None
+    is_traded: bool
+
+
+class ExchangeClient:
+    """One exchange.
+
+    Args:
+        source: its definition.
+        known_markets: those it listed, where they are known: then none are asked for.
+        now, sleep, clock: replaced in tests.
+
+    Raises:
+        SourceRefused: the definition does not fit the exchange, or a credential's variable is unset.
+    """
+
+    def __init__(
+        self,
+        source: PriceSource,
+        known_markets: Sequence[Market] = (),
+        *,
+        now: Callable[[], datetime] = utc_now,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        credentials = read_credentials(source, os.environ)
+        self._source = source
+        self._now = now
+        self._sleep = sleep
+        self._http = HttpClient(source, tuple(credentials.values()), sleep=sleep, clock=clock)
+        self._exchange = _open_exchange(source, credentials, self._http)
+        self._markets: dict[str, Market] | None = None
+        if known_markets:
+            self._remember(known_markets)
+
+    def markets(self) -> list[Market]:
+        """As `PriceClient.markets`. A market that does not say whether it trades is taken to: it is listed."""
+        with self._calling("fetchMarkets"):
+            listed = [
+                self._market(row)
+                for row in self._exchange.fetch_markets()
+                # A spot market under another symbol is a synthetic one beside the real.
+                if row and row["spot"] and row["symbol"] == f"{row['base']}/{row['quote']}"
+            ]
+        found = {market.market_id: market for market in listed}
+        if len(found) != len(listed):
+            raise SourceMalformed(self._source.id, "fetchMarkets", "a market is listed twice")
+        self._remember(listed)
+        return [found[market_id] for market_id in sorted(found)]
+
+    def poll(self, wanted: Sequence[tuple[str, str]]) -> PollResult:
+        """As `PriceClient.poll`; a ticker's price is effective from the moment it was received."""
+        problems: dict[tuple[str, str], str] = {}
+        known = self._known() if wanted else {}
+        for market_id, price_type in wanted:
+            if price_type not in self._source.price_types:
+                problems[market_id, price_type] = f"{self._source.name} supplies no {price_type} prices"
+            elif market_id not in known:
+                problems[market_id, price_type] = "the market is not listed (any more)"
+            elif not known[market_id].is_active:
+                problems[market_id, price_type] = "the market is not open for trading"
+        asked = [key for key in dict.fromkeys(wanted) if key not in problems]
+        tickers = self._tickers(list(dict.fromkeys(market_id for market_id, _ in asked))) if asked else {}
+        received = self._now()
+        prices = []
+        for market_id, price_type in asked:
+            ticker = tickers.get(market_id)
+            text = None if ticker is None else ticker.get(_TICKER_FIELDS[price_type])
+            try:
+                if ticker is None:
+                    raise ValueError("no ticker in the answer")
+                if text is None:
+                    raise ValueError(f"no {price_type} price in the ticker")
+                prices.append(MarketPrice(market_id, price_type, received, None, exact_price(text)))
+            except ValueError as error:
+                problems[market_id, price_type] = str(error)
+        return PollResult(prices, [Problem(*key, problems[key]) for key in dict.fromkeys(wanted) if key in problems])
+
+    def history(
+        self, market_id: str, price_type: str, granularity: str, start: datetime, end: datetime
+    ) -> Iterator[HistoryPage]:
+        """As `PriceClient.history`: the last price of each candle, from its end on.
+
+        A candle without any trade has no price, although some exchanges repeat the one before. A candle that is not
+        over yet is not there.
+        """
+        if price_type not in self._source.history_types or granularity not in self._source.granularities:
+            raise ValueError(f"{self._source.id} has no history of {price_type} in steps of {granularity}")
+        if market_id not in self._known():
+            raise MarketUnknown(self._source.id, "fetchOHLCV", f"market {market_id} is not listed (any more)")
+        step = timedelta(seconds=GRANULARITIES[granularity])
+        opens = _floor(start, step)  # its end is the first after start
+        last_end = _floor(end, step)
+        self._let_settle(last_end)
+        page_length = (last_end - opens) if self._source.page_candles is None else step * self._source.page_candles
+        while opens < last_end:
+            page_end = min(opens + page_length, last_end)
+            prices, problems = self._candle_prices(market_id, price_type, granularity, opens, page_end)
+            yield HistoryPage(prices, end if page_end == last_end else page_end, tuple(problems))
+            opens = page_end
+        if _floor(start, step) >= last_end:
+            yield HistoryPage([], end)
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._http.close()
+
+    @contextmanager
+    def _calling(self, call: str) -> Iterator[None]:
+        self._exchange._call = call
+        with _understood(self._http, call):
+            yield
+
+    def _market(self, row: Mapping[str, Any]) -> Market:
+        fields = _OWN_CODES.get(str(self._source.exchange))
+        base_code, quote_code = (
+            (row["baseId"], row["quoteId"]) if fields is None else (row["info"][fields[0]], row["info"][fields[1]])
+        )
+        texts = (row["id"], row["base"], row["quote"], base_code, quote_code)
+        if not all(isinstance(text, str) and text for text in texts):
+            raise ValueError(f"market {row['id']!r} lacks a code")
+        return Market(*texts, is_active=row["active"] is not False)
+
+    def _known(self) -> dict[str, Market]:
+        if self._markets is None:
+            self.markets()
+        assert self._markets is not None
+        return self._markets
+
+    def _remember(self, markets: Sequence[Market]) -> None:
+        """Give ccxt the markets under symbols of their own: by a shared symbol it would know one of them only."""
+        self._markets = {market.market_id: market for market in markets}
+        uses = Counter(_symbol(market) for market in markets)
+        self._symbols = {
+            market.market_id: _symbol(market) if uses[_symbol(market)] == 1 else market.market_id for market in markets
+        }
+        with self._calling("fetchMarkets"):
+            self._exchange.set_markets(
+                [_row(self._exchange, market, self._symbols[market.market_id]) for market in markets]
+            )
+
+    def _tickers(self, market_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the tickers found, by market id."""
+        named = [self._symbols[market_id] for market_id in market_ids]
+        with self._calling("fetchTickers"):
+            try:
+                found = self._exchange.fetch_tickers(named if len(named) <= _MOST_NAMED_MARKETS else None)
+            except SourceRefused:
+                # One market that it does not know any more spoils the whole batch.
+                found = self._exchange.fetch_tickers()
+        named_here = set(self._symbols.values())
+        tickers = {}
+        for market_id in market_ids:
+            market = self._known()[market_id]
+            # Bitstamp names its tickers by its own codes, which may be another market's symbol.
+            own = f"{market.base_code}/{market.quote_code}"
+            for name in (self._symbols[market_id], own if own not in named_here else None):
+                if name in found:
+                    tickers[market_id] = found[name]
+                    break
+        return tickers
+
+    def _let_settle(self, last_end: datetime) -> None:
+        """Wait until the last candle, if it is over at all, is over by the exchange's clock too."""
+        remaining = last_end + _SETTLING - self._now()
+        if timedelta(0) < remaining <= _SETTLING:
+            self._sleep(remaining.total_seconds())
+
+    def _candle_prices(
+        self, market_id: str, price_type: str, granularity: str, opens: datetime, page_end: datetime
+    ) -> tuple[list[MarketPrice], list[Problem]]:
+        """Return the prices of the candles from `opens` to `page_end`, oldest first, and what is wrong with others."""
+        step = timedelta(seconds=GRANULARITIES[granularity])
+        limit = None if self._source.page_candles is None else (page_end - opens) // step
+        with self._calling("fetchOHLCV"):
+            rows = self._exchange.fetch_ohlcv(
+                self._symbols[market_id], granularity, int(opens.timestamp()) * 1000, limit
+            )
+        now = self._now()
+        closes: dict[datetime, set[str | None]] = defaultdict(set)
+        problems = []
+        for row in rows:
+            try:
+                candle = _read_candle(row, step)
+                if candle.start > now:
+                    raise ValueError(f"the candle of {candle.start:%Y-%m-%dT%H:%M:%SZ} is in the future")
+            except ValueError as error:
+                problems.append(Problem(market_id, price_type, str(error)))
+                continue
+            if opens <= candle.start < page_end and candle.end <= now and candle.is_traded:
+                closes[candle.end].add(candle.close)
+        prices = []
+        for end, texts in sorted(closes.items()):
+            try:
+                if len(texts) > 1:
+                    raise ValueError(f"it is there with {len(texts)} last prices")
+                price = exact_price(next(iter(texts)))
+                prices.append(MarketPrice(market_id, price_type, end, end - step, price))
+            except ValueError as error:
+                detail = f"the candle of {end - step:%Y-%m-%dT%H:%M:%SZ}: {error}"
+                problems.append(Problem(market_id, price_type, detail))
+        return prices, problems
+
+
+def _open_exchange(source: PriceSource, credentials: Mapping[str, str], http: HttpClient) -> Any:
+    """Return ccxt's object of the exchange, with ours laid over its class, and check the definition against it."""
+
+    def refused(detail: str) -> SourceRefused:
+        return SourceRefused(source.id, "open", f"{detail}; correct its definition")
+
+    try:
+        base = exchange_class(str(source.exchange))
+    except UnknownExchange:
+        raise refused(f"ccxt has no exchange {source.exchange!r}") from None
+    # Pacing and retries are ours.
+    exchange = type(base.__name__, (_Exact, base), {})(
+        {"enableRateLimit": False, "options": source.options, **credentials}
+    )
+    exchange._http = http
+    exchange._base_url = None if source.url is None else f"{source.url}/"
+    if source.url is not None:
+        exchange.urls["api"] = _moved(exchange.urls["api"], source.url)
+    for types, method in ((source.price_types, "fetchTickers"), (source.history_types, "fetchOHLCV")):
+        if types and exchange.has[method] is not True:
+            raise refused(f"ccxt's {source.exchange} has no {method}")
+    for price_type in source.price_types:
+        if price_type not in _TICKER_FIELDS:
+            raise refused(f"an exchange supplies no {price_type} prices")
+    if not set(source.history_types) <= {"Trade"}:
+        raise refused("an exchange's candles are of Trade prices")
+    for granularity in source.granularities:
+        if granularity not in exchange.timeframes:
+            raise refused(f"ccxt's {source.exchange} has no candles of {granularity}")
+    return exchange
+
+
+def read_credentials(source: PriceSource, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the credentials that a definition names, by field.
+
+    Raises:
+        SourceRefused: a variable is unset or empty; names it.
+    """
+    for _, variable in source.credentials:
+        if not environ.get(variable):
+            raise SourceRefused(source.id, "open", f"needs a credential; set {variable}")
+    return {name: environ[variable] for name, variable in source.credentials}
+
+
+def _moved(urls: Any, base_url: str) -> Any:
+    """Return ccxt's addresses with scheme and host replaced; their paths stay."""
+    if isinstance(urls, dict):
+        return {name: _moved(url, base_url) for name, url in urls.items()}
+    return base_url + urlsplit(urls).path if isinstance(urls, str) else urls
+
+
+def _symbol(market: Market) -> str:
+    return f"{market.base}/{market.quote}"
+
+
+def _row(exchange: Any, market: Market, symbol: str) -> dict[str, Any]:
+    """Return a market in ccxt's form, as far as asking for prices needs it."""
+    row: dict[str, Any] = exchange.safe_market_structure(
+        {
+            "id": market.market_id,
+            "symbol": symbol,
+            "base": market.base,
+            "quote": market.quote,
+            "baseId": market.base_code,
+            "quoteId": market.quote_code,
+            "type": "spot",
+            "spot": True,
+            "margin": False,
+            "swap": False,
+            "future": False,
+            "option": False,
+            "contract": False,
+            "active": market.is_active,
+        }
+    )
+    return row
+
+
+def _read_candle(row: Sequence[Any], step: timedelta) -> _Candle:
+    """Read ccxt's [opening in milliseconds, open, high, low, close, volume].
+
+    Raises:
+        ValueError: it says not when it opens, or does so at no whole multiple of its length.
+    """
+    opened, close, volume = row[0], row[4], row[5]
+    if not isinstance(opened, int):
+        raise ValueError("a candle does not say when it opens")
+    if not 0 <= opened < 10**14:
+        raise ValueError(f"a candle opens at {opened}, which is no time in milliseconds")
+    start = datetime.fromtimestamp(opened // 1000, UTC) + timedelta(milliseconds=opened % 1000)
+    if start != _floor(start, step):
+        raise ValueError(f"the candle of {start:%Y-%m-%dT%H:%M:%SZ} does not begin at a whole multiple of {step}")
+    return _Candle(start, start + step, close, not (isinstance(volume, str) and _ZERO.fullmatch(volume)))
+
+
+def _floor(instant: datetime, step: timedelta) -> datetime:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return epoch + (instant - epoch) // step * step

@@ -1,0 +1,131 @@
+"""GET requests to one price source: its pace, its time-outs, and bounded retries of what waiting may mend.
+
+What an answer says is its reader's business.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import urllib3
+
+from control.pricing.definitions import PriceSource
+from pipelines.extract.errors import SourceMalformed, SourceRateLimited, SourceRefused, SourceUnreachable
+from pipelines.extract.pacing import Pacer, backoff_seconds
+from pipelines.extract.transport import AnswerTooLarge, Reply, Transport, TransportFault
+
+T = TypeVar("T")
+
+_LONGEST_MESSAGE = 300
+# The longest known answer is Binance's list of markets, some 20 MB.
+_MOST_BYTES = 128 * 1024 * 1024
+_MOST_SECONDS = 120.0
+# 418 is Binance's word for a client that went on after 429.
+_RATE_STATUSES = (418, 429)
+
+
+class HttpClient:
+    """Asks one source by GET; used by one thread at a time.
+
+    No connection, time-outs, answers cut off, HTTP 429 and 5xx are retried with exponential back-off and full jitter,
+    as `Retry-After` says where it is there; other answers never.
+
+    Args:
+        source: its definition; says pace, time-out and attempts.
+        secrets: texts that no error shows.
+        sleep, clock: replaced in tests.
+    """
+
+    def __init__(
+        self,
+        source: PriceSource,
+        secrets: tuple[str, ...] = (),
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.source_id = source.id
+        self._max_attempts = source.max_attempts
+        self._secrets = secrets
+        self._sleep = sleep
+        self._clock = clock
+        self._transport = Transport((source.timeout_seconds, source.timeout_seconds), 1, clock)
+        self._pacer = Pacer(sleep, clock, 1 / source.requests_per_second)
+
+    def get(self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None = None) -> T:
+        """Ask, and again where waiting may help.
+
+        Args:
+            call: what is asked for, in errors.
+            read: turns an answer into a result; what it raises of SourceUnreachable and SourceRateLimited is retried
+                as if the transport had. It sees any status but 429, 418, 408 and 5xx.
+
+        Raises:
+            PriceSourceError: any of its kinds.
+        """
+        deadline = self._clock() + _MOST_SECONDS
+        for number in itertools.count(1):
+            if not self._pacer.wait_turn(deadline):
+                raise SourceRateLimited(self.source_id, call, "asked for a longer pause than a call may take")
+            is_last = number == self._max_attempts
+            try:
+                result = self._ask_once(url, call, read, headers, deadline)
+            except SourceRateLimited as error:
+                if is_last or self._clock() >= deadline:
+                    raise
+                self._pacer.slow_down(backoff_seconds(number) if error.retry_after is None else error.retry_after)
+            except SourceUnreachable:
+                remaining = deadline - self._clock()
+                if is_last or remaining <= 0:
+                    raise
+                self._sleep(min(backoff_seconds(number), remaining))
+            else:
+                self._pacer.succeeded()
+                return result
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _ask_once(
+        self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None, deadline: float
+    ) -> T:
+        host = urlsplit(url).hostname or "no host"
+        sent = {"User-Agent": "ledgermart", **urllib3.util.make_headers(accept_encoding="gzip"), **(headers or {})}
+        try:
+            reply = self._transport.send("GET", url, host, sent, None, deadline, _MOST_BYTES)
+        except TransportFault as fault:
+            raise SourceUnreachable(self.source_id, call, fault.reason) from None
+        except AnswerTooLarge:
+            raise SourceMalformed(self.source_id, call, f"{host}: more than {_MOST_BYTES} bytes") from None
+        message = f"{host}: {self.describe(reply)}"
+        if reply.status in _RATE_STATUSES:
+            raise SourceRateLimited(self.source_id, call, message, retry_after=reply.retry_after)
+        if reply.status >= 500 or reply.status == 408:
+            if reply.retry_after is not None:
+                raise SourceRateLimited(self.source_id, call, message, retry_after=reply.retry_after)
+            raise SourceUnreachable(self.source_id, call, message)
+        return read(reply)
+
+    def describe(self, reply: Reply) -> str:
+        """Return status and the beginning of the text, for an error."""
+        text = bytes(reply.body[:_LONGEST_MESSAGE]).decode("utf-8", "replace").strip()
+        return self.redact(f"HTTP {reply.status}" + (f" {text}" if text and not text.startswith("<") else ""))
+
+    def redact(self, text: str) -> str:
+        """Return a text, at most 300 characters of it, without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:_LONGEST_MESSAGE]
+
+    def check_status(self, reply: Reply, call: str) -> None:
+        """Refuse any answer but 200.
+
+        Raises:
+            SourceRefused: names the status.
+        """
+        if reply.status != 200:
+            raise SourceRefused(self.source_id, call, self.describe(reply))
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._transport.close()
