@@ -5,8 +5,10 @@
         marts.to_amount(raw, decimals)                raw / 10^decimals
         marts.percentage(part, whole)                 100 * part / whole
         marts.ratio(numerator, denominator, power)    10^power * numerator / denominator
-    All give canonical decimal text (no exponent, no needless zeros); the quotients at most 12 decimals, half to even.
-    Null operands and a zero denominator give null.
+        marts.to_value(raw, decimals, price)          raw / 10^decimals * price
+        marts.to_value_units(raw, decimals, price)    the same as BIGNUM of 10^-18, for sums
+    All but the last give canonical decimal text (no exponent, no needless zeros); the quotients at most 12 decimals, the
+    values at most 18, half to even. Null operands and a zero denominator give null.
 
     A function of an attached file cannot name another one without naming the file's alias, so bodies are composed here.
 #}
@@ -23,6 +25,22 @@
 
 {% macro ratio(numerator, denominator, power) -%}
     marts_db.marts.ratio({{ numerator }}, {{ denominator }}, {{ power }})
+{%- endmacro %}
+
+
+{% macro to_value(raw, decimals, price) -%}
+    marts_db.marts.to_value({{ raw }}, {{ decimals }}, {{ price }})
+{%- endmacro %}
+
+
+{% macro to_value_units(raw, decimals, price) -%}
+    marts_db.marts.to_value_units({{ raw }}, {{ decimals }}, {{ price }})
+{%- endmacro %}
+
+
+{# Text of a sum of `to_value_units`. #}
+{% macro units_to_value(units) -%}
+    {{ to_amount(units, 18) }}
 {%- endmacro %}
 
 
@@ -171,6 +189,94 @@
 {%- endmacro %}
 
 
+{# The limbs of 18 digits of a text of digits, the lowest first. #}
+{% macro limbs_of_digits(digits, count) -%}
+    {%- set width = 18 * count -%}
+    {%- set limbs -%}
+        [{% for place in range(count) %}{{ ', ' if place }}substr(padded, {{ width - 18 * place - 17 }}, 18)::hugeint{% endfor %}]
+    {%- endset -%}
+    {{ let('padded', "lpad(" ~ digits ~ ", " ~ width ~ ", '0')", limbs) }}
+{%- endmacro %}
+
+
+{#
+    Text of the product of two texts of digits in so many limbs: sums of products of limbs stay below 10^37, are shifted as text
+    and added as BIGNUM.
+#}
+{% macro product_of_limbs(left_digits, left_count, right_digits, right_count) -%}
+    {%- set sums -%}
+        {% for place in range(left_count + right_count - 1) -%}
+        {{ '+ ' if place }}((0::hugeint
+            {%- for left in range(left_count) if 0 <= place - left < right_count %} + left_limbs[{{ left + 1 }}] * right_limbs[{{ place - left + 1 }}]
+            {%- endfor -%}
+        )::varchar || '{{ '0' * 18 * place }}')::bignum
+        {% endfor -%}
+    {%- endset -%}
+    ({{
+        let('left_limbs', limbs_of_digits(left_digits, left_count),
+        let('right_limbs', limbs_of_digits(right_digits, right_count), sums))
+    }})::varchar
+{%- endmacro %}
+
+
+{#
+    Text of the product of two texts of digits (names) without leading zeros: in one multiplication where 38 digits hold it, else in
+    as few limbs as will do. The second has at most 38 digits, as a DECIMAL has.
+#}
+{% macro product_of_digits(left_digits, right_digits) -%}
+    case
+        when length({{ left_digits }}) + length({{ right_digits }}) <= 38
+            then ({{ left_digits }}::hugeint * {{ right_digits }}::hugeint)::varchar
+        when length({{ left_digits }}) <= 36 and length({{ right_digits }}) <= 36
+            then {{ product_of_limbs(left_digits, 2, right_digits, 2) }}
+        when length({{ left_digits }}) <= 90 then {{ product_of_limbs(left_digits, 5, right_digits, 3) }}
+        else error('a quantity of more than 90 digits cannot be valued')
+    end
+{%- endmacro %}
+
+
+{# The integer that a text of digits becomes when `cut` digits are taken off its end, half to even, as BIGNUM. #}
+{% macro rounded_digits(digits, cut) -%}
+    {%- set rounded -%}
+        left(padded, (length(padded) - {{ cut }})::integer)::bignum
+        + case
+            when right(padded, {{ cut }}::integer) > rpad('5', {{ cut }}::integer, '0') then 1
+            when right(padded, {{ cut }}::integer) < rpad('5', {{ cut }}::integer, '0') then 0
+            else right(left(padded, (length(padded) - {{ cut }})::integer), 1)::integer % 2
+        end::bignum
+    {%- endset -%}
+    case
+        when {{ cut }} <= 0 then ({{ digits }} || repeat('0', 0 - {{ cut }}))::bignum
+        else {{ let('padded', "lpad(" ~ digits ~ ", greatest(length(" ~ digits ~ "), " ~ cut ~ " + 1)::integer, '0')", rounded) }}
+    end
+{%- endmacro %}
+
+
+{# raw * price / 10^decimals in units of 10^-18. The price's own trailing zeros, which most have, are not multiplied. #}
+{% macro value_units_body(raw, decimals, price) -%}
+    {%- set magnitude -%}
+        {{
+            let('raw_digits', digits_of(raw),
+            let('price_digits', "ltrim(rtrim(price_text, '0'), '0')",
+            let('product', product_of_digits('raw_digits', 'price_digits'),
+            let('cut', decimals ~ " - length(price_text) + length(rtrim(price_text, '0'))",
+            rounded_digits('product', 'cut')))))
+        }}
+    {%- endset -%}
+    {%- set signed -%}
+        case when {{ raw }} < 0::bignum then 0::bignum - magnitude else magnitude end
+    {%- endset -%}
+    case
+        when {{ raw }} is null or {{ decimals }} is null or {{ price }} is null then null
+        when {{ raw }} = 0::bignum or {{ price }} = 0 then 0::bignum
+        else {{
+            let('price_text', "replace((" ~ price ~ ")::decimal(38, 18)::varchar, '.', '')",
+            let('magnitude', magnitude, signed))
+        }}
+    end
+{%- endmacro %}
+
+
 {# Run before every build, so that the marts file always holds the functions that its models were computed with. #}
 {% macro create_mart_functions() -%}
     create schema if not exists marts_db.marts;
@@ -180,6 +286,10 @@
     {{ percentage_body('part', 'whole') }};
     create or replace macro marts_db.marts.ratio(numerator, denominator, power) as
     {{ ratio_body('numerator', 'denominator', 'power') }};
+    create or replace macro marts_db.marts.to_value_units(raw, decimals, price) as
+    {{ value_units_body('raw', 'decimals', 'price') }};
+    create or replace macro marts_db.marts.to_value(raw, decimals, price) as
+    {{ let('units', value_units_body('raw', 'decimals', 'price'), shifted_digits('units', 18)) }};
 {%- endmacro %}
 
 

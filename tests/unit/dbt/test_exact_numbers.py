@@ -1,6 +1,5 @@
 """The exact functions that every marts file carries, against plain Python integers."""
 
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,22 +10,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pipelines.load.warehouse import open_warehouse
-from tests.integration.dbt_runner import Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import Stores, run_dbt
 
 GOLDEN = [0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, 2**256 - 1]
 EDGES = [*GOLDEN, 2, 3, 10**22 - 1, 10**22, 10**23 - 1, 10**23, 10**24, 10**38, 3 * 10**27]
 DECIMALS = [0, 6, 18, 77]
-
-
-@pytest.fixture(scope="module")
-def marts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A marts file that dbt made, opened alone and read-only as a reader opens it."""
-    stores = Stores(tmp_path_factory.mktemp("stores"))
-    with open_warehouse(stores.warehouse):
-        pass
-    run_dbt(stores, "run", "--select", "stg_control__tenants")
-    with open_marts(stores) as connection:
-        yield connection
 
 
 def amount(raw: int, decimals: int) -> str:
