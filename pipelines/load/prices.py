@@ -124,6 +124,20 @@ def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [source_id for (source_id,) in rows]
 
 
+def read_markets(connection: duckdb.DuckDBPyConnection, source_id: str) -> list[tuple[Any, ...]]:
+    """A source's newest list: market id, base, quote, the source's own codes, and whether it is active."""
+    return connection.execute(
+        """
+        select markets.market_id, markets.base, markets.quote, markets.base_code, markets.quote_code, markets.is_active
+        from raw.markets as markets
+        inner join raw.market_lists as lists on markets.source_id = lists.source_id
+        where markets.source_id = ? and markets.last_listed_at = lists.collected_at
+        order by markets.market_id
+        """,
+        [source_id],
+    ).fetchall()
+
+
 def replace_markets(
     connection: duckdb.DuckDBPyConnection, source_id: str, markets: Sequence[Market], batch_id: int
 ) -> None:

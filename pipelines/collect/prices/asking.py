@@ -1,17 +1,21 @@
 """Asking several sources at once, so that one that is slow or fails holds up no other."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Generic, TypeVar
 
+import duckdb
+
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from pipelines.extract.prices.protocol import PriceClient
+from pipelines.extract.prices.protocol import Market, PriceClient
+from pipelines.load.prices import read_markets
 
 Answer = TypeVar("Answer")
-OpenClient = Callable[[PriceSource], PriceClient]
+OpenClient = Callable[[PriceSource, Sequence[Market]], PriceClient]
+"""Opens a source; the markets are those that it listed last."""
 
 # Sources asked at the same time; each call keeps one thread until it is answered.
 _AT_ONCE = 32
@@ -24,13 +28,18 @@ class LateAnswer(Exception):
 def opener(networks: Mapping[str, Network]) -> OpenClient:
     """Return what opens the client of a source; networks are those in force."""
 
-    def open_client(source: PriceSource) -> PriceClient:
+    def open_client(source: PriceSource, markets: Sequence[Market]) -> PriceClient:
         # Clients bring libraries with them that a cycle without prices does not need.
         from pipelines.extract.prices.clients import open_price_client
 
-        return open_price_client(source, networks.get(source.network) if source.network else None)
+        return open_price_client(source, networks.get(source.network) if source.network else None, markets)
 
     return open_client
+
+
+def listed_markets(connection: duckdb.DuckDBPyConnection, source_id: str) -> list[Market]:
+    """The markets of a source's newest list; a client that knows them need not ask for them."""
+    return [Market(*row) for row in read_markets(connection, source_id)]
 
 
 class Asking(Generic[Answer]):

@@ -14,7 +14,7 @@ from control.pricing import discovery as requests
 from control.pricing.definitions import PriceSource
 from control.pricing.discovery import Window, WindowSize
 from control.pricing.matching import MappingStatus
-from pipelines.collect.prices.asking import Asking, OpenClient
+from pipelines.collect.prices.asking import Asking, OpenClient, listed_markets
 from pipelines.collect.prices.windows import WindowFill, plan
 from pipelines.extract.errors import ExtractError, SourceMalformed, SourceRefused
 from pipelines.extract.prices.protocol import HistoryPage, PriceClient
@@ -226,7 +226,8 @@ def _open_works(
         try:
             if source_id not in sources:
                 raise SourceRefused(source_id, "open", "is not defined any more")
-            client = stack.enter_context(closing(open_client(sources[source_id])))
+            known = listed_markets(connection, source_id)
+            client = stack.enter_context(closing(open_client(sources[source_id], known)))
         except Exception as error:  # noqa: BLE001 - one source stops no other; a defect fails the run
             for reading in of_source:
                 missing = _missing(windows[reading.operation_key], reading)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import duckdb
 
 from control.pricing.definitions import PriceSource
-from pipelines.collect.prices.asking import LateAnswer, OpenClient, ask_all
+from pipelines.collect.prices.asking import LateAnswer, OpenClient, ask_all, listed_markets
 from pipelines.collect.prices.routes import update_routes
 from pipelines.extract.errors import ExtractError, SourceMalformed
 from pipelines.extract.prices.protocol import Market, MarketPrice, PollResult, PriceClient, Problem
@@ -75,7 +75,7 @@ def collect_prices(
     """
     report = PriceReport()
     intervals = {id_: poll_interval(source, poll_seconds) for id_, source in sources.items()}
-    with _clients(sources, open_client) as clients:
+    with _clients(connection, sources, open_client) as clients:
         _collect_lists(connection, clients, lists_due(connection), intervals, report, batch_id)
         report.changed_routes = update_routes(connection, sources, batch_id)
         _poll(connection, clients, polls_due(connection), intervals, report, batch_id)
@@ -85,7 +85,10 @@ def collect_prices(
 class _Clients:
     """Clients of sources, each opened at its first use; one that did not answer in time is not asked again."""
 
-    def __init__(self, sources: Mapping[str, PriceSource], open_client: OpenClient) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource], open_client: OpenClient
+    ) -> None:
+        self._connection = connection
         self._sources = sources
         self._open_client = open_client
         self._open: dict[str, PriceClient] = {}
@@ -108,7 +111,8 @@ class _Clients:
         if source_id in self._late:
             raise LateAnswer(f"{source_id}: has not answered an earlier call yet")
         if source_id not in self._open:
-            self._open[source_id] = self._open_client(self._sources[source_id])
+            known = listed_markets(self._connection, source_id)
+            self._open[source_id] = self._open_client(self._sources[source_id], known)
         return self._open[source_id]
 
     def close(self) -> None:
@@ -119,8 +123,10 @@ class _Clients:
 
 
 @contextmanager
-def _clients(sources: Mapping[str, PriceSource], open_client: OpenClient) -> Iterator[_Clients]:
-    clients = _Clients(sources, open_client)
+def _clients(
+    connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource], open_client: OpenClient
+) -> Iterator[_Clients]:
+    clients = _Clients(connection, sources, open_client)
     try:
         yield clients
     finally:
