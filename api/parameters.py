@@ -56,6 +56,7 @@ Search = Annotated[
 ]
 TokenId = Annotated[str, PathParameter(name="tokenId", description="Id of the token, `tok_...`.")]
 WalletId = Annotated[str, PathParameter(name="walletId", description="Id of the wallet, `wal_...`.")]
+PairId = Annotated[str, PathParameter(name="pairId", description="Id of the pair, `pair_...`.")]
 
 NetworkName = Annotated[str, PathParameter(name="name", description="Name of the network.")]
 LedgerName = Annotated[str, PathParameter(name="name", description="Name or id of the ledger.")]
@@ -97,6 +98,12 @@ TokenFilter = Annotated[
     str | None, QueryParameter(description="Asset: address of its contract, `native`, or id of your token.")
 ]
 CounterpartyFilter = Annotated[str | None, QueryParameter(description="Address of the other side, any case.")]
+PriceSourceFilter = Annotated[
+    str | None, QueryParameter(name="priceSource", description="Id of a source of the pair: its own prices.")
+]
+PriceInterval = Annotated[
+    Interval | None, QueryParameter(description="Length of the intervals; without it, every step of the price.")
+]
 IntervalChoice = Annotated[
     Interval | None, QueryParameter(description="Length of the intervals of the history; `1d` by default.")
 ]

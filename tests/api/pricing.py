@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from api.operations import (
+    EXAMPLE_PAIR_ID,
     EXAMPLE_SOURCE_ID,
     EXAMPLE_SUPPORTED_PAIR_ID,
     EXAMPLE_SYMBOL,
@@ -18,9 +19,19 @@ from api.operations import (
     EXAMPLE_UNUSED_SYMBOL,
 )
 from control.access import Principal
-from control.models import ManualPrice, ManualSource, MappingSymbol, PricedItem, SourceSwitch, SupportedPair
+from control.models import (
+    ManualPrice,
+    ManualSource,
+    MappingSymbol,
+    PairSource,
+    PricedItem,
+    PricePair,
+    SourceSwitch,
+    SupportedPair,
+)
 
 MADE_AT = datetime(2026, 1, 15, tzinfo=UTC)
+LINKED_PAIR_KEY = 1  # key of EXAMPLE_PAIR_ID: FUND1 in USD, NAV, from the first manual source
 LISTED_AT = datetime(2026, 2, 1, 0, 30, tzinfo=UTC).replace(tzinfo=None)  # as in the marts
 
 
@@ -88,6 +99,22 @@ def add_pricing(session: Session, principal: Principal) -> None:
             )
         )
     )
+    session.add(
+        PricePair(
+            pair_key=LINKED_PAIR_KEY,
+            id=EXAMPLE_PAIR_ID,
+            tenant_id=principal.tenant_id,
+            priced_as_key=items["FUND1"].item_key,
+            priced_in_key=items["USD"].item_key,
+            price_type="NAV",
+            max_age="P35D",
+            max_age_seconds=35 * 86_400,
+            allow_inverse=False,
+            **times,
+        )
+    )
+    session.flush()
+    session.add(PairSource(pair_key=LINKED_PAIR_KEY, position=0, source_id=EXAMPLE_SOURCE_ID))
 
 
 def source_rows(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
