@@ -181,7 +181,7 @@ class Call:
             ApiError: 422, the key was used for another request.
         """
         key = self.request.headers.get("idempotency-key")
-        body_hash = self.request.scope["state"]["body_hash"]
+        body_hash = self.request.scope["state"].get("body_hash", _NO_BODY)
         method, path = self.request.method, self.request.scope["path"]
         is_replayed = False
         with self.store.write() as session:
@@ -237,5 +237,8 @@ class _Identified(msgspec.Struct):
 def _id_of(content: bytes) -> str:
     return msgspec.json.decode(content, type=_Identified).id
 
+
+# Of requests whose body nobody reads.
+_NO_BODY = hashlib.sha256(b"").hexdigest()
 
 _CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}

@@ -7,8 +7,9 @@ from datetime import date, datetime
 
 from api.rows import Row
 from api.schemas.common import ValueStatus
-from api.schemas.prices import Derivation, PriceState, PriceStatus, PriceType, RouteStatus
+from api.schemas.prices import Derivation, PriceState, PriceStatus, RouteStatus
 from api.schemas.values import ChangeStatus, TotalStatus
+from control.pricing.price_types import PriceType
 
 
 class LatestPriceRow(Row, frozen=True):
@@ -202,3 +203,38 @@ class MovementsRow(Row, frozen=True):
     to_block: int
     adjustment_count: int
     latest: list[str]
+
+
+class MarketRow(Row, frozen=True):
+    """`price_markets`: a market that a source lists, or listed."""
+
+    source_id: str
+    market_id: str
+    base: str
+    quote: str
+    base_code: str
+    quote_code: str
+    is_active: bool
+
+
+class MarketListRow(Row, frozen=True):
+    """`collected_market_lists`: a source whose market list is there."""
+
+    source_id: str
+
+
+class StoppedPriceRow(Row, frozen=True):
+    """`quarantined_prices`, `stopped_price`: a price that a pair's guards stopped.
+
+    One that is not usable does not fit the type of prices, whatever is decided.
+    """
+
+    price_id: str
+    effective_from: datetime
+    window_start: datetime | None
+    price: str
+    is_partial: bool
+    source_id: str
+    derivation: Derivation
+    reason: str | None
+    is_usable: bool

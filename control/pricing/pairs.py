@@ -49,7 +49,7 @@ class PairRow:
     tenant_id: str
     priced_as: str
     priced_in: str
-    price_type: str
+    price_type: PriceType
     price_sources: tuple[str, ...]
     max_age: str | None
     max_age_seconds: int | None
@@ -427,7 +427,13 @@ def _to_rows(session: Session, records: Sequence[Any]) -> list[PairRow]:
     asked: dict[int, list[str]] = {}
     for pair_key, source_id in found:
         asked.setdefault(pair_key, []).append(source_id)
-    return [PairRow(**record._mapping, price_sources=tuple(asked[record.pair_key])) for record in records]
+    return [
+        PairRow(
+            **{**record._mapping, "price_type": PriceType(record.price_type)},
+            price_sources=tuple(asked[record.pair_key]),
+        )
+        for record in records
+    ]
 
 
 def _record(
@@ -459,7 +465,7 @@ def _audited(pair: PairRow) -> dict[str, object]:
     return {
         "pricedAs": pair.priced_as,
         "pricedIn": pair.priced_in,
-        "priceType": pair.price_type,
+        "priceType": pair.price_type.value,
         "priceSources": list(pair.price_sources),
         "maxAge": pair.max_age,
         "allowInverse": pair.allow_inverse,

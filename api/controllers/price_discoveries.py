@@ -1,0 +1,207 @@
+"""Discoveries of a pair's past prices: asked for, watched, and cancelled."""
+
+from decimal import Decimal
+from typing import Annotated, Any, cast
+
+from litestar import Controller, Response, delete, get, post
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, SkipValidation
+from msgspec import UNSET
+from sqlalchemy.orm import Session
+
+from api.bodies import body_of
+from api.calls import Call, Fetched
+from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, Example, Operation
+from api.paging import Key
+from api.parameters import Cursor, Limit, PairId
+from api.schemas.price_pairs import (
+    MissingPrices,
+    PriceDiscoveries,
+    PriceDiscovery,
+    PriceDiscoveryRequest,
+    WindowProgress,
+    WindowSize,
+)
+from api.serving import Snapshot
+from control import operations
+from control.access import Role
+from control.instants import read_instant_or_day
+from control.operations import OperationKind, OperationRow
+from control.pages import After
+from control.pricing import discovery, pairs
+
+_TAG = "Pairs"
+_ONE = Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID, "operationId": EXAMPLE_PAIR_OPERATION_ID})
+
+OperationId = Annotated[str, PathParameter(name="operationId", description="Id of the discovery, `op_...`.")]
+
+
+class PriceDiscoveryController(Controller):
+    """Discoveries of a pair's past prices."""
+
+    path = "/v2/pairs/{pairId:str}/prices"
+
+    @post(
+        "/discovery",
+        sync_to_thread=True,
+        status_code=202,
+        dependencies={"payload": body_of(PriceDiscoveryRequest)},
+        operation=Operation(
+            answer=PriceDiscovery,
+            tag=_TAG,
+            example=Example(
+                path={"pairId": EXAMPLE_MARKET_PAIR_ID},
+                body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"},
+                status=202,
+            ),
+            role=Role.OPERATOR,
+            statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
+            errors=(404,),
+            body=PriceDiscoveryRequest,
+        ),
+    )
+    def request_price_discovery(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        pair_id: PairId,
+        payload: NamedDependency[SkipValidation[PriceDiscoveryRequest]],
+    ) -> Response[Any]:
+        """Ask for past prices of a pair.
+
+        Every enabled source of the pair that has a history of its price type is asked, window by window, and stored
+        separately. A window's price is its last one, and takes effect at the window's end. Asking for the same again
+        stores nothing twice.
+        """
+
+        def work(session: Session) -> PriceDiscovery:
+            return _to_discovery(
+                discovery.request(
+                    session,
+                    call.principal,
+                    call.services.price_sources,
+                    pair_id,
+                    start=payload.from_,
+                    end=payload.to,
+                    window_size=payload.window_size,
+                    multiplier=Decimal(1) if payload.multiplier is UNSET else payload.multiplier,
+                )
+            )
+
+        location = f"/v2/pairs/{pair_id}/prices/async-operations"
+        return call.write_once(202, work, lambda identifier: f"{location}/{identifier}")
+
+    @get(
+        "/async-operations",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=PriceDiscoveries,
+            tag=_TAG,
+            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
+            row=PriceDiscovery,
+            errors=(404,),
+            is_paged=True,
+        ),
+    )
+    def list_price_discoveries(
+        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
+    ) -> Response[Any]:
+        """List a pair's discoveries.
+
+        Newest first, finished ones too, each with how far it is, what it found, and what the sources did not have.
+        """
+        asked = _asked(call, pair_id)
+
+        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[PriceDiscovery]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = operations.list_page(session, *asked, min(count, 1000), position)
+            return Fetched(
+                [_to_discovery(operation) for operation in page.rows],
+                (page.after.value, page.after.id) if page.after else None,
+            )
+
+        position = call.position(cursor)
+        if call.is_tabular:
+            with call.store.read() as session:
+                reported = operations.newest_report(session, *asked)
+            return call.tabular(None, PriceDiscovery, fetch, state=reported)
+        fetched = fetch(None, position.key if position else None, limit)
+        page, headers = call.page(None, fetched, limit)
+        return call.answer(PriceDiscoveries(data=list(fetched.rows), page=page), headers)
+
+    @get(
+        "/async-operations/{operationId:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=PriceDiscovery, tag=_TAG, example=_ONE, errors=(404,)),
+    )
+    def read_price_discovery(
+        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, operation_id: OperationId
+    ) -> Response[Any]:
+        """Read one discovery of a pair.
+
+        With its progress as the pipeline last reported it.
+        """
+        tenant_id, kind, pair_key = _asked(call, pair_id)
+        with call.store.read() as session:
+            return call.answer(_to_discovery(operations.get(session, tenant_id, operation_id, kind, pair_key)))
+
+    @delete(
+        "/async-operations/{operationId:str}",
+        sync_to_thread=True,
+        status_code=202,
+        operation=Operation(
+            answer=PriceDiscovery,
+            tag=_TAG,
+            example=Example(path=_ONE.path, status=202),
+            role=Role.OPERATOR,
+            statuses={202: "The discovery is asked to stop."},
+            errors=(404, 409),
+        ),
+    )
+    def cancel_price_discovery(
+        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, operation_id: OperationId
+    ) -> Response[Any]:
+        """Cancel a discovery of a pair.
+
+        It stops after the chunk under way; what was stored stays. A finished one is a conflict.
+        """
+        tenant_id, kind, pair_key = _asked(call, pair_id)
+        with call.store.write() as session:
+            operation = operations.get(session, tenant_id, operation_id, kind, pair_key)
+            cancelled = operations.cancel(session, call.principal, operation)
+        return call.written(_to_discovery(cancelled), 202)
+
+
+def _asked(call: Call, pair_id: str) -> tuple[str, OperationKind, int]:
+    """Return what the pair's discoveries are found by."""
+    with call.store.read() as session:
+        pair = pairs.get(session, call.tenant_id, pair_id)
+    return call.tenant_id, OperationKind.PRICE_DISCOVERY, pair.pair_key
+
+
+def _to_discovery(operation: OperationRow) -> PriceDiscovery:
+    found = operation.result or {"pricesStored": 0, "missing": []}
+    return PriceDiscovery(
+        id=operation.id,
+        status=operation.status.value,
+        progress=WindowProgress(done=operation.progress_done, total=operation.progress_total),
+        from_=read_instant_or_day("from", operation.from_text),
+        to=read_instant_or_day("to", operation.to_text),
+        window_size=cast("WindowSize", operation.parameters["windowSize"]),
+        multiplier=operation.parameters["multiplier"],
+        prices_stored=found["pricesStored"],
+        missing=[
+            MissingPrices(
+                from_=read_instant_or_day("from", one["from"]),
+                to=read_instant_or_day("to", one["to"]),
+                price_source=one["priceSource"],
+            )
+            for one in found["missing"]
+        ],
+        note=operation.note,
+        error=operation.error,
+        created_at=operation.created_at,
+        started_at=operation.started_at,
+        cancel_requested_at=operation.cancel_requested_at,
+        finished_at=operation.finished_at,
+    )

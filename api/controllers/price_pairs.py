@@ -1,0 +1,220 @@
+"""Pairs: what a tenant prices, by which type of price and from which sources."""
+
+from typing import Any
+
+from litestar import Controller, Response, delete, get, patch, post
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+from msgspec import UNSET
+from sqlalchemy.orm import Session
+
+from api.bodies import body_of
+from api.calls import Call, Fetched
+from api.errors import invalid_body
+from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, Example, Operation
+from api.paging import Key
+from api.parameters import Cursor, Limit, PairId
+from api.reading.price_pairs import markets_in, to_pairs
+from api.schemas.common import DataVersion, FieldError
+from api.schemas.price_pairs import Pair, PairCreate, PairPatch, Pairs
+from api.serving import Snapshot
+from control.access import Role
+from control.clock import utc_now
+from control.errors import Invalid
+from control.pages import After
+from control.pricing import pairs
+
+_TAG = "Pairs"
+
+
+class PairController(Controller):
+    """A tenant's pairs."""
+
+    path = "/v2/pairs"
+
+    @post(
+        "/",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(PairCreate)},
+        operation=Operation(
+            answer=Pair,
+            tag=_TAG,
+            example=Example(
+                body={
+                    "pricedAs": "BTC",
+                    "pricedIn": "USD",
+                    "priceType": "Bid",
+                    "priceSources": ["src_kraken"],
+                    "maxAge": "PT1H",
+                    "maxJump": "25",
+                },
+                status=201,
+            ),
+            role=Role.OPERATOR,
+            statuses={201: "The pair was stored."},
+            errors=(409,),
+            body=PairCreate,
+        ),
+    )
+    def create_pair(
+        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[PairCreate]]
+    ) -> Response[Any]:
+        """Add a pair.
+
+        Its price is that of the first source which has a fresh one. At each source a spot market of exactly these
+        symbols is looked for, or of their mapping symbols; in the pair's own direction first, then, where the pair
+        allows it, the other way round, then over the bridge. No such market is an error, several assets under one
+        symbol a conflict that names them, and a market list that is not collected yet makes `mappingStatus` `Pending`.
+        A manual source must support the pair. The same items and price type again are a conflict.
+        """
+        source_ids, field = _source_ids(payload)
+
+        def work(session: Session) -> Pair:
+            try:
+                pair = pairs.create(
+                    session,
+                    call.principal,
+                    call.services.price_sources,
+                    markets_in(snapshot),
+                    priced_as=payload.priced_as,
+                    priced_in=payload.priced_in,
+                    price_type=payload.price_type,
+                    price_sources=source_ids,
+                    max_age=payload.max_age,
+                    allow_inverse=payload.allow_inverse,
+                    bridge=payload.bridge,
+                    max_jump=payload.max_jump,
+                    max_deviation=payload.max_deviation,
+                )
+            except Invalid as error:
+                if error.field != "priceSources":
+                    raise
+                raise Invalid(field, error.code, error.detail) from error
+            return to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
+
+        with call.snapshot() as snapshot:
+            return call.write_once(201, work, lambda identifier: f"/v2/pairs/{identifier}")
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(answer=Pairs, tag=_TAG, example=Example(query={"limit": "10"}), row=Pair, is_paged=True),
+    )
+    def list_pairs(
+        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
+    ) -> Response[Any]:
+        """List the tenant's pairs.
+
+        Oldest first, each with its newest price and where its sources have it.
+        """
+
+        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[Pair]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = pairs.list_page(session, call.tenant_id, min(count, 1000), position)
+                rows = to_pairs(session, snapshot, call.services.price_sources, page.rows)
+            return Fetched(rows, (page.after.value, page.after.id) if page.after else None)
+
+        position = call.position(cursor)
+        with call.snapshot() as snapshot:
+            as_of = DataVersion(data_version=snapshot.version)
+            if call.is_tabular:
+                # Whether a price is stale changes with the time alone.
+                return call.tabular(snapshot, Pair, fetch, as_of, state=utc_now())
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        return call.answer(Pairs(data=list(fetched.rows), page=page, as_of=as_of), headers)
+
+    @get(
+        "/{pairId:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=Pair, tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID}), errors=(404,)),
+    )
+    def read_pair(self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId) -> Response[Any]:
+        """Read one pair.
+
+        With its newest price and where its sources have it.
+        """
+        with call.snapshot() as snapshot, call.store.read() as session:
+            pair = pairs.get(session, call.tenant_id, pair_id)
+            return call.answer(to_pairs(session, snapshot, call.services.price_sources, [pair])[0])
+
+    @patch(
+        "/{pairId:str}",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(PairPatch)},
+        operation=Operation(
+            answer=Pair,
+            tag=_TAG,
+            example=Example(
+                path={"pairId": EXAMPLE_MARKET_PAIR_ID},
+                body={"maxAge": None, "maxDeviation": 2.5, "allowInverse": True},
+            ),
+            role=Role.OPERATOR,
+            errors=(404, 409),
+            body=PairPatch,
+        ),
+    )
+    def patch_pair(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        pair_id: PairId,
+        payload: NamedDependency[SkipValidation[PairPatch]],
+    ) -> Response[Any]:
+        """Change a pair.
+
+        Its sources and their order, and how their prices are found and judged; what is left out stays, null takes a
+        limit away. A source that is new must be enabled and have the price; one that was there may stay. What is stored
+        is judged anew by the next cycle.
+        """
+        with call.snapshot() as snapshot, call.store.write() as session:
+            pair = pairs.update(
+                session,
+                call.principal,
+                call.services.price_sources,
+                markets_in(snapshot),
+                pair_id,
+                price_sources=payload.price_sources,
+                max_age=payload.max_age,
+                allow_inverse=payload.allow_inverse,
+                bridge=payload.bridge,
+                max_jump=payload.max_jump,
+                max_deviation=payload.max_deviation,
+            )
+            answer = to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
+        return call.written(answer)
+
+    @delete(
+        "/{pairId:str}",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}, status=204),
+            role=Role.ADMIN,
+            statuses={204: "The pair is removed."},
+            errors=(404, 409),
+        ),
+    )
+    def remove_pair(self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId) -> Response[Any]:
+        """Remove a pair.
+
+        Its discoveries end, and its prices are shown no more. While tokens are linked to it, this is a conflict that
+        names them.
+        """
+        with call.store.write() as session:
+            pairs.remove(session, call.principal, pair_id)
+        return call.removed()
+
+
+def _source_ids(payload: PairCreate) -> tuple[list[str], str]:
+    """Return the sources in order, and the property that they were given by."""
+    if payload.price_sources is not UNSET and payload.price_source is UNSET:
+        return payload.price_sources, "priceSources"
+    if payload.price_source is not UNSET and payload.price_sources is UNSET:
+        return [payload.price_source], "priceSource"
+    code, detail = ("missing", "priceSources is missing; list the ids of price sources")
+    if payload.price_source is not UNSET:
+        code, detail = ("repeated", "priceSources and priceSource are both there; give one of them")
+    raise invalid_body([FieldError(pointer="/priceSources", code=code, detail=detail)])

@@ -1,0 +1,168 @@
+"""Prices that a pair's guards stopped: listed, accepted and rejected."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from litestar import Controller, Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, SkipValidation
+from sqlalchemy.orm import Session
+
+from api.calls import Call, Fetched
+from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PRICE_ID, Example, Operation
+from api.paging import Key
+from api.parameters import Cursor, Limit, PairId
+from api.price_rows import StoppedPriceRow
+from api.rows import as_utc
+from api.schemas.common import DataVersion
+from api.schemas.price_pairs import QuarantinedPrice, QuarantinedPrices
+from api.serving import Snapshot
+from control.access import Role
+from control.errors import Conflict, NotFound
+from control.pricing import pairs, reviews
+from control.pricing.pairs import PairRow
+from control.pricing.reviews import Decision
+
+_TAG = "Pairs"
+_ONE = Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID, "priceId": EXAMPLE_PRICE_ID})
+_DECIDED = {200: "The price with what was decided."}
+
+PriceId = Annotated[str, PathParameter(name="priceId", description="Id of the price, `price_...`.")]
+
+# Behind every price there is.
+_START = (datetime.max, "")  # noqa: DTZ901  (naive UTC, as in the marts)
+
+
+class PriceReviewController(Controller):
+    """Prices that a pair's guards stopped."""
+
+    path = "/v2/pairs/{pairId:str}/prices/quarantined"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=QuarantinedPrices,
+            tag=_TAG,
+            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
+            row=QuarantinedPrice,
+            errors=(404, 410),
+            is_paged=True,
+        ),
+    )
+    def list_quarantined_prices(
+        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
+    ) -> Response[Any]:
+        """List a pair's quarantined prices.
+
+        Those that its guards stopped, newest first; they value nothing. One that was accepted or rejected stays here,
+        with the decision, until the next cycle.
+        """
+        pair, position = _pair(call, pair_id), call.position(cursor)
+
+        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[QuarantinedPrice]:
+            before_time, before_id = _START if after is None else (datetime.fromisoformat(str(after[0])), str(after[1]))
+            rows = snapshot.rows(
+                "quarantined_prices",
+                StoppedPriceRow,
+                tenant_id=call.tenant_id,
+                pair_key=pair.pair_key,
+                before_time=before_time,
+                before_id=before_id,
+                row_count=count + 1,
+            )
+            kept = rows[:count]
+            with call.store.read() as session:
+                decided = reviews.decisions(session, pair.pair_key, [row.price_id for row in kept])
+            last = (kept[-1].effective_from.isoformat(), kept[-1].price_id) if len(rows) > count else None
+            return Fetched([_to_quarantined(row, decided.get(row.price_id)) for row in kept], last)
+
+        with call.snapshot(position) as snapshot:
+            as_of = DataVersion(data_version=snapshot.version)
+            if call.is_tabular:
+                return call.tabular(snapshot, QuarantinedPrice, fetch, as_of)
+            fetched = fetch(snapshot, position.key if position else None, limit)
+            page, headers = call.page(snapshot, fetched, limit)
+        return call.answer(QuarantinedPrices(data=list(fetched.rows), page=page, as_of=as_of), headers)
+
+    @post(
+        "/{priceId:str}/accept",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=QuarantinedPrice,
+            tag=_TAG,
+            example=_ONE,
+            role=Role.OPERATOR,
+            statuses=_DECIDED,
+            errors=(404, 409),
+        ),
+    )
+    def accept_quarantined_price(
+        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, price_id: PriceId
+    ) -> Response[Any]:
+        """Accept a quarantined price.
+
+        From the next cycle on it is used whatever the guards say, and later ones are compared with it. One that was
+        rejected can be accepted still. A rate that no price can hold is a conflict.
+        """
+        return _decide(call, pair_id, price_id, Decision.ACCEPTED)
+
+    @post(
+        "/{priceId:str}/reject",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=QuarantinedPrice,
+            tag=_TAG,
+            example=_ONE,
+            role=Role.OPERATOR,
+            statuses=_DECIDED,
+            errors=(404,),
+        ),
+    )
+    def reject_quarantined_price(
+        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, price_id: PriceId
+    ) -> Response[Any]:
+        """Reject a quarantined price.
+
+        It is never used, and listed no more from the next cycle on. One that was accepted can be rejected still.
+        """
+        return _decide(call, pair_id, price_id, Decision.REJECTED)
+
+
+def _decide(call: Call, pair_id: str, price_id: str, decision: Decision) -> Response[Any]:
+    pair = _pair(call, pair_id)
+    with call.snapshot() as snapshot:
+        asked = {"tenant_id": call.tenant_id, "pair_key": pair.pair_key, "price_id": price_id}
+        found = snapshot.rows("stopped_price", StoppedPriceRow, **asked)
+    if not found:
+        raise NotFound("quarantined price", price_id[:100])
+    price = found[0]
+    if decision is Decision.ACCEPTED and not price.is_usable:
+        raise Conflict("price-out-of-range", f"{price.price} has more digits than a price can hold; reject it")
+
+    def work(session: Session) -> QuarantinedPrice:
+        reviews.decide(session, call.principal, pair_id, price_id, decision)
+        return _to_quarantined(price, decision)
+
+    return call.write_once(200, work, f"/v2/pairs/{pair_id}/prices/quarantined")
+
+
+def _pair(call: Call, pair_id: str) -> PairRow:
+    with call.store.read() as session:
+        return pairs.get(session, call.tenant_id, pair_id)
+
+
+def _to_quarantined(row: StoppedPriceRow, decision: Decision | None) -> QuarantinedPrice:
+    return QuarantinedPrice(
+        id=row.price_id,
+        price=row.price,
+        effective_from=as_utc(row.effective_from),
+        window_start=as_utc(row.window_start),
+        is_partial=row.is_partial,
+        price_source=row.source_id,
+        derivation=row.derivation,
+        reason=row.reason,
+        decision=None if decision is None else decision.value,
+    )

@@ -1,0 +1,76 @@
+"""Pairs as answers show them: configuration from the control store, markets and newest prices from the marts."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy.orm import Session
+
+from api.price_rows import MarketListRow, MarketRow
+from api.reading.prices import latest_prices
+from api.schemas import price_pairs
+from api.schemas.prices import LatestPrice
+from api.serving import Snapshot
+from control.clock import utc_now
+from control.pricing.definitions import PriceSource
+from control.pricing.matching import MarketIndex, Route
+from control.pricing.pairs import PairRow
+from control.pricing.routes import MarketsOf, SourceRoute, find_routes, worst_status
+
+
+def markets_in(snapshot: Snapshot) -> MarketsOf:
+    """Return what looks into the market lists of a published version."""
+
+    def markets_of(asked: Mapping[str, Collection[str]]) -> dict[str, MarketIndex]:
+        source_ids, codes = sorted(asked), sorted({code for texts in asked.values() for code in texts})
+        markets: dict[str, list[MarketRow]] = {
+            row.source_id: [] for row in snapshot.rows("collected_market_lists", MarketListRow, source_ids=source_ids)
+        }
+        for row in snapshot.rows("price_markets", MarketRow, source_ids=list(markets), codes=codes):
+            markets[row.source_id].append(row)
+        return {source_id: MarketIndex(listed) for source_id, listed in markets.items()}
+
+    return markets_of
+
+
+def to_pairs(
+    session: Session, snapshot: Snapshot, definitions: Mapping[str, PriceSource], rows: Sequence[PairRow]
+) -> list[price_pairs.Pair]:
+    """Return pairs of one tenant as answers show them, in their order."""
+    if not rows:
+        return []
+    tenant_id = rows[0].tenant_id
+    routes = find_routes(session, tenant_id, definitions, [row.question for row in rows], markets_in(snapshot))
+    latest = latest_prices(snapshot, tenant_id, [row.pair_key for row in rows], utc_now())
+    return [_to_pair(row, found, latest.get(row.pair_key)) for row, found in zip(rows, routes, strict=True)]
+
+
+def _to_pair(pair: PairRow, routes: Sequence[SourceRoute], latest: LatestPrice | None) -> price_pairs.Pair:
+    return price_pairs.Pair(
+        id=pair.id,
+        priced_as=pair.priced_as,
+        priced_in=pair.priced_in,
+        price_type=pair.price_type.value,
+        price_sources=list(pair.price_sources),
+        max_age=pair.max_age,
+        allow_inverse=pair.allow_inverse,
+        bridge=pair.bridge,
+        max_jump=pair.max_jump,
+        max_deviation=pair.max_deviation,
+        mapping_status=worst_status(routes).value,
+        mappings=[_to_mapping(route) for route in routes],
+        latest_price=latest,
+        created_at=pair.created_at,
+        updated_at=pair.updated_at,
+    )
+
+
+def _to_mapping(route: SourceRoute) -> price_pairs.PairMapping:
+    found = route.outcome if isinstance(route.outcome, Route) else None
+    return price_pairs.PairMapping(
+        price_source=route.source_id,
+        status=route.outcome.status.value,
+        derivation=None if found is None else found.derivation.value,
+        markets=[]
+        if found is None
+        else [price_pairs.PairMarket(id=leg.market_id, is_inverted=leg.is_inverted) for leg in found.legs],
+        detail=route.detail,
+    )
