@@ -11,6 +11,12 @@
 {%- endmacro %}
 
 
+{# Whether everything is built anew. #}
+{% macro is_rebuilt() -%}
+    {{ 'true' if execute and flags.FULL_REFRESH else 'false' }}
+{%- endmacro %}
+
+
 {#
     The earliest instant from which on some changed pair is computed anew, as a constant: scans skip what lies before it.
     '-infinity' when everything is, 'infinity' when nothing is.
@@ -83,27 +89,46 @@
 
 
 {#
-    What one or two legs give, as BIGNUM of 10^-18: the price, its inverse, or a cross rate of both, each leg as it is or inverted.
-    Rounded once, half to even. A single leg has a second one of price 1.
+    What one or two legs give: the price, its inverse, or a cross rate of both, each leg as it is or inverted. Rounded once, half to
+    even, to 18 decimals. A single leg has a second one of price 1.
 #}
-{% macro composed_units(first_price, first_is_inverted, second_price, second_is_inverted) -%}
+{% macro rate_body(first_price, first_is_inverted, second_price, second_is_inverted) -%}
     {%- set both_inverted -%}
         {{
-            let('product_digits', to_value_units('first_units::varchar::bignum', '0', second_price) ~ "::varchar",
+            let('product', value_units_body('first_units::varchar::bignum', '0', second_price),
+            let('product_digits', 'product::varchar',
             let('one_digits', "'1' || repeat('0', 54)",
-            long_quotient('one_digits', 'product_digits')))
+            long_quotient('one_digits', 'product_digits'))))
         }}
     {%- endset -%}
-    {%- set composed -%}
+    {%- set units -%}
         case
-            when not {{ first_is_inverted }} and not {{ second_is_inverted }}
-                then {{ to_value_units('first_units::varchar::bignum', '18', second_price) }}
-            when not {{ first_is_inverted }} then {{ rate_units('first_units', 'second_units') }}
-            when not {{ second_is_inverted }} then {{ rate_units('second_units', 'first_units') }}
-            else {{ both_inverted }}
+            when {{ first_is_inverted }} and {{ second_is_inverted }} then {{ both_inverted }}
+            when {{ first_is_inverted }} then {{ rate_units('second_units', 'first_units') }}
+            when {{ second_is_inverted }} then {{ rate_units('first_units', 'second_units') }}
+            else {{ value_units_body('first_units::varchar::bignum', '18', second_price) }}
         end
     {%- endset -%}
-    {{ let('first_units', price_units(first_price), let('second_units', price_units(second_price), composed)) }}
+    {{
+        let('first_units', price_units(first_price),
+        let('second_units', price_units(second_price),
+        let('units', units, shifted_digits('units', 18))))
+    }}
+{%- endmacro %}
+
+
+{# As canonical decimal text; any number of digits before the point. #}
+{% macro to_rate(first_price, first_is_inverted, second_price, second_is_inverted) -%}
+    marts_db.marts.to_rate({{ first_price }}, {{ first_is_inverted }}, {{ second_price }}, {{ second_is_inverted }})
+{%- endmacro %}
+
+
+{# Run before every build, after the functions of exact_numbers.sql. #}
+{% macro create_price_functions() -%}
+    create or replace macro marts_db.marts.to_rate(
+        first_price, first_is_inverted, second_price, second_is_inverted
+    ) as
+    {{ rate_body('first_price', 'first_is_inverted', 'second_price', 'second_is_inverted') }};
 {%- endmacro %}
 
 

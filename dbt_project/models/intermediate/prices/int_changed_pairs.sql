@@ -37,7 +37,7 @@ marked as (
         '-infinity'::timestamp as from_time
     from pairs
     cross join transforms
-    where {{ flags.FULL_REFRESH }} or transforms.batch_id = -1
+    where {{ is_rebuilt() }} or transforms.batch_id = -1
 
 ),
 

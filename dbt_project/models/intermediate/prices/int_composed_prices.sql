@@ -68,19 +68,23 @@ earlier_prices as (
 
 ),
 
+newest_earlier_prices as (
+
+    select
+        pair_key,
+        source_id,
+        leg_number,
+        max(effective_from) as effective_from
+    from earlier_prices
+    group by pair_key, source_id, leg_number
+
+),
+
 carried_prices as (
 
     select earlier_prices.*
     from earlier_prices
-    inner join (
-        select
-            pair_key,
-            source_id,
-            leg_number,
-            max(effective_from) as effective_from
-        from earlier_prices
-        group by pair_key, source_id, leg_number
-    ) as newest
+    semi join newest_earlier_prices as newest
         on
             earlier_prices.pair_key = newest.pair_key
             and earlier_prices.source_id = newest.source_id
@@ -120,7 +124,7 @@ leg_prices as (
     qualify
         row_number() over (
             partition by visible.pair_key, visible.source_id, visible.leg_number, visible.effective_from
-            order by visible.length_us, visible.precedence desc
+            order by visible.length_us asc, visible.precedence desc
         ) = 1
 
 ),
@@ -240,11 +244,7 @@ priced as (
         *,
         case
             when derivation != 'Bridge' and not first_is_inverted then {{ price_text('first_price') }}
-            else {{
-                to_amount(
-                    composed_units('first_price', 'first_is_inverted', 'second_price', 'second_is_inverted'), 18
-                )
-            }}
+            else {{ to_rate('first_price', 'first_is_inverted', 'second_price', 'second_is_inverted') }}
         end as price_text
     from routed
 
@@ -295,52 +295,54 @@ reviewed as (
             and identified.price_id = reviews.price_id
 
 )
-{%- if known_prices is not none %},
-
-newest as (
-
-    select
-        known.pair_key,
-        known.source_id,
-        max(known.effective_from) as said_from,
-        max(known.effective_from) filter (where known.state in ('Used', 'Accepted')) as used_from
-    from {{ known_prices }} as known
-    inner join pairs on known.pair_key = pairs.pair_key
-    where
-        pairs.is_guarded
-        and known.effective_from < pairs.from_time
-        and known.state != 'Rejected'
-    group by known.pair_key, known.source_id
-
-)
-{%- endif %}
 
 select * from reviewed
 {% if known_prices is not none -%}
 union all
-select
-    known.tenant_id,
-    known.pair_key,
-    known.source_id,
-    known.position,
-    known.effective_from,
-    known.window_start,
-    known.price,
-    known.price_text,
-    known.is_partial,
-    known.derivation,
-    known.fresh_until,
-    known.price_id,
-    true as is_guarded,
-    pairs.max_jump,
-    pairs.max_deviation,
-    null as decision,
-    known.state as known_state
-from {{ known_prices }} as known
-inner join pairs on known.pair_key = pairs.pair_key
-inner join newest
-    on
-        known.pair_key = newest.pair_key
-        and known.source_id = newest.source_id
-        and (known.effective_from = newest.said_from or known.effective_from = newest.used_from)
+(
+    with
+
+    newest as (
+
+        select
+            known.pair_key,
+            known.source_id,
+            max(known.effective_from) as said_from,
+            max(known.effective_from) filter (where known.state != 'Quarantined') as used_from
+        from {{ known_prices }} as known
+        inner join pairs on known.pair_key = pairs.pair_key
+        where
+            pairs.is_guarded
+            and known.effective_from < pairs.from_time
+            and known.state != 'Rejected'
+        group by known.pair_key, known.source_id
+
+    )
+
+    select
+        known.tenant_id,
+        known.pair_key,
+        known.source_id,
+        known.position,
+        known.effective_from,
+        known.window_start,
+        known.price,
+        known.price_text,
+        known.is_partial,
+        known.derivation,
+        known.fresh_until,
+        known.price_id,
+        pairs.is_guarded,
+        pairs.max_jump,
+        pairs.max_deviation,
+        null as decision,
+        known.state as known_state
+    from {{ known_prices }} as known
+    inner join pairs on known.pair_key = pairs.pair_key
+    inner join newest
+        on
+            known.pair_key = newest.pair_key
+            and known.source_id = newest.source_id
+            and (known.effective_from = newest.said_from or known.effective_from = newest.used_from)
+)
 {%- endif %}

@@ -77,14 +77,16 @@ spells as (
         pair_key,
         from_time,
         effective_from as begins,
-        least(lead(effective_from) over used, fresh_until) as ends,
+        least(
+            lead(effective_from) over (
+                partition by pair_key, position
+                order by effective_from
+            ),
+            fresh_until
+        ) as ends,
         1::hugeint << position as counting,
         0 as stopped
     from used_prices
-    window used as (
-        partition by pair_key, position
-        order by effective_from
-    )
 
     union all
 
@@ -92,14 +94,16 @@ spells as (
         pair_key,
         from_time,
         effective_from as begins,
-        least(lead(effective_from) over said, fresh_until) as ends,
+        least(
+            lead(effective_from) over (
+                partition by pair_key, position
+                order by effective_from
+            ),
+            fresh_until
+        ) as ends,
         0::hugeint as counting,
         case when state = 'Quarantined' then 1 else 0 end as stopped
     from prices
-    window said as (
-        partition by pair_key, position
-        order by effective_from
-    )
 
 ),
 
@@ -219,9 +223,11 @@ begun as (
         known.window_start,
         known.is_partial,
         known.derivation
-    from ({{ alterable_steps(known_steps) }}) as known
+    from {{ known_steps }} as known
     inner join changed_pairs on known.pair_key = changed_pairs.pair_key
-    where known.valid_from < changed_pairs.from_time
+    where
+        known.valid_from < changed_pairs.from_time
+        and coalesce(known.valid_until, 'infinity') >= changed_pairs.from_time
     {%- endif %}
 
 ),
@@ -230,10 +236,9 @@ compared as (
 
     select
         *,
-        row_number() over pair = 1
-        or price_status != lag(price_status) over pair
-        or position is distinct from lag(position) over pair
-        or effective_from is distinct from lag(effective_from) over pair as is_step
+        lag(price_status) over pair as previous_status,
+        lag(position) over pair as previous_position,
+        lag(effective_from) over pair as previous_effective_from
     from begun
     window pair as (
         partition by pair_key
@@ -263,7 +268,11 @@ steps as (
         is_partial,
         derivation
     from compared
-    where is_step
+    where
+        previous_status is null
+        or previous_status != price_status
+        or previous_position is distinct from position
+        or previous_effective_from is distinct from effective_from
 
 )
 

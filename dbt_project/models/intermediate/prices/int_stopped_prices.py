@@ -1,6 +1,7 @@
-"""Prices of guarded pairs that fail a guard: a fold in time order, which SQL would take a step of recursion per price for.
+"""Prices of guarded pairs that fail a guard.
 
-A price is compared with the newest one of its source that was *used*, so whether it fails depends on all before it.
+A price is compared with the newest one of its source that was *used*, so whether it fails depends on all before it: a
+fold in time order, for which SQL would need a step of recursion per price.
 """
 
 from collections.abc import Iterable, Iterator
@@ -54,9 +55,7 @@ class Judge:
             if price.known_state != "Quarantined":
                 self._used[price.source_id] = price.price
             return []
-        failed = [
-            name for name, fails in (("Jump", self._jumps(price)), ("Deviation", self._deviates(price))) if fails
-        ]
+        failed = [name for name, fails in (("Jump", self._jumps(price)), ("Deviation", self._deviates(price))) if fails]
         if price.decision == "Accepted" or (price.decision is None and not failed):
             self._used[price.source_id] = price.price
         return failed
@@ -69,7 +68,7 @@ class Judge:
         return exceeds(price.price, used, price.max_jump)
 
     def _deviates(self, price: Price) -> bool:
-        """Compare with the median of what the other sources say and is fresh; twice both, so that it stays an integer."""
+        """Compare with the median of what the other sources say and is fresh; both twice, to stay integers."""
         if price.max_deviation is None:
             return False
         others = sorted(
@@ -118,7 +117,13 @@ def model(dbt: Any, session: Any) -> Any:
         .order("1, 2, 3")
         .fetchall()
     )
-    found = list(zip(*stopped(Price._make(row) for row in rows), strict=True)) or [()] * 4
+    found = list(stopped(Price._make(row) for row in rows))
+    if not found:
+        # Without values to bind: the first one costs half a second, because DuckDB imports pandas for it.
+        return session.sql(
+            "select 0::bigint as pair_key, '' as source_id, '-infinity'::timestamp as effective_from, '' as reason"
+            " where false"
+        )
     return session.sql(
         """
         select
@@ -127,5 +132,5 @@ def model(dbt: Any, session: Any) -> Any:
             make_timestamp(unnest($instants::bigint[])) as effective_from,
             unnest($reasons::varchar[]) as reason
         """,
-        params=dict(zip(("pairs", "sources", "instants", "reasons"), found, strict=True)),
+        params=dict(zip(("pairs", "sources", "instants", "reasons"), zip(*found, strict=True), strict=True)),
     )

@@ -20,9 +20,9 @@ judged as (
 select * from judged
 {% if is_incremental() -%}
 except
-select * from {{ this }}
-where
-    effective_from >= {{ changed_since() }}
-    and pair_key in (select pair_key from {{ ref('int_changed_pairs') }})
+select written.*
+from {{ this }} as written
+semi join {{ ref('int_changed_pairs') }} as changed on written.pair_key = changed.pair_key
+where written.effective_from >= {{ changed_since() }}
 {% endif -%}
 order by pair_key, effective_from, position

@@ -36,7 +36,8 @@ select
 from steps
 {% if is_incremental() -%}
 except
-select * from {{ this }}
-where pair_key in (select pair_key from steps)
+select written.*
+from {{ this }} as written
+semi join steps on written.pair_key = steps.pair_key
 {% endif -%}
 order by pair_key, valid_from
