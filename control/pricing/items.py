@@ -192,11 +192,9 @@ def put_mappings(
         Invalid: on 'mappings' or a property within, such as 'mappings/0/symbol'.
     """
     access.require(principal, Role.OPERATOR)
-    get(session, principal.tenant_id, symbol)
-    # Sources before items, as whoever keeps both does.
-    wanted = _check_mappings(session, principal.tenant_id, definitions, mappings)
     item = _lock(session, principal.tenant_id, symbol)
     before = _to_rows(session, [item])[0]
+    wanted = _check_mappings(session, principal.tenant_id, definitions, mappings)
     if wanted == before.mappings:
         return before
     session.execute(delete(MappingSymbol).where(MappingSymbol.item_key == item.item_key))

@@ -66,18 +66,23 @@ def create(
         Conflict: the source is preconfigured, or has the pair already (names its id).
     """
     access.require(principal, Role.OPERATOR)
-    source = sources.lock_manual(session, principal.tenant_id, definitions, source_id)
+    found = sources.get(session, principal.tenant_id, definitions, source_id)
+    if found.source_key is None:
+        raise sources.preconfigured(found.id, found.name)
     priced = _item(session, principal.tenant_id, "pricedAs", priced_as)
     expressed = _item(session, principal.tenant_id, "pricedIn", priced_in)
     if priced.item_key == expressed.item_key:
         raise Invalid("pricedIn", "same-item", f"{priced_as!r} cannot be priced in itself; name another symbol")
+    kind = check_price_type("priceType", price_type)
+    # Items before their sources, as whoever locks both does.
+    source = sources.lock_manual(session, principal.tenant_id, definitions, source_id)
     pair = SupportedPair(
         id=ids.new_id(_PREFIX),
         tenant_id=principal.tenant_id,
         source_key=source.source_key,
         priced_as_key=priced.item_key,
         priced_in_key=expressed.item_key,
-        price_type=check_price_type("priceType", price_type),
+        price_type=kind,
         created_at=now or utc_now(),
     )
     existing = session.scalars(
@@ -85,7 +90,7 @@ def create(
             SupportedPair.source_key == source.source_key,
             SupportedPair.priced_as_key == priced.item_key,
             SupportedPair.priced_in_key == expressed.item_key,
-            SupportedPair.price_type == pair.price_type,
+            SupportedPair.price_type == kind,
             SupportedPair.removed_at.is_(None),
         )
     ).one_or_none()
