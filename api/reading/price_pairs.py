@@ -48,7 +48,7 @@ def _to_pair(pair: PairRow, routes: Sequence[SourceRoute], latest: LatestPrice |
         id=pair.id,
         priced_as=pair.priced_as,
         priced_in=pair.priced_in,
-        price_type=pair.price_type.value,
+        price_type=pair.price_type,
         price_sources=list(pair.price_sources),
         max_age=pair.max_age,
         allow_inverse=pair.allow_inverse,

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import DataVersion, Decimal, DecimalInput, Instant, OperationStatus, Page, Schema
-from api.schemas.prices import Derivation, LatestPrice, PriceType, RouteStatus
+from api.schemas.prices import Derivation, LatestPrice, RouteStatus
+from control.pricing.price_types import PriceType
 
 WindowSize = Literal["minute", "hour", "day", "week", "month", "quarter", "year"]
 Decision = Literal["Accepted", "Rejected"]
@@ -205,3 +206,21 @@ class QuarantinedPrices(Schema, frozen=True, kw_only=True):
     data: list[QuarantinedPrice]
     page: Page
     as_of: DataVersion
+
+
+class PricedAsPut(Schema, frozen=True, kw_only=True):
+    """Which symbol's price a token has; it is in USD."""
+
+    priced_as: Annotated[str, Meta(description="Symbol of a priced item.", examples=["BTC"])]
+    pair_id: Annotated[
+        str | None, Meta(description="`pair_...`, where the symbol has several USD pairs (of other price types).")
+    ] = None
+
+
+class TokenLink(Schema, frozen=True, kw_only=True):
+    """The pair that values a token."""
+
+    id: Annotated[str, Meta(description="`tok_...`")]
+    priced_as: str | None
+    priced_in: str | None
+    pair_id: str | None

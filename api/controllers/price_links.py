@@ -1,0 +1,83 @@
+"""Links of tokens: which pair values a token."""
+
+from typing import Any
+
+from litestar import Controller, Response, delete, put
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api.bodies import body_of
+from api.calls import Call
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, Example, Operation
+from api.parameters import TokenId
+from api.schemas.price_pairs import PricedAsPut, TokenLink
+from control import tokens
+from control.access import Role
+from control.pricing import links
+
+_TAG = "Tokens"
+
+
+class TokenLinkController(Controller):
+    """The pair that values a token."""
+
+    path = "/v1/tokens/{tokenId:str}/priced-as"
+
+    @put(
+        "/",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(PricedAsPut)},
+        operation=Operation(
+            answer=TokenLink,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"pricedAs": EXAMPLE_SYMBOL}),
+            role=Role.OPERATOR,
+            errors=(404, 409),
+            body=PricedAsPut,
+        ),
+    )
+    def put_token_priced_as(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        payload: NamedDependency[SkipValidation[PricedAsPut]],
+    ) -> Response[Any]:
+        """Link a token to the pair of a symbol.
+
+        The symbol's USD pair is taken; where there are several, `pairId` says which, and where there is none the
+        conflict names what is missing. The link in force values the whole history, from the next cycle on; linking
+        again replaces it.
+        """
+        with call.store.write() as session:
+            token = links.link(
+                session,
+                call.principal,
+                tokens.get(session, call.tenant_id, token_id),
+                priced_as=payload.priced_as,
+                pair_id=payload.pair_id,
+            )
+        return call.written(
+            TokenLink(id=token.id, priced_as=token.priced_as, priced_in=token.priced_in, pair_id=token.pair_id)
+        )
+
+    @delete(
+        "/",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, status=204),
+            role=Role.OPERATOR,
+            statuses={204: "The token is linked to no pair."},
+            errors=(404,),
+        ),
+    )
+    def remove_token_priced_as(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
+        """Unlink a token.
+
+        From the next cycle on it has no price and no values. One that is linked to nothing stays as it is.
+        """
+        with call.store.write() as session:
+            links.unlink(session, call.principal, tokens.get(session, call.tenant_id, token_id))
+        return call.removed()
