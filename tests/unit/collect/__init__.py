@@ -1,0 +1,1 @@
+"""Unit tests of collection: arithmetic and decisions, without sources."""
