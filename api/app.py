@@ -15,9 +15,15 @@ from api.controllers.audit import AuditController
 from api.controllers.health import HealthController
 from api.controllers.history_requests import TokenHistoryController, WalletHistoryController
 from api.controllers.networks import NetworkController
+from api.controllers.price_discoveries import PriceDiscoveryController
+from api.controllers.price_history import PairPriceController, TokenPriceController
+from api.controllers.price_links import TokenLinkController
+from api.controllers.price_pairs import PairController
+from api.controllers.price_reviews import PriceReviewController
 from api.controllers.price_sources import PriceSourceController
 from api.controllers.priced_items import PricedItemController
 from api.controllers.tokens import TokenController
+from api.controllers.valuations import MarketCapitalizationController, WalletValueController
 from api.controllers.wallets import WalletController
 from api.documentation import documentation_routes
 from api.errors import handle_error
@@ -62,6 +68,14 @@ def create_app(settings: Settings) -> Litestar:
             WalletHistoryController,
             PricedItemController,
             PriceSourceController,
+            PairController,
+            PriceDiscoveryController,
+            PriceReviewController,
+            TokenLinkController,
+            PairPriceController,
+            TokenPriceController,
+            MarketCapitalizationController,
+            WalletValueController,
             AuditController,
         ],
         guards=[authorize],

@@ -7,9 +7,8 @@ from datetime import date, datetime
 
 from api.rows import Row
 from api.schemas.common import ValueStatus
-from api.schemas.prices import Derivation, PriceState, PriceStatus, RouteStatus
+from api.schemas.prices import Derivation, PriceState, PriceStatus, PriceType, RouteStatus
 from api.schemas.values import ChangeStatus, TotalStatus
-from control.pricing.price_types import PriceType
 
 
 class LatestPriceRow(Row, frozen=True):

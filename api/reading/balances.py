@@ -1,28 +1,26 @@
 """Balances of a wallet: positions at a moment, and their history by intervals of time."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 
 from msgspec import UNSET, UnsetType
 
 from api.parameters import TimeRange
 from api.reading.activities import to_reference
-from api.reading.buckets import Bucket, read_buckets
+from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, explain
 from api.reading.intervals import UNITS, label
 from api.reading.moments import State, View
 from api.reading.values import NO_LINK, Link, Worth, price_status, read_links, worth
-from api.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow, as_naive, as_utc
+from api.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow, as_naive
 from api.schemas.common import Interval, TokenReference
 from api.schemas.values import Explanation
 from api.schemas.wallets import BalanceHistoryRow, BalancePoint, BalanceSeries, Position
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _MOST_POSITIONS = 2**62
 
 
@@ -68,6 +66,11 @@ class Balance:
     bucket: Bucket
     change: BalanceChangeRow | None
     worth: Worth | None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is known and not zero."""
+        return self.change is not None and self.change.balance_raw != "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +128,13 @@ def asset_histories(
     found: list[AssetHistory] = []
     for address, group in groupby(rows, key=lambda row: row.token_address):
         changes = list(group)
-        known = list(_carry(buckets, changes))
-        if any(change is not None and change.balance_raw != "0" for change in known):
-            link = links.get(address, NO_LINK)
-            token = to_reference(present, address, changes[-1].token_symbol, token_ids.get(address))
-            balances = _valued(snapshot, view, state.block_time, link, buckets, known)
-            found.append(AssetHistory(address, token, link, balances))
+        known = list(carry(buckets, changes))
+        if all(change is None or change.balance_raw == "0" for change in known):
+            continue
+        link = links.get(address, NO_LINK)
+        token = to_reference(present, address, changes[-1].token_symbol, token_ids.get(address))
+        balances = _valued(snapshot, view, state.block_time, link, buckets, known)
+        found.append(AssetHistory(address, token, link, balances))
     return found
 
 
@@ -176,15 +180,6 @@ def _token_ids(snapshot: Snapshot, view: View) -> dict[str, str]:
         return {row.token_address: row.token_id for row in snapshot.rows("wallet_token_ids", TokenIdRow, **keys)}
 
     return snapshot.remember(("token-ids", *keys.values()), read)
-
-
-def _carry(buckets: Sequence[Bucket], changes: Sequence[BalanceChangeRow]) -> Iterator[BalanceChangeRow | None]:
-    """Carry the last change forward, but never across a gap: a range's balances are read anew when it begins."""
-    starts = [_EARLIEST if change.bucket is None else as_utc(change.bucket) for change in changes]
-    for bucket in buckets:
-        position = bisect_left(starts, bucket.end) - 1
-        known = changes[position] if position >= 0 else None
-        yield known if known is not None and known.range_from_block == bucket.first_block else None
 
 
 def _valued(

@@ -1,7 +1,10 @@
 """The intervals that the history of one subject is told by, each with the covered range that its end lies in."""
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Protocol, TypeVar
 
 from api.parameters import TimeRange
 from api.reading.intervals import bounds, intervals
@@ -10,6 +13,20 @@ from api.rows import as_utc
 from api.schemas.common import Interval
 
 _INSTANT = timedelta(microseconds=1)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+class _Change(Protocol):
+    """What holds from the interval that begins at `bucket` on (null: before all), inside one covered range."""
+
+    @property
+    def range_from_block(self) -> int: ...
+
+    @property
+    def bucket(self) -> datetime | None: ...
+
+
+Change = TypeVar("Change", bound=_Change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +39,17 @@ class Bucket:
     first_block: int | None
 
     @property
-    def last_moment(self) -> datetime:
-        """The last moment of the interval."""
-        return self.end - _INSTANT
-
-    @property
     def last_day(self) -> date:
-        """The day of that moment."""
-        return self.last_moment.date()
+        """The day of its last moment."""
+        return (self.end - _INSTANT).date()
+
+    def known_end(self, newest: datetime) -> datetime:
+        """Return its end, or just after the newest block while it is not over."""
+        return self.end if self.is_over else newest + _INSTANT
 
     def valued_at(self, newest: datetime) -> datetime:
-        """Return the moment whose price values the state at its end: while it is not over, that of the newest block."""
-        return self.last_moment if self.is_over else newest
+        """Return the moment whose price values the state at its end: the last one before what is known to end it."""
+        return self.known_end(newest) - _INSTANT
 
     @property
     def is_covered(self) -> bool:
@@ -68,3 +84,15 @@ def read_buckets(view: View, newest: datetime, asked: TimeRange, interval: Inter
         covered = covered_range_at(view, finish if is_over else newest + _INSTANT)
         found.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
     return found
+
+
+def carry(buckets: Sequence[Bucket], changes: Sequence[Change]) -> Iterator[Change | None]:
+    """Yield what holds at the end of each interval; changes are in time order, one per interval at most.
+
+    The last change is carried forward, but never across a gap: what a range begins with is read anew.
+    """
+    starts = [_EARLIEST if change.bucket is None else as_utc(change.bucket) for change in changes]
+    for bucket in buckets:
+        position = bisect_left(starts, bucket.end) - 1
+        known = changes[position] if position >= 0 else None
+        yield known if known is not None and known.range_from_block == bucket.first_block else None

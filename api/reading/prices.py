@@ -4,13 +4,26 @@ The price at a moment is the step of the pair's system price that holds it. What
 here but into `values`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from api.price_rows import LatestPriceRow, PriceAtRow
+from api.calls import Fetch, Fetched
+from api.paging import Key
+from api.parameters import TimeRange
+from api.price_rows import LatestPriceRow, PriceAtRow, PriceStepRow, SourcePriceRow
+from api.reading.intervals import bounds, intervals, label
+from api.reading.pages import cut
 from api.rows import as_naive, as_utc
-from api.schemas.prices import LatestPrice
+from api.schemas.common import Interval
+from api.schemas.prices import LatestPrice, PricePoint
 from api.serving import Snapshot
+from control.pricing.pairs import PairRow
+
+_INSTANT = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def latest_prices(
@@ -63,6 +76,147 @@ def prices_at(snapshot: Snapshot, tenant_id: str, moments: Moments) -> Mapping[t
     # The pages of one answer all ask for the same moment.
     rows = snapshot.remember(("prices-at", tenant_id, *wanted), read) if len(wanted) == 1 else read()
     return {(row.pair_key, as_utc(row.moment)): row for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class PriceFilters:
+    """Of which pair, in which range (of `validFrom`, or of `effectiveFrom` for one source), up to which instant."""
+
+    pair: PairRow
+    times: TimeRange
+    now: datetime
+
+
+def price_steps(filters: PriceFilters) -> Fetch[PricePoint]:
+    """Return the reader of the steps of a pair's system price that have a price, newest first.
+
+    A step that only begins after `now`, because a price grows too old, is not told yet.
+    """
+
+    def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
+        rows = snapshot.rows("price_steps", PriceStepRow, **_conditions(filters, after), row_count=limit + 1)
+        return cut(rows, limit, to_points, lambda row: _key(as_utc(row.valid_from)))
+
+    def to_points(rows: Sequence[PriceStepRow]) -> list[PricePoint]:
+        return [to_point(row) for row in rows]
+
+    def to_point(row: PriceStepRow) -> PricePoint:
+        return PricePoint(
+            date=None,
+            price=row.price,
+            price_status="Priced",
+            price_type=filters.pair.price_type.value,
+            price_source=row.source_id,
+            is_fallback=row.is_fallback,
+            effective_from=as_utc(row.effective_from),
+            window_start=as_utc(row.window_start),
+            is_partial=row.is_partial,
+            derivation=row.derivation,
+            valid_from=as_utc(row.valid_from),
+            valid_until=as_utc(row.valid_until),
+            is_complete=None,
+            price_id=None,
+            state=None,
+            reason=None,
+        )
+
+    return fetch
+
+
+def source_prices(filters: PriceFilters, source_id: str) -> Fetch[PricePoint]:
+    """Return the reader of one source's prices of a pair, newest first, used or not."""
+
+    def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
+        rows = snapshot.rows(
+            "source_prices", SourcePriceRow, **_conditions(filters, after), source_id=source_id, row_count=limit + 1
+        )
+        return cut(rows, limit, to_points, lambda row: _key(as_utc(row.effective_from)))
+
+    def to_points(rows: Sequence[SourcePriceRow]) -> list[PricePoint]:
+        return [to_point(row) for row in rows]
+
+    def to_point(row: SourcePriceRow) -> PricePoint:
+        return PricePoint(
+            date=None,
+            price=row.price,
+            price_status="Priced" if row.state in ("Used", "Accepted") else "Quarantined",
+            price_type=filters.pair.price_type.value,
+            price_source=source_id,
+            is_fallback=row.position > 0,
+            effective_from=as_utc(row.effective_from),
+            window_start=as_utc(row.window_start),
+            is_partial=row.is_partial,
+            derivation=row.derivation,
+            valid_from=None,
+            valid_until=as_utc(row.fresh_until),
+            is_complete=None,
+            price_id=row.price_id,
+            state=row.state,
+            reason=row.reason,
+        )
+
+    return fetch
+
+
+def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoint]:
+    """Return the reader of the system price at the last moment of each interval, newest first, `now` for the last one.
+
+    Raises:
+        ApiError: 422, the range has more than 10,000 intervals.
+    """
+    spans = intervals(*bounds(filters.times, filters.now), filters.now, interval)[::-1]
+
+    def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
+        left = [span for span in spans if after is None or _key(span[0]) < after]
+        kept = left[:limit]
+        moments = [filters.now if finish > filters.now else finish - _INSTANT for _, finish in kept]
+        pair_key = filters.pair.pair_key
+        steps = prices_at(snapshot, filters.pair.tenant_id, [(pair_key, moment) for moment in moments])
+        points = [
+            to_point(begin, finish, steps.get((pair_key, moment)))
+            for (begin, finish), moment in zip(kept, moments, strict=True)
+        ]
+        return Fetched(points, _key(kept[-1][0]) if len(left) > limit else None)
+
+    def to_point(begin: datetime, finish: datetime, step: PriceAtRow | None) -> PricePoint:
+        return PricePoint(
+            date=label(begin, interval),
+            price=step.price if step else None,
+            price_status=step.price_status if step else "NoPrice",
+            price_type=filters.pair.price_type.value,
+            price_source=step.source_id if step else None,
+            is_fallback=step.is_fallback if step else None,
+            effective_from=as_utc(step.effective_from) if step else None,
+            window_start=as_utc(step.window_start) if step else None,
+            is_partial=step.is_partial if step else None,
+            derivation=step.derivation if step else None,
+            valid_from=as_utc(step.valid_from) if step else None,
+            valid_until=as_utc(step.valid_until) if step else None,
+            is_complete=finish <= filters.now,
+            price_id=None,
+            state=None,
+            reason=None,
+        )
+
+    return fetch
+
+
+def _conditions(filters: PriceFilters, after: Key | None) -> dict[str, Any]:
+    """Return the bounds of a page: a page goes on before the time that its key counts in microseconds."""
+    just_after_now = filters.now + _INSTANT
+    end = min(filters.times.end or just_after_now, just_after_now)
+    if after is not None:
+        end = _EPOCH + timedelta(microseconds=int(after[0]))
+    return {
+        "tenant_id": filters.pair.tenant_id,
+        "pair_key": filters.pair.pair_key,
+        "from_time": as_naive(filters.times.start or _FIRST_TIME),
+        "to_time": as_naive(end),
+    }
+
+
+def _key(instant: datetime) -> tuple[int]:
+    return ((instant - _EPOCH) // _INSTANT,)
 
 
 def _is_too_old(row: LatestPriceRow, now: datetime) -> bool:

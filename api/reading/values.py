@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from api.errors import ApiError
 from api.price_rows import PriceAtRow, SumRow, TokenPairRow, TokenPriceRow, ValueRow, WalletTotalRow
 from api.reading.prices import prices_at
 from api.schemas.common import Decimal, ValueStatus
@@ -82,6 +83,21 @@ def to_link(token: SubjectRow, known: TokenPriceRow | None) -> Link:
 def read_link(snapshot: Snapshot, token: SubjectRow) -> Link:
     """Return how a token is valued in a version."""
     return to_link(token, token_price(snapshot, token) if token.pair_key is not None else None)
+
+
+def require_link(token: SubjectRow) -> tuple[str, str, str]:
+    """Return id, Priced As and Priced In of the pair that a token is linked to.
+
+    Raises:
+        ApiError: 409 `no-linked-pair`.
+    """
+    if token.pair_id is None or token.priced_as is None or token.priced_in is None:
+        raise ApiError(
+            409,
+            "no-linked-pair",
+            f"{token.id} is not linked to a pair, so it has no price; link it by PUT /v1/tokens/{token.id}/priced-as",
+        )
+    return token.pair_id, token.priced_as, token.priced_in
 
 
 def read_links(snapshot: Snapshot, subject: SubjectRow) -> Mapping[str, Link]:

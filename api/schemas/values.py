@@ -2,9 +2,20 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from api.schemas.common import BaseUnits, Decimal, Instant, Schema, TokenReference, ValueStatus
+from api.schemas.common import (
+    AsOf,
+    BaseUnits,
+    Coverage,
+    Decimal,
+    Instant,
+    Interval,
+    IntervalStart,
+    Schema,
+    TokenReference,
+    ValueStatus,
+)
 from api.schemas.prices import Derivation, PriceStatus, PriceType
 
 TotalStatus = Annotated[
@@ -131,3 +142,84 @@ class WalletExplanation(Schema, frozen=True, kw_only=True):
     """What a wallet's value is made of; positions without a value are in it too."""
 
     positions: list[PositionExplanation]
+
+
+SupplyAtStatus = Annotated[
+    Literal["Observed", "ZeroSupply", "Unknown", "NotCovered"],
+    Meta(description="Whether the total supply is known then; `NotCovered`: the interval's end lies in a gap."),
+]
+
+
+class CurrentCapitalization(Schema, frozen=True, kw_only=True):
+    """Market capitalization at the newest covered block."""
+
+    value: Annotated[Decimal | None, Meta(description="Total supply times price.")]
+    value_status: TotalStatus
+    price: Decimal | None
+    price_status: TotalStatus
+    supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    supply_raw: BaseUnits | None
+    supply_status: SupplyAtStatus
+    change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
+    change24h_status: ChangeStatus
+    as_of: AsOf
+    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+
+
+class CapitalizationPoint(Schema, frozen=True, kw_only=True):
+    """Market capitalization at the last moment of one interval, labelled by its start; at `asOf` while not over."""
+
+    date: IntervalStart
+    supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    supply_raw: BaseUnits | None
+    supply_status: SupplyAtStatus
+    price: Decimal | None
+    price_status: TotalStatus
+    value: Decimal | None
+    value_status: TotalStatus
+    is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
+    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+
+
+class MarketCapitalization(Schema, frozen=True, kw_only=True):
+    """Market capitalization of a token now and by intervals, oldest first."""
+
+    current: CurrentCapitalization
+    history: list[CapitalizationPoint]
+    interval: Interval
+    pair_id: Annotated[str, Meta(description="The linked pair, `pair_...`.")]
+    priced_as: str
+    currency: Annotated[str, Meta(description="What prices and values are in.")]
+    as_of: AsOf
+    coverage: Coverage
+
+
+class WalletValuePoint(Schema, frozen=True, kw_only=True):
+    """What a wallet was worth at the last moment of one interval, labelled by its start; at `asOf` while not over."""
+
+    date: IntervalStart
+    value: Annotated[Decimal | None, Meta(description="Sum of the values of the positions that have one.")]
+    value_status: TotalStatus
+    value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
+    unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
+    is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
+    explanation: Annotated[WalletExplanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+
+
+class WalletValueHistory(Schema, frozen=True, kw_only=True):
+    """What a wallet is worth now, and was by intervals, oldest first."""
+
+    total_value: Annotated[Decimal | None, Meta(description="At the newest covered block.")]
+    total_value_status: TotalStatus
+    value_complete: bool
+    unpriced: list[str]
+    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
+    change24h_status: ChangeStatus
+    currency: Annotated[str, Meta(description="What values are in.")]
+    holdings_complete: Annotated[
+        bool, Meta(description="False until history from the wallet's first block is covered.")
+    ]
+    points: list[WalletValuePoint]
+    interval: Interval
+    as_of: AsOf
+    coverage: Coverage

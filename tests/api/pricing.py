@@ -31,6 +31,7 @@ from control.models import (
 )
 
 MADE_AT = datetime(2026, 1, 15, tzinfo=UTC)
+NAV = "101.5"  # price of the linked pair in February 2026
 LINKED_PAIR_KEY = 1  # key of EXAMPLE_PAIR_ID: FUND1 in USD, NAV, from the first manual source
 LISTED_AT = datetime(2026, 2, 1, 0, 30, tzinfo=UTC).replace(tzinfo=None)  # as in the marts
 
@@ -155,5 +156,58 @@ def source_rows(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
         "price_market_lists": [
             {"source_id": "src_kraken", "collected_at": LISTED_AT, "market_count": 2, "error": None},
             {"source_id": "src_coinbase", "collected_at": None, "market_count": 0, "error": "it answered 503"},
+        ],
+    }
+
+
+def pair_rows(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of the marts about the example pair and its prices, the manual ones."""
+    keys = {"tenant_id": tenant_id, "pair_key": LINKED_PAIR_KEY}
+    source = {"source_id": EXAMPLE_SOURCE_ID, "position": 0, "derivation": "Manual"}
+    january, february, april = "2026-01-31", "2026-02-28", "2026-04-04 00:00:00.000001"
+    entered = [(january, NAV, "2026-03-07 00:00:00.000001"), (february, "102", april)]
+    return {
+        "price_pairs": [
+            keys
+            | {
+                "pair_id": EXAMPLE_PAIR_ID,
+                "priced_as": "FUND1",
+                "priced_in": "USD",
+                "price_type": "NAV",
+                "max_age_seconds": 35 * 86_400,
+            }
+        ],
+        "price_routes": [keys | source | {"status": "Resolved"}],
+        "source_prices": [
+            keys
+            | source
+            | {
+                "effective_from": effective_from,
+                "price": price,
+                "price_text": price,
+                "is_partial": False,
+                "fresh_until": fresh_until,
+                "state": "Used",
+                "price_id": f"price_{number}",
+            }
+            for number, (effective_from, price, fresh_until) in enumerate(entered)
+        ],
+        "system_prices": [
+            *(
+                keys
+                | source
+                | {
+                    "valid_from": effective_from,
+                    "valid_until": until,
+                    "price": price,
+                    "price_text": price,
+                    "price_status": "Priced",
+                    "is_fallback": False,
+                    "effective_from": effective_from,
+                    "is_partial": False,
+                }
+                for (effective_from, price, _), until in zip(entered, (february, april), strict=True)
+            ),
+            keys | {"valid_from": april, "price_status": "StalePrice"},
         ],
     }

@@ -12,6 +12,7 @@ from litestar.testing import TestClient
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.rows import as_naive, as_utc
 from tests.api.marts import publish
+from tests.api.pricing import NAV
 from tests.api.test_errors import problem
 from tests.api.world import (
     BIG_TOKEN_ID,
@@ -27,6 +28,7 @@ from tests.api.world import (
     percentage_of,
     text_of,
     time_of,
+    value_of,
 )
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
@@ -169,7 +171,10 @@ def test_golden_amounts_are_exact(client: TestClient[Any], token_id: str, decima
     activities = rows_of(client, f"{path}/activities?sort=date")
     assert [row["amountRaw"] for row in activities] == [str(raw) for raw in GOLDEN]
     assert [row["amount"] for row in activities] == [text_of(raw, decimals) or str(raw) for raw in GOLDEN]
-    assert {row["valueStatus"] for row in activities} == {"UnknownDecimals" if decimals is None else "NoPair"}
+    status = {BIG_TOKEN_ID: "Priced", WIDE_TOKEN_ID: "NoPair", UNKNOWN_TOKEN_ID: "UnknownDecimals"}[token_id]
+    assert {row["valueStatus"] for row in activities} == {status}
+    if status == "Priced":
+        assert [row["value"] for row in activities] == [value_of(raw, decimals, NAV) for raw in GOLDEN]
     table = client.get(f"{path}/cap-table").json()
     assert [row["quantityRaw"] for row in table["data"]] == [str(raw) for raw in reversed(GOLDEN[1:])]
     assert [row["percentage"] for row in table["data"]] == [

@@ -31,7 +31,9 @@ from litestar.testing import TestClient
 from api.app import create_app
 from api.operations import (
     EXAMPLE_LEDGER,
+    EXAMPLE_LINKED_TOKEN_ID,
     EXAMPLE_NETWORK,
+    EXAMPLE_PAIR_ID,
     EXAMPLE_TOKEN_ID,
     EXAMPLE_TOKEN_OPERATION_ID,
     EXAMPLE_UNUSED_LEDGER,
@@ -44,8 +46,9 @@ from control.models import Operation, Subject, TrackingWindow
 from control.networks.definitions import load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
+from tests.api.market_pair import add_market_pair, stopped_rows
 from tests.api.marts import publish
-from tests.api.pricing import add_pricing, source_rows
+from tests.api.pricing import LINKED_PAIR_KEY, NAV, add_pricing, pair_rows, source_rows
 
 NETWORKS = """
 [[network]]
@@ -75,7 +78,7 @@ HOLDERS = {name: "0x" + digit * 40 for name, digit in zip(("h1", "h2", "h3", "h4
 GONE = "0x" + "9" * 40  # a token that the wallet was seen with in its first window alone
 GOLDEN = (0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, 2**256 - 1)
 
-BIG_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y01"
+BIG_TOKEN_ID = EXAMPLE_LINKED_TOKEN_ID
 WIDE_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y02"
 UNKNOWN_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y03"
 FRESH_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y04"
@@ -227,6 +230,9 @@ def make_world(directory: Path) -> World:
         ):
             session.add(_history_request(world, operation_id, subject_id))
         add_pricing(session, world.principals["admin"])
+        linked = session.get_one(Subject, world.subject_keys[EXAMPLE_LINKED_TOKEN_ID])
+        linked.pair_key = LINKED_PAIR_KEY
+        add_market_pair(session, world.principals["admin"])
     publish(settings.serving_dir, 1, marts_rows(world))
     return world
 
@@ -294,7 +300,70 @@ def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     _add_golden(rows, world, WIDE_TOKEN_ID)
     _add_golden(rows, world, UNKNOWN_TOKEN_ID)
     _add_wallet(rows, world)
-    return rows | source_rows(world.tenant_id)
+    rows |= source_rows(world.tenant_id)
+    rows |= pair_rows(world.tenant_id)
+    rows["source_prices"].extend(stopped_rows(world.tenant_id))
+    _add_values(rows, world)
+    return rows
+
+
+def value_of(raw: int, decimals: int | None, price: str) -> str | None:
+    """Return the value of a quantity as canonical text, by another road than the marts: half to even at 18 decimals."""
+    if decimals is None:
+        return None
+    return text_of(round(Fraction(raw, 10**decimals) * Fraction(price) * 10**18), 18)
+
+
+def _add_values(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
+    """Add what the marts say of values: BIG is linked, nothing else is."""
+    for token in rows["tokens"]:
+        is_linked, raw = token["token_id"] == EXAMPLE_LINKED_TOKEN_ID, token.get("total_supply_raw")
+        status = "Priced" if is_linked else "NoPair"
+        rows.setdefault("token_prices", []).append(
+            {
+                "tenant_id": token["tenant_id"],
+                "subject_key": token["subject_key"],
+                "as_of_time": token["as_of_block_time"],
+                "price_status": status,
+                "market_capitalization_status": status,
+                "change24h_status": status,
+            }
+            | (
+                {
+                    "pair_key": LINKED_PAIR_KEY,
+                    "pair_id": EXAMPLE_PAIR_ID,
+                    "price_text": NAV,
+                    "market_capitalization": value_of(raw, token["decimals"], NAV),
+                    "change24h": "0",
+                }
+                if is_linked
+                else {}
+            )
+        )
+    for wallet in rows["wallets"]:
+        rows.setdefault("wallet_totals", []).append(
+            {
+                "tenant_id": wallet["tenant_id"],
+                "subject_key": wallet["subject_key"],
+                "as_of_time": wallet["as_of_block_time"],
+                "total_value_status": "NoPair",
+                "value_complete": False,
+                "unpriced": ["ETH", _ADDRESSES[UNKNOWN_TOKEN_ID]],
+                "change24h_status": "NoPair",
+                "currency": "USD",
+            }
+        )
+    rows["token_activity_values"] = [
+        {name: row[name] for name in ("tenant_id", "subject_key", "activity_id", "block_number", "block_time")}
+        | {
+            "pair_key": LINKED_PAIR_KEY,
+            "price_text": NAV,
+            "value": value_of(row["amount_raw"], _DECIMALS[EXAMPLE_LINKED_TOKEN_ID], NAV),
+            "value_status": "Priced",
+        }
+        for row in rows["token_activities"]
+        if row["token_id"] == EXAMPLE_LINKED_TOKEN_ID
+    ]
 
 
 def _keys(world: World, subject_id: str) -> dict[str, Any]:

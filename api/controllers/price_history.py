@@ -1,0 +1,152 @@
+"""Prices of pairs over time, by the pair or by a token that is linked to it."""
+
+from typing import Any
+
+from litestar import Controller, Response, get
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api.calls import Call
+from api.errors import invalid_parameter
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, Example, Operation
+from api.parameters import (
+    Cursor,
+    From,
+    Limit,
+    PairId,
+    PriceInterval,
+    PriceSourceFilter,
+    TimeRange,
+    To,
+    TokenId,
+    read_range,
+)
+from api.reading.prices import PriceFilters, interval_prices, price_steps, source_prices
+from api.reading.values import require_link
+from api.schemas.common import DataVersion, Interval
+from api.schemas.prices import PriceHistory, PricePoint
+from control import tokens
+from control.clock import utc_now
+from control.pricing import pairs
+from control.pricing.pairs import PairRow
+
+
+class PairPriceController(Controller):
+    """Prices of a tenant's pairs."""
+
+    path = "/v2/pairs/{pairId:str}/prices/history"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=PriceHistory,
+            tag="Pairs",
+            example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"}),
+            row=PricePoint,
+            errors=(404, 410),
+            is_paged=True,
+        ),
+    )
+    def list_pair_prices(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        pair_id: PairId,
+        start: From = None,
+        end: To = None,
+        interval: PriceInterval = None,
+        price_source: PriceSourceFilter = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List a pair's prices.
+
+        Newest first. Without `interval`, each step of the system price that begins in the range: the price of the first
+        source in the pair's order that has one that is not too old, while it stays the same. With `interval`, the
+        system price at the last moment of each interval, by default of the last 30 days; one that is not over stands at
+        the present. With `priceSource`, what that source of the pair said, by when it took effect, used or not.
+        """
+        with call.store.read() as session:
+            pair = pairs.get(session, call.tenant_id, pair_id)
+        return _answer(call, pair, read_range(start, end), interval, price_source, limit, cursor)
+
+
+class TokenPriceController(Controller):
+    """Prices of a tenant's tokens."""
+
+    path = "/v1/tokens/{tokenId:str}/price-history"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=PriceHistory,
+            tag="Tokens",
+            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}),
+            row=PricePoint,
+            errors=(404, 409, 410),
+            is_paged=True,
+        ),
+    )
+    def list_token_prices(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        start: From = None,
+        end: To = None,
+        interval: PriceInterval = None,
+        price_source: PriceSourceFilter = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List the prices of the pair that a token is linked to.
+
+        As the pair's own prices. Without a linked pair: 409.
+        """
+        with call.store.read() as session:
+            linked, _, _ = require_link(tokens.get(session, call.tenant_id, token_id))
+            pair = pairs.get(session, call.tenant_id, linked)
+        return _answer(call, pair, read_range(start, end), interval, price_source, limit, cursor)
+
+
+def _answer(
+    call: Call,
+    pair: PairRow,
+    times: TimeRange,
+    interval: Interval | None,
+    source_id: str | None,
+    limit: int,
+    cursor: str | None,
+) -> Response[Any]:
+    if interval is not None and source_id is not None:
+        detail = "send either priceSource or interval; an interval has the system price"
+        raise invalid_parameter("priceSource", "conflicting-parameters", detail)
+    if source_id is not None and source_id not in pair.price_sources:
+        detail = f"{source_id} is not a source of {pair.id}; it has {', '.join(pair.price_sources)}"
+        raise invalid_parameter("priceSource", "unknown-source", detail)
+    position = call.position(cursor)
+    now = utc_now()
+    filters = PriceFilters(pair, times, now)
+    if source_id is not None:
+        fetch = source_prices(filters, source_id)
+    elif interval is not None:
+        fetch = interval_prices(filters, interval)
+    else:
+        fetch = price_steps(filters)
+    with call.snapshot(position) as snapshot:
+        as_of = DataVersion(data_version=snapshot.version)
+        if call.is_tabular:
+            return call.tabular(snapshot, PricePoint, fetch, as_of, state=now)
+        fetched = fetch(snapshot, position.key if position else None, limit)
+        page, headers = call.page(snapshot, fetched, limit)
+    answer = PriceHistory(
+        pair_id=pair.id,
+        priced_as=pair.priced_as,
+        priced_in=pair.priced_in,
+        price_type=pair.price_type.value,
+        interval=interval,
+        data=list(fetched.rows),
+        page=page,
+        as_of=as_of,
+    )
+    return call.answer(answer, headers)

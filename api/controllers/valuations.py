@@ -1,0 +1,139 @@
+"""Values over time: market capitalization of tokens, value of wallets."""
+
+from typing import Any
+
+from litestar import Controller, Response, get
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api.calls import Call, Fetched
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
+from api.parameters import Explain, From, IntervalChoice, To, TokenId, WalletId, read_range
+from api.reading import capitalization, wallet_values
+from api.reading.explain import check_explain
+from api.reading.moments import read_view, resolve, to_as_of, to_coverage
+from api.reading.subjects import to_wallet_summary
+from api.reading.values import CURRENCY, require_link, wallet_totals
+from api.schemas.values import CapitalizationPoint, MarketCapitalization, WalletValueHistory, WalletValuePoint
+from control import subjects, tokens, wallets
+
+
+class MarketCapitalizationController(Controller):
+    """Market capitalization of a tenant's tokens."""
+
+    path = "/v1/tokens/{tokenId:str}/market-capitalization"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=MarketCapitalization,
+            tag="Tokens",
+            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}),
+            row=CapitalizationPoint,
+            errors=(404, 409),
+        ),
+    )
+    def read_market_capitalization(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: TokenId,
+        start: From = None,
+        end: To = None,
+        interval: IntervalChoice = None,
+        explain: Explain = False,
+    ) -> Response[Any]:
+        """Read a token's market capitalization.
+
+        Total supply times the price of the linked pair: now, and at the last moment of each interval, by default of the
+        last 30 days, day by day. An interval that is not over stands at `asOf`. Without a linked pair: 409. A pair that
+        was linked after the version was published values from the next one on. Tabular answers have the history.
+        """
+        check_explain(explain, call.is_tabular, 0)
+        with call.store.read() as session:
+            token = tokens.get(session, call.tenant_id, token_id)
+            windows = subjects.windows(session, token.subject_key)
+        pair_id, priced_as, priced_in = require_link(token)
+        times, length = read_range(start, end), interval or "1d"
+        with call.snapshot() as snapshot:
+            view = read_view(snapshot, token, windows)
+            state = resolve(snapshot, view, None)
+            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            history = capitalization.history(snapshot, view, state, times, length, explains=explain)
+            if call.is_tabular:
+                return call.tabular(snapshot, CapitalizationPoint, lambda *_: Fetched(history, None), as_of, coverage)
+            current = capitalization.current(snapshot, view, state, as_of, explains=explain)
+        return call.answer(
+            MarketCapitalization(
+                current=current,
+                history=history,
+                interval=length,
+                pair_id=pair_id,
+                priced_as=priced_as,
+                currency=priced_in,
+                as_of=as_of,
+                coverage=coverage,
+            )
+        )
+
+
+class WalletValueController(Controller):
+    """Value of a tenant's wallets."""
+
+    path = "/v1/wallets/{walletId:str}/value-history"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=WalletValueHistory,
+            tag="Wallets",
+            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1h"}),
+            row=WalletValuePoint,
+            errors=(404,),
+        ),
+    )
+    def read_wallet_value_history(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        wallet_id: WalletId,
+        start: From = None,
+        end: To = None,
+        interval: IntervalChoice = None,
+        explain: Explain = False,
+    ) -> Response[Any]:
+        """Read what a wallet was worth.
+
+        The sum of the values of its positions: now, and at the last moment of each interval, by default of the last 30
+        days, day by day. Positions without a pair or a price are left out and named in `unpriced`. An interval that is
+        not over stands at `asOf`. Tabular answers have the points.
+        """
+        check_explain(explain, call.is_tabular, 0)
+        with call.store.read() as session:
+            wallet = wallets.get(session, call.tenant_id, wallet_id)
+            windows = subjects.windows(session, wallet.subject_key)
+        times, length = read_range(start, end), interval or "1d"
+        with call.snapshot() as snapshot:
+            view = read_view(snapshot, wallet, windows)
+            state = resolve(snapshot, view, None)
+            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            points = wallet_values.history(snapshot, view, state, times, length, explains=explain)
+            if call.is_tabular:
+                return call.tabular(snapshot, WalletValuePoint, lambda *_: Fetched(points, None), as_of, coverage)
+            total = to_wallet_summary(wallet, wallet_totals(snapshot, call.tenant_id, [wallet.subject_key]))
+        return call.answer(
+            WalletValueHistory(
+                total_value=total.total_value,
+                total_value_status=total.total_value_status,
+                value_complete=total.value_complete,
+                unpriced=total.unpriced,
+                change24h=total.change24h,
+                change24h_status=total.change24h_status,
+                currency=CURRENCY,
+                holdings_complete=view.wallet.holdings_complete if view.wallet else False,
+                points=points,
+                interval=length,
+                as_of=as_of,
+                coverage=coverage,
+            )
+        )

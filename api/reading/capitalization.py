@@ -1,0 +1,219 @@
+"""Market capitalization of a token: now, and at the end of each interval of a range."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType, structs
+
+from api.parameters import TimeRange
+from api.price_rows import CapitalizationDayRow, SupplyChangeRow, TokenPriceRow
+from api.reading.buckets import Bucket, carry, read_buckets
+from api.reading.explain import Held, check_explain, explain
+from api.reading.intervals import UNITS, label
+from api.reading.moments import State, View
+from api.reading.values import Link, price_status, read_link, token_price, worth
+from api.rows import as_naive
+from api.schemas.common import AsOf, Interval
+from api.schemas.values import CapitalizationPoint, CurrentCapitalization, Explanation, SupplyAtStatus
+from api.serving import Snapshot
+
+
+def current(
+    snapshot: Snapshot, view: View, state: State | None, as_of: AsOf, *, explains: bool = False
+) -> CurrentCapitalization:
+    """Return the capitalization at the newest covered block."""
+    link, facts = read_link(snapshot, view.subject), view.token
+    price = _price(snapshot, view, link)
+    supply_raw = facts.total_supply_raw if facts else None
+    explanation: Explanation | UnsetType = UNSET
+    if explains and state is not None:
+        moment = (link.pair_key, state.block_time) if link.pair_key and state.block_time else None
+        held = Held(None, state.first_block, last_block=state.block_number)
+        explanation = explain(snapshot, view, [held], [moment])[0]
+    return CurrentCapitalization(
+        value=price.market_capitalization if price else None,
+        value_status=price.market_capitalization_status if price else link.status,
+        price=price.price if price else None,
+        price_status=price.price_status if price else link.status,
+        supply=(facts.total_supply or supply_raw) if facts else None,
+        supply_raw=supply_raw,
+        supply_status=_supply_status(supply_raw),
+        change24h=price.change24h if price else None,
+        change24h_status=price.change24h_status if price else link.status,
+        as_of=as_of,
+        explanation=explanation,
+    )
+
+
+def history(
+    snapshot: Snapshot, view: View, state: State | None, asked: TimeRange, interval: Interval, *, explains: bool = False
+) -> list[CapitalizationPoint]:
+    """Return the capitalization at the end of each interval, oldest first.
+
+    Days are as the marts have them, a week or a month is its last day. Hours are valued here, by the same rule.
+
+    Args:
+        snapshot: the version.
+        view: the token.
+        state: its newest covered block.
+        asked: the range; a bound left open is 30 days before the end, or that block.
+        interval: length of the intervals.
+        explains: whether points are explained.
+
+    Raises:
+        ApiError: 422, the range has too many intervals.
+    """
+    if state is None or state.block_time is None:
+        return []
+    buckets = read_buckets(view, state.block_time, asked, interval)
+    check_explain(explains, False, len(buckets), "from")
+    link = read_link(snapshot, view.subject)
+    if interval == "1h" or link.pair_key is None:
+        points = _measured(snapshot, view, state, link, buckets, interval)
+    else:
+        points = _from_days(snapshot, view, link, buckets, interval)
+    if not explains:
+        return points
+    return _explained(snapshot, view, state, link, buckets, points)
+
+
+def _price(snapshot: Snapshot, view: View, link: Link) -> TokenPriceRow | None:
+    return token_price(snapshot, view.subject) if link.pair_key is not None else None
+
+
+def _from_days(
+    snapshot: Snapshot, view: View, link: Link, buckets: Sequence[Bucket], interval: Interval
+) -> list[CapitalizationPoint]:
+    if not buckets:
+        return []
+    rows = snapshot.rows(
+        "token_capitalization_days",
+        CapitalizationDayRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        first_day=buckets[0].last_day,
+        last_day=buckets[-1].last_day,
+    )
+    days = {row.day: row for row in rows}
+    points: list[CapitalizationPoint] = []
+    for bucket in buckets:
+        day = days.get(bucket.last_day) if bucket.is_complete else None
+        if bucket.is_covered and not bucket.is_over:
+            points.append(_unfinished(snapshot, view, link, bucket, interval))
+        elif day is None:
+            points.append(_not_covered(bucket, interval))
+        else:
+            points.append(
+                CapitalizationPoint(
+                    date=label(bucket.start, interval),
+                    supply=day.supply or day.supply_raw,
+                    supply_raw=day.supply_raw,
+                    supply_status=_supply_status(day.supply_raw),
+                    price=day.price,
+                    price_status=day.price_status,
+                    value=day.value,
+                    value_status=day.value_status,
+                    is_complete=True,
+                )
+            )
+    return points
+
+
+def _unfinished(snapshot: Snapshot, view: View, link: Link, bucket: Bucket, interval: Interval) -> CapitalizationPoint:
+    price, facts = _price(snapshot, view, link), view.token
+    supply_raw = facts.total_supply_raw if facts else None
+    return CapitalizationPoint(
+        date=label(bucket.start, interval),
+        supply=(facts.total_supply or supply_raw) if facts else None,
+        supply_raw=supply_raw,
+        supply_status=_supply_status(supply_raw),
+        price=price.price if price else None,
+        price_status=price.price_status if price else link.status,
+        value=price.market_capitalization if price else None,
+        value_status=price.market_capitalization_status if price else link.status,
+        is_complete=False,
+    )
+
+
+def _measured(
+    snapshot: Snapshot, view: View, state: State, link: Link, buckets: Sequence[Bucket], interval: Interval
+) -> list[CapitalizationPoint]:
+    """Value the supply at the end of each interval, as the marts do with days."""
+    if not buckets or state.block_time is None:
+        return []
+    changes = snapshot.rows(
+        "token_supply_changes",
+        SupplyChangeRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        unit=UNITS[interval],
+        from_time=as_naive(buckets[0].start),
+        to_time=as_naive(buckets[-1].end),
+        last_block=state.block_number,
+    )
+    known = list(carry(buckets, changes))
+    held = [
+        (change.total_supply if change else None, link, bucket.valued_at(state.block_time))
+        for bucket, change in zip(buckets, known, strict=True)
+    ]
+    points: list[CapitalizationPoint] = []
+    for bucket, change, one in zip(buckets, known, worth(snapshot, view.subject.tenant_id, held), strict=True):
+        if not bucket.is_covered:
+            points.append(_not_covered(bucket, interval))
+            continue
+        supply_raw = change.total_supply_raw if change else None
+        points.append(
+            CapitalizationPoint(
+                date=label(bucket.start, interval),
+                supply=(change.total_supply or supply_raw) if change else None,
+                supply_raw=supply_raw,
+                supply_status=_supply_status(supply_raw),
+                price=one.price.price if one.price else None,
+                price_status=price_status(link, one.price),
+                value=one.value,
+                value_status=one.status if change else "UnknownSupply",
+                is_complete=bucket.is_complete,
+            )
+        )
+    return points
+
+
+def _explained(
+    snapshot: Snapshot,
+    view: View,
+    state: State,
+    link: Link,
+    buckets: Sequence[Bucket],
+    points: Sequence[CapitalizationPoint],
+) -> list[CapitalizationPoint]:
+    """Add explanations; what is not covered has none."""
+    newest = state.block_time
+    if newest is None:
+        return list(points)
+    covered = [bucket for bucket in buckets if bucket.first_block is not None]
+    held = [Held(None, bucket.first_block or 0, end=bucket.known_end(newest)) for bucket in covered]
+    priced = [(link.pair_key, bucket.valued_at(newest)) if link.pair_key else None for bucket in covered]
+    explained = dict(zip((bucket.start for bucket in covered), explain(snapshot, view, held, priced), strict=True))
+    return [
+        structs.replace(point, explanation=explained.get(bucket.start, UNSET))
+        for bucket, point in zip(buckets, points, strict=True)
+    ]
+
+
+def _not_covered(bucket: Bucket, interval: Interval) -> CapitalizationPoint:
+    return CapitalizationPoint(
+        date=label(bucket.start, interval),
+        supply=None,
+        supply_raw=None,
+        supply_status="NotCovered",
+        price=None,
+        price_status="NotCovered",
+        value=None,
+        value_status="NotCovered",
+        is_complete=False,
+    )
+
+
+def _supply_status(supply_raw: str | None) -> SupplyAtStatus:
+    if supply_raw is None:
+        return "Unknown"
+    return "ZeroSupply" if supply_raw == "0" else "Observed"

@@ -1,0 +1,178 @@
+"""What a wallet is worth at the end of each interval of a range."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import UNSET, UnsetType, structs
+
+from api.parameters import TimeRange
+from api.price_rows import WalletTotalRow, WalletValueDayRow
+from api.reading.balances import AssetHistory, asset_histories
+from api.reading.buckets import Bucket, read_buckets
+from api.reading.explain import Held, check_explain, explain
+from api.reading.intervals import label
+from api.reading.moments import State, View
+from api.reading.values import sums, total_status, wallet_totals
+from api.schemas.common import Interval
+from api.schemas.values import PositionExplanation, WalletExplanation, WalletValuePoint
+from api.serving import Snapshot
+
+
+def total(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
+    """Return what the wallet is worth at its newest covered block; None until the pipeline has seen it."""
+    subject = view.subject
+    return wallet_totals(snapshot, subject.tenant_id, [subject.subject_key]).get(subject.subject_key)
+
+
+def history(
+    snapshot: Snapshot, view: View, state: State | None, asked: TimeRange, interval: Interval, *, explains: bool = False
+) -> list[WalletValuePoint]:
+    """Return what the wallet was worth at the end of each interval, oldest first.
+
+    Days are as the marts have them, a week or a month is its last day. Hours are valued here, by the same rule.
+
+    Args:
+        snapshot: the version.
+        view: the wallet.
+        state: its newest covered block.
+        asked: the range; a bound left open is 30 days before the end, or that block.
+        interval: length of the intervals.
+        explains: whether points are explained.
+
+    Raises:
+        ApiError: 422, the range has too many intervals.
+    """
+    if state is None or state.block_time is None:
+        return []
+    buckets = read_buckets(view, state.block_time, asked, interval)
+    check_explain(explains, False, len(buckets), "from")
+    assets: Sequence[AssetHistory] = []
+    if explains or interval == "1h":
+        assets = asset_histories(snapshot, view, state, buckets, interval)
+    if interval == "1h":
+        points = _measured(snapshot, assets, buckets, interval)
+    else:
+        points = _from_days(snapshot, view, buckets, interval)
+    if not explains:
+        return points
+    explained = _explained(snapshot, view, state.block_time, assets, buckets)
+    return [
+        structs.replace(point, explanation=explanation) for point, explanation in zip(points, explained, strict=True)
+    ]
+
+
+def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interval: Interval) -> list[WalletValuePoint]:
+    if not buckets:
+        return []
+    rows = snapshot.rows(
+        "wallet_value_days",
+        WalletValueDayRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        first_day=buckets[0].last_day,
+        last_day=buckets[-1].last_day,
+    )
+    days, now = {row.day: row for row in rows}, total(snapshot, view)
+    points: list[WalletValuePoint] = []
+    for bucket in buckets:
+        day = days.get(bucket.last_day) if bucket.is_complete else None
+        if day is not None:
+            found = (day.value, day.value_status, day.value_complete, day.unpriced)
+        elif bucket.is_covered and not bucket.is_over and now is not None:
+            found = (now.total_value, now.total_value_status, now.value_complete, now.unpriced)
+        else:
+            points.append(_not_covered(bucket, interval))
+            continue
+        value, status, is_whole, unpriced = found
+        points.append(
+            WalletValuePoint(
+                date=label(bucket.start, interval),
+                value=value,
+                value_status=status,
+                value_complete=is_whole,
+                unpriced=unpriced,
+                is_complete=bucket.is_complete,
+            )
+        )
+    return points
+
+
+def _measured(
+    snapshot: Snapshot, assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interval: Interval
+) -> list[WalletValuePoint]:
+    """Add up the values of the positions at the end of each interval, as the marts do with days."""
+    values = [
+        (place, balance.worth.value)
+        for asset in assets
+        for place, balance in enumerate(asset.balances)
+        if balance.is_held and balance.worth and balance.worth.value is not None
+    ]
+    totals = sums(snapshot, values)
+    points: list[WalletValuePoint] = []
+    for place, bucket in enumerate(buckets):
+        if not bucket.is_covered:
+            points.append(_not_covered(bucket, interval))
+            continue
+        held = [
+            (asset.token.symbol or asset.address, balance.worth.status)
+            for asset in assets
+            if (balance := asset.balances[place]).is_held and balance.worth
+        ]
+        unpriced = sorted(name for name, status in held if status != "Priced")
+        status = total_status([status for _, status in held])
+        points.append(
+            WalletValuePoint(
+                date=label(bucket.start, interval),
+                value=totals.get(place, "0") if status == "Priced" else None,
+                value_status=status,
+                value_complete=not unpriced,
+                unpriced=unpriced,
+                is_complete=bucket.is_complete,
+            )
+        )
+    return points
+
+
+def _explained(
+    snapshot: Snapshot, view: View, newest: datetime, assets: Sequence[AssetHistory], buckets: Sequence[Bucket]
+) -> list[WalletExplanation | UnsetType]:
+    """Explain the positions at the end of each interval; what is not covered has none."""
+    places = [
+        (place, asset)
+        for place, bucket in enumerate(buckets)
+        for asset in assets
+        if bucket.is_covered and asset.balances[place].is_held
+    ]
+    held = [
+        Held(asset.address, buckets[at].first_block or 0, end=buckets[at].known_end(newest)) for at, asset in places
+    ]
+    priced = [
+        (asset.link.pair_key, buckets[at].valued_at(newest)) if asset.link.pair_key else None for at, asset in places
+    ]
+    positions: dict[int, list[PositionExplanation]] = {}
+    for (place, asset), explanation in zip(places, explain(snapshot, view, held, priced), strict=True):
+        change, value = asset.balances[place].change, asset.balances[place].worth
+        positions.setdefault(place, []).append(
+            PositionExplanation(
+                token=asset.token,
+                quantity=(change.balance or change.balance_raw) if change else None,
+                value=value.value if value else None,
+                value_status=value.status if value else "NoPair",
+                explanation=explanation,
+            )
+        )
+    return [
+        WalletExplanation(positions=positions.get(place, [])) if bucket.is_covered else UNSET
+        for place, bucket in enumerate(buckets)
+    ]
+
+
+def _not_covered(bucket: Bucket, interval: Interval) -> WalletValuePoint:
+    return WalletValuePoint(
+        date=label(bucket.start, interval),
+        value=None,
+        value_status="NotCovered",
+        value_complete=False,
+        unpriced=[],
+        is_complete=False,
+    )
