@@ -235,7 +235,7 @@ def _check_entry(entry: PriceEntry) -> tuple[str | None, datetime | None, list[I
     except Invalid as error:
         problems.append(error)
     try:
-        fields.check_optional_text("note", entry.note, fields.DESCRIPTION_LENGTH)
+        fields.check_optional_text("note", entry.note, fields.DESCRIPTION_LENGTH, is_multiline=True)
     except Invalid as error:
         problems.append(error)
     return price, instant, problems

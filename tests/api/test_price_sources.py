@@ -1,0 +1,444 @@
+"""Price sources, the pairs that manual ones support, and prices entered for them, over HTTP."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import (
+    EXAMPLE_SOURCE_ID,
+    EXAMPLE_SUPPORTED_PAIR_ID,
+    EXAMPLE_SYMBOL,
+    EXAMPLE_UNUSED_SOURCE_ID,
+    EXAMPLE_UNUSED_SUPPORTED_PAIR_ID,
+)
+from tests.api.document import check
+from tests.api.test_errors import problem
+from tests.api.world import World
+
+PATH = "/v2/price-sources"
+SOURCE = f"{PATH}/{EXAMPLE_SOURCE_ID}"
+PAIRS = f"{SOURCE}/pairs"
+PRICES = f"{PAIRS}/{EXAMPLE_SUPPORTED_PAIR_ID}/prices"
+CSV = {"Content-Type": "text/csv; charset=utf-8"}
+JSON = {"Content-Type": "application/json"}
+
+
+def listed(client: TestClient[Any], **query: str) -> list[dict[str, Any]]:
+    data: list[dict[str, Any]] = client.get(PRICES, params={"limit": "1000", **query}).json()["data"]
+    return data
+
+
+def post_csv(client: TestClient[Any], text: str, **headers: str) -> Any:
+    return client.post(PRICES, content=text.encode(), headers=CSV | headers)
+
+
+def pointers(answer: Any, status: int = 422, code: str = "invalid-body") -> list[str]:
+    return [error["pointer"] for error in problem(answer, status, code)["errors"]]
+
+
+def test_a_manual_source_is_disabled_until_enabled(client: TestClient[Any]) -> None:
+    answer = client.post(PATH, json={"name": "Fund administrator"})
+    assert answer.status_code == 201
+    made = answer.json()
+    assert answer.headers["location"] == f"{PATH}/{made['id']}"
+    assert made.items() >= {"name": "Fund administrator", "kind": "Manual", "enabled": False, "status": None}.items()
+    assert made["priceTypes"] == ["Ask", "Bid", "Trade", "Market", "NAV"]
+    assert client.get(answer.headers["location"]).json() == made
+    for action, enabled in (("enable", True), ("enable", True), ("disable", False), ("disable", False)):
+        answer = client.patch(f"{PATH}/{made['id']}/{action}")
+        assert (answer.status_code, answer.json()) == (200, made | {"enabled": enabled})
+        assert client.get(f"{PATH}/{made['id']}").json()["enabled"] is enabled
+
+
+def test_preconfigured_sources_with_their_last_poll(client: TestClient[Any]) -> None:
+    sources = {source["id"]: source for source in client.get(PATH).json()["data"]}
+    kraken = sources["src_kraken"]
+    assert (kraken["name"], kraken["kind"], kraken["enabled"]) == ("Kraken", "Preconfigured", True)
+    assert kraken["status"] == {"polledAt": "2026-02-01T00:30:00Z", "error": None}
+    assert "Trade" in kraken["priceTypes"]
+    assert "1d" in kraken["granularities"]
+    assert kraken["createdAt"] is None
+    assert sources["src_coinbase"]["status"]["error"] == "it answered 503 four times"
+    assert sources["src_gemini"]["status"] is None
+    assert client.get(f"{PATH}/src_kraken").json() == kraken
+    for name in ("kraken", "coinbase", "gemini", "binance", "bitstamp"):
+        assert f"src_{name}" in sources
+
+
+def test_a_switch_is_for_one_tenant(world: World, client: TestClient[Any]) -> None:
+    assert client.patch(f"{PATH}/src_kraken/disable").json()["enabled"] is False
+    with world.client("foreign") as foreign:
+        theirs = foreign.get(f"{PATH}/src_kraken").json()
+    assert theirs["enabled"] is True
+    assert theirs["status"] is None  # nothing was polled for them
+
+
+def test_what_is_preconfigured_is_only_switched(client: TestClient[Any]) -> None:
+    for method, path, body in (
+        ("PATCH", f"{PATH}/src_kraken", {"name": "Mine"}),
+        ("DELETE", f"{PATH}/src_kraken", None),
+        ("GET", f"{PATH}/src_kraken/pairs", None),
+        ("POST", f"{PATH}/src_kraken/pairs", {"pricedAs": EXAMPLE_SYMBOL, "priceType": "NAV"}),
+    ):
+        found = problem(client.request(method, path, json=body), 409, "preconfigured-source")
+        assert "Kraken" in found["detail"]
+    problem(client.get(f"{PATH}/src_kraken/pairs/{EXAMPLE_SUPPORTED_PAIR_ID}"), 404, "supported-pair-not-found")
+
+
+def test_renaming_and_removal(client: TestClient[Any]) -> None:
+    unused = f"{PATH}/{EXAMPLE_UNUSED_SOURCE_ID}"
+    renamed = client.patch(unused, json={"name": "New desk"}).json()
+    assert client.get(unused).json() == renamed
+    assert renamed["name"] == "New desk"
+    assert client.patch(unused, json={}).json() == renamed
+    found = problem(client.patch(unused, json={"name": "Fund desk"}), 409, "duplicate-source")
+    assert found["existingId"] == EXAMPLE_SOURCE_ID
+    problem(client.post(PATH, json={"name": "Fund desk"}), 409, "duplicate-source")
+    client.put(
+        f"/v1/priced-items/{EXAMPLE_SYMBOL}/mapping-symbols",
+        json={"mappings": [{"priceSource": EXAMPLE_UNUSED_SOURCE_ID, "symbol": "B"}]},
+    )
+    assert f"priced item {EXAMPLE_SYMBOL!r}" in problem(client.delete(unused), 409, "source-in-use")["detail"]
+    client.put(f"/v1/priced-items/{EXAMPLE_SYMBOL}/mapping-symbols", json={"mappings": []})
+    assert client.delete(unused).status_code == 204
+    problem(client.get(unused), 404, "price-source-not-found")
+    assert client.post(PATH, json={"name": "New desk"}).status_code == 201
+
+
+def test_a_supported_pair(client: TestClient[Any]) -> None:
+    answer = client.post(PAIRS, json={"pricedAs": EXAMPLE_SYMBOL, "priceType": "Market"})
+    made = answer.json()
+    assert (made["pricedAs"], made["pricedIn"], made["priceType"]) == (EXAMPLE_SYMBOL, "USD", "Market")
+    assert made["priceSource"] == EXAMPLE_SOURCE_ID
+    assert made["id"].startswith("spair_")
+    assert answer.headers["location"] == f"{PAIRS}/{made['id']}"
+    assert client.get(answer.headers["location"]).json() == made
+    assert client.get(PAIRS).json()["data"][-1] == made
+    again = client.post(PAIRS, json={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"})
+    assert problem(again, 409, "duplicate-supported-pair")["existingId"] == made["id"]
+    assert client.delete(f"{PAIRS}/{made['id']}").status_code == 204
+    problem(client.get(f"{PAIRS}/{made['id']}"), 404, "supported-pair-not-found")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ({}, ["/pricedAs", "/priceType"]),
+        ({"pricedAs": "NONE", "priceType": "NAV"}, ["/pricedAs"]),
+        ({"pricedAs": "USD", "priceType": "NAV"}, ["/pricedIn"]),
+        ({"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "EUR", "priceType": "NAV"}, ["/pricedIn"]),
+        ({"pricedAs": EXAMPLE_SYMBOL, "priceType": "Close"}, ["/priceType"]),
+    ],
+)
+def test_supported_pairs_that_cannot_be(client: TestClient[Any], body: dict[str, str], found: list[str]) -> None:
+    assert pointers(client.post(PAIRS, json=body)) == found
+
+
+def test_one_price(world: World, client: TestClient[Any]) -> None:
+    answer = client.post(PRICES, json={"price": 103.10, "effectiveFrom": "2026-03-31", "note": "March"})
+    assert answer.status_code == 201
+    made = answer.json()
+    check({"$ref": "#/components/schemas/ManualPrice"}, made)
+    assert (made["price"], made["effectiveFrom"], made["note"]) == ("103.1", "2026-03-31T00:00:00Z", "March")
+    assert (made["revision"], made["isCurrent"]) == (1, True)
+    assert made["createdBy"] == world.principals["admin"].key_id
+    assert answer.headers["location"] == PRICES
+    assert listed(client)[0] == made
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("0.1", "0.1"),
+        ("1e-7", "0.0000001"),
+        ("123456789.123456789123456789", "123456789.123456789123456789"),
+        ("99999999999999999999", "99999999999999999999"),
+        ('"0.30000000000000000"', "0.3"),
+        ('"1.5E+1"', "15"),
+    ],
+)
+def test_prices_are_read_exactly(client: TestClient[Any], written: str, text: str) -> None:
+    body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
+    answer = client.post(PRICES, content=body, headers=JSON)
+    assert answer.json()["price"] == text
+    assert listed(client)[0]["price"] == text
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["0", "-1", "null", "true", "[1]", '""', '"1,5"', '"1_000"', '" 1"', '"NaN"', '"Infinity"', '"\uff11"', "1e20",
+     "1e-19", '"1e99999999999999999999"', "1" * 4000],
+)  # fmt: skip
+def test_prices_that_are_none(client: TestClient[Any], written: str) -> None:
+    body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
+    assert pointers(client.post(PRICES, content=body.encode(), headers=JSON)) == ["/price"]
+
+
+@pytest.mark.parametrize("written", ["NaN", "1e99999999999999999999", "1" * 5000, "01", "1."])
+def test_numbers_that_json_does_not_have(client: TestClient[Any], written: str) -> None:
+    body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
+    problem(client.post(PRICES, content=body, headers=JSON), 400, "malformed-json")
+
+
+@pytest.mark.parametrize("written", ["yesterday", "2026-02-30", "1969-12-31", "2200-01-01", "", 5, None])
+def test_instants_that_are_none(client: TestClient[Any], written: Any) -> None:
+    assert pointers(client.post(PRICES, json={"price": 1, "effectiveFrom": written})) == ["/effectiveFrom"]
+
+
+def test_many_prices_as_an_array(client: TestClient[Any]) -> None:
+    before = listed(client)
+    body = [
+        {"price": "1.5", "effectiveFrom": "2026-04-01T10:00:00+02:00"},
+        {"price": 2, "effectiveFrom": "2026-04-02", "note": None},
+        {"price": "103", "effectiveFrom": "2026-01-31"},
+    ]
+    answer = client.post(PRICES, json=body)
+    assert answer.status_code == 201
+    check({"$ref": "#/components/schemas/ManualPriceBatch"}, answer.json())
+    made = answer.json()["data"]
+    assert [(price["price"], price["effectiveFrom"], price["revision"]) for price in made] == [
+        ("1.5", "2026-04-01T08:00:00Z", 1),
+        ("2", "2026-04-02T00:00:00Z", 1),
+        ("103", "2026-01-31T00:00:00Z", 3),
+    ]
+    after = listed(client)
+    assert len(after) == len(before) + 3
+    assert [price["revision"] for price in after if price["effectiveFrom"] == "2026-01-31T00:00:00Z"] == [3, 2, 1]
+    one = client.post(PRICES, json=[{"price": 1, "effectiveFrom": "2026-05-01"}]).json()
+    assert [price["price"] for price in one["data"]] == ["1"]
+
+
+def test_many_prices_as_csv(client: TestClient[Any]) -> None:
+    text = '\ufeffeffectiveFrom,price,note\r\n2026-04-01,1.50,"said ""yes"",\nthen no"\r\n\r\n2026-04-02,2e-3,\r\n'
+    made = post_csv(client, text).json()["data"]
+    assert [(price["price"], price["note"]) for price in made] == [("1.5", 'said "yes",\nthen no'), ("0.002", None)]
+    assert listed(client, **{"from": "2026-04-01"}) == made[::-1]
+    made = post_csv(client, "price,effectiveFrom\n7,2026-04-01T00:00Z").json()["data"]
+    assert [(price["price"], price["revision"]) for price in made] == [("7", 2)]
+
+
+def test_every_wrong_cell_is_named_and_nothing_is_stored(client: TestClient[Any]) -> None:
+    before = listed(client)
+    rows = [("1", "2026-04-01"), ("abc", "x"), ("", "2026-04-03"), ("0", "2026-04-01"), ("5", "2026-04-05")]
+    as_csv = "price,effectiveFrom\n" + "\n".join(",".join(row) for row in rows)
+    as_json = [{"price": price, "effectiveFrom": day} for price, day in rows]
+    del as_json[2]["price"]
+    for answer in (post_csv(client, as_csv), client.post(PRICES, json=as_json)):
+        found = problem(answer, 422, "invalid-body")["errors"]
+        assert [error["pointer"] for error in found] == ["/1/price", "/2/price"]
+        assert [error["detail"].partition(":")[0] for error in found] == ["row 2", "row 3"]
+    rows[1:3] = [("1", "x"), ("-3", "2026-04-03")]
+    as_csv = "price,effectiveFrom\n" + "\n".join(",".join(row) for row in rows)
+    as_json = [{"price": price, "effectiveFrom": day} for price, day in rows]
+    for answer in (post_csv(client, as_csv), client.post(PRICES, json=as_json)):
+        found = problem(answer, 422, "invalid-body")["errors"]
+        assert [error["pointer"] for error in found] == [
+            "/1/effectiveFrom",
+            "/2/price",
+            "/3/price",
+            "/3/effectiveFrom",
+        ]
+        assert "rows 1 and 4" in found[3]["detail"]
+    assert listed(client) == before
+
+
+def test_of_many_errors_the_first_hundred_are_named(client: TestClient[Any]) -> None:
+    found = problem(client.post(PRICES, json=[{"price": 0, "effectiveFrom": "x"}] * 75), 422, "invalid-body")
+    assert len(found["errors"]) == 100
+    assert found["detail"].endswith("; and 50 more")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "code"),
+    [
+        ("", 422, "invalid-body"),
+        ("price,effectiveFrom\n", 422, "invalid-body"),
+        ("1,2026-04-01\n2,2026-04-02\n", 400, "malformed-csv"),
+        ("price,effectiveFrom,price\n1,2026-04-01,2\n", 400, "malformed-csv"),
+        ("price,effective_from\n1,2026-04-01\n", 400, "malformed-csv"),
+        ('price,effectiveFrom\n"1,2026-04-01\n', 400, "malformed-csv"),
+        ('price,effectiveFrom\n"1"x,2026-04-01\n', 400, "malformed-csv"),
+        ("price;effectiveFrom\n1;2026-04-01\n", 400, "malformed-csv"),
+        ("price,effectiveFrom\n1,2026-04-01,\n", 422, "invalid-body"),
+        ("price,effectiveFrom\n1,2026-04-01\n2\n", 422, "invalid-body"),
+        ("effectiveFrom\n2026-04-01\n", 422, "invalid-body"),
+    ],
+)
+def test_csv_that_cannot_be_read(client: TestClient[Any], text: str, status: int, code: str) -> None:
+    before = listed(client)
+    problem(post_csv(client, text), status, code)
+    assert listed(client) == before
+
+
+def test_uneven_rows_are_named(client: TestClient[Any]) -> None:
+    found = problem(post_csv(client, "price,effectiveFrom\n1,2026-04-01\n2\n3,a,b\n"), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == ["/1", "/2"]
+    assert found["errors"][0]["detail"] == "row 2: it has 1 cells, the header has 2"
+
+
+def test_other_bodies(client: TestClient[Any]) -> None:
+    assert pointers(client.post(PRICES, json=[])) == [""]
+    assert pointers(client.post(PRICES, json="x")) == [""]
+    assert pointers(client.post(PRICES, json=[1, {"price": 1, "effectiveFrom": "2026-04-01"}])) == ["/0"]
+    unknown = [{"price": 1, "effectiveFrom": "2026-04-01", "currency": "USD"}]
+    assert pointers(client.post(PRICES, json=unknown), 400, "unknown-field") == ["/0/currency"]
+    latin = "price,effectiveFrom,note\n1,2026-04-01,ü\n".encode("latin-1")
+    problem(client.post(PRICES, content=latin, headers=CSV), 400, "malformed-csv")
+    for media_type in ("text/csv; charset=latin-1", "text/plain", "application/x-ndjson", ""):
+        answer = client.post(PRICES, content=b"{}", headers={"Content-Type": media_type})
+        problem(answer, 415, "unsupported-media-type")
+    problem(client.post(PAIRS, content=b"a\n1\n", headers=CSV), 415, "unsupported-media-type")
+
+
+def test_a_body_of_one_mebibyte_is_taken_and_a_larger_one_is_not(client: TestClient[Any]) -> None:
+    rows = [f"{1 + number}.5,{1970 + number // 336}-{1 + number // 28 % 12:02d}-{1 + number % 28:02d}" for number in
+            range(50_000)]  # fmt: skip
+    header = "price,effectiveFrom\n"
+    text = header + "\n".join(rows)
+    assert len(text) < 1 << 20
+    made = post_csv(client, text).json()["data"]
+    assert len(made) == 50_000
+    assert made[-1]["price"] == "50000.5"
+    before = listed(client)
+    problem(post_csv(client, text + "\n" * ((1 << 20) - len(text) + 1)), 413, "body-too-large")
+    assert listed(client) == before
+
+
+def test_prices_of_a_disabled_source_are_taken(client: TestClient[Any]) -> None:
+    client.patch(f"{SOURCE}/disable")
+    assert client.post(PRICES, json={"price": 1, "effectiveFrom": "2026-04-01"}).status_code == 201
+
+
+def test_lists_by_time_pages_and_tables(client: TestClient[Any]) -> None:
+    whole = listed(client)
+    assert [(price["price"], price["revision"], price["isCurrent"]) for price in whole] == [
+        ("102", 1, True),
+        ("101.5", 2, True),
+        ("101.25", 1, False),
+    ]
+    assert listed(client, **{"from": "2026-01-31", "to": "2026-02-28"}) == whole[1:]
+    assert listed(client, **{"from": "2026-02-28"}) == whole[:1]
+    paged: list[Any] = []
+    url = f"{PRICES}?limit=1&to=2026-03-01"
+    while url:
+        answer = client.get(url)
+        paged += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert paged == whole
+    rows = list(csv.DictReader(io.StringIO(client.get(PRICES, headers={"Accept": "text/csv"}).text)))
+    assert [(row["price"], row["note"]) for row in rows] == [("102", ""), ("101.5", "Audited"), ("101.25", "")]
+    lines = client.get(PRICES, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert [json.loads(line) for line in lines] == whole
+    parquet = client.get(PRICES, headers={"Accept": "application/vnd.apache.parquet"})
+    assert pq.read_table(io.BytesIO(parquet.content)).column("price").to_pylist() == ["102", "101.5", "101.25"]
+    problem(client.get(f"{PRICES}?from=2026-02-01&to=2026-02-01"), 422, "invalid-parameter")
+    problem(client.get(f"{PRICES}?since=2026-02-01"), 400, "unknown-parameter")
+
+
+def test_a_new_price_shows_under_its_etag(client: TestClient[Any]) -> None:
+    for accept in ("application/json", "text/csv"):
+        etag = client.get(PRICES, headers={"Accept": accept}).headers["etag"]
+        known = {"Accept": accept, "If-None-Match": etag}
+        assert client.get(PRICES, headers=known).status_code == 304
+        client.post(PRICES, json={"price": 1, "effectiveFrom": "2026-04-01"})
+        assert client.get(PRICES, headers=known).status_code == 200
+
+
+def test_sources_in_pages_and_tables(client: TestClient[Any]) -> None:
+    whole = client.get(PATH).json()["data"]
+    kinds = [source["kind"] for source in whole]
+    assert kinds == sorted(kinds, reverse=True)
+    assert [source["name"] for source in whole[-2:]] == ["Fund desk", "Old desk"]
+    for size in (1, 3, len(whole)):
+        paged: list[Any] = []
+        url = f"{PATH}?limit={size}"
+        while url:
+            answer = client.get(url)
+            paged += answer.json()["data"]
+            url = answer.links["next"]["url"] if "next" in answer.links else ""
+        assert paged == whole
+    rows = list(csv.DictReader(io.StringIO(client.get(PATH, headers={"Accept": "text/csv"}).text)))
+    by_id = {row["id"]: row for row in rows}
+    assert json.loads(by_id["src_kraken"]["priceTypes"]) == client.get(f"{PATH}/src_kraken").json()["priceTypes"]
+    assert by_id["src_kraken"]["status.polledAt"] == "2026-02-01T00:30:00Z"
+    pairs = list(csv.DictReader(io.StringIO(client.get(PAIRS, headers={"Accept": "text/csv"}).text)))
+    assert [row["id"] for row in pairs] == [EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_UNUSED_SUPPORTED_PAIR_ID]
+
+
+def test_a_repeated_request_enters_prices_once(client: TestClient[Any]) -> None:
+    text = "price,effectiveFrom\n1,2026-04-01\n2,2026-04-02\n"
+    first = post_csv(client, text, **{"Idempotency-Key": "k"})
+    again = post_csv(client, text, **{"Idempotency-Key": "k"})
+    assert (again.status_code, again.json(), again.headers["idempotency-replayed"]) == (201, first.json(), "true")
+    assert {price["revision"] for price in listed(client, **{"from": "2026-04-01"})} == {1}
+    problem(post_csv(client, text + "3,2026-04-03", **{"Idempotency-Key": "k"}), 422, "idempotency-key-reused")
+
+
+def test_roles(world: World, client: TestClient[Any]) -> None:
+    for caller, method, path, role in (
+        ("viewer", "POST", PATH, "operator"),
+        ("viewer", "PATCH", SOURCE, "operator"),
+        ("viewer", "PATCH", f"{SOURCE}/enable", "operator"),
+        ("viewer", "PATCH", f"{SOURCE}/disable", "operator"),
+        ("viewer", "POST", PAIRS, "operator"),
+        ("viewer", "POST", PRICES, "operator"),
+        ("operator", "DELETE", SOURCE, "admin"),
+        ("operator", "DELETE", f"{PAIRS}/{EXAMPLE_SUPPORTED_PAIR_ID}", "admin"),
+    ):
+        answer = client.request(method, path, headers=world.headers(caller), content=b"{")
+        assert problem(answer, 403, "role-too-low")["requiredRole"] == role
+    for path in (PATH, SOURCE, PAIRS, PRICES):
+        assert client.get(path, headers=world.headers("viewer")).status_code == 200
+
+
+def test_another_tenants_sources_do_not_exist(world: World, client: TestClient[Any]) -> None:
+    before = listed(client)
+    with world.client("foreign") as foreign:
+        assert "Manual" not in {source["kind"] for source in foreign.get(PATH).json()["data"]}
+        own = foreign.post(PATH, json={"name": "Fund desk"}).json()["id"]
+        for method, path, body in (
+            ("GET", SOURCE, None),
+            ("PATCH", SOURCE, {"name": "x"}),
+            ("PATCH", f"{SOURCE}/enable", None),
+            ("DELETE", SOURCE, None),
+            ("GET", PAIRS, None),
+            ("POST", PAIRS, {"pricedAs": "A", "priceType": "NAV"}),
+            ("GET", PRICES, None),
+            ("POST", PRICES, {"price": 1, "effectiveFrom": "2026-04-01"}),
+            ("DELETE", f"{PAIRS}/{EXAMPLE_SUPPORTED_PAIR_ID}", None),
+        ):
+            problem(foreign.request(method, path, json=body), 404, "price-source-not-found")
+        # Nor do its pairs exist under a source of one's own.
+        problem(foreign.get(f"{PATH}/{own}/pairs/{EXAMPLE_SUPPORTED_PAIR_ID}/prices"), 404, "supported-pair-not-found")
+    assert listed(client) == before
+
+
+def test_every_write_is_audited(client: TestClient[Any]) -> None:
+    made = client.post(PATH, json={"name": "Third"}).json()["id"]
+    client.patch(f"{PATH}/{made}/enable")
+    client.patch(f"{PATH}/{made}", json={"name": "3rd"})
+    pair = client.post(f"{PATH}/{made}/pairs", json={"pricedAs": "FUND1", "priceType": "NAV"}).json()["id"]
+    price = client.post(f"{PATH}/{made}/pairs/{pair}/prices", json={"price": 1, "effectiveFrom": "2026-04-01"}).json()
+    client.delete(f"{PATH}/{made}/pairs/{pair}")
+    client.patch(f"{PATH}/{made}/disable")
+    client.delete(f"{PATH}/{made}")
+    found = client.get("/v1/audit-events?limit=8").json()["data"][::-1]
+    assert [event["action"] for event in found] == [
+        "price-source.create",
+        "price-source.enable",
+        "price-source.update",
+        "supported-pair.create",
+        "manual-price.create",
+        "supported-pair.remove",
+        "price-source.disable",
+        "price-source.remove",
+    ]
+    assert [event["objectId"] for event in found] == [made, made, made, pair, pair, pair, made, made]
+    assert found[4]["after"].items() >= {"count": 1, "price": "1", "firstId": price["id"]}.items()
+    for event in found:
+        check({"$ref": "#/components/schemas/AuditEvent"}, event)

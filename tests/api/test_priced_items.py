@@ -1,0 +1,198 @@
+"""Priced items over HTTP: answers, mappings against the market lists, tables, errors, tenants."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL
+from tests.api.document import check
+from tests.api.test_errors import problem
+from tests.api.world import World
+
+PATH = "/v1/priced-items"
+ITEM = f"{PATH}/{EXAMPLE_SYMBOL}"
+ETHER = {"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}
+
+
+def put(client: TestClient[Any], *mappings: tuple[str, str], symbol: str = EXAMPLE_SYMBOL) -> Any:
+    body = {"mappings": [{"priceSource": source, "symbol": text} for source, text in mappings]}
+    return client.put(f"{PATH}/{symbol}/mapping-symbols", json=body)
+
+
+def test_an_item_is_there_as_soon_as_it_is_added(client: TestClient[Any]) -> None:
+    answer = client.post(PATH, json=ETHER)
+    assert answer.status_code == 201
+    assert answer.headers["location"] == f"{PATH}/ETH"
+    made = answer.json()
+    assert made.items() >= {**ETHER, "mappings": []}.items()
+    assert client.get(answer.headers["location"]).json() == made
+    assert client.get(PATH).json()["data"][-1] == made
+
+
+def test_symbols_with_signs_work_in_paths(client: TestClient[Any]) -> None:
+    for symbol in ("S&P".replace("&", "."), "BRK.B", "x:y", "a+b", "c$", "d-e_f"):
+        made = client.post(PATH, json=ETHER | {"symbol": symbol})
+        assert client.get(made.headers["location"]).json()["symbol"] == symbol
+    assert client.get(f"{PATH}/a%2Bb").json()["symbol"] == "a+b"
+
+
+def test_the_same_symbol_again(client: TestClient[Any]) -> None:
+    found = problem(client.post(PATH, json=ETHER | {"symbol": EXAMPLE_SYMBOL}), 409, "duplicate-symbol")
+    assert found["existingId"] == EXAMPLE_SYMBOL
+    assert repr(EXAMPLE_SYMBOL) in found["detail"]
+    assert client.post(PATH, json=ETHER | {"symbol": EXAMPLE_SYMBOL.lower()}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointers"),
+    [
+        ({}, 422, ["/symbol", "/name", "/class"]),
+        (ETHER | {"class": "Coin"}, 422, ["/class"]),
+        (ETHER | {"symbol": "a b"}, 422, ["/symbol"]),
+        (ETHER | {"name": 5}, 422, ["/name"]),
+        (ETHER | {"ticker": "E"}, 400, ["/ticker"]),
+    ],
+)
+def test_items_that_cannot_be(client: TestClient[Any], body: dict[str, Any], status: int, pointers: list[str]) -> None:
+    before = client.get(PATH).json()
+    code = "invalid-body" if status == 422 else "unknown-field"
+    found = problem(client.post(PATH, json=body), status, code)
+    assert [error["pointer"] for error in found["errors"]] == pointers
+    assert client.get(PATH).json() == before
+
+
+def test_a_change(client: TestClient[Any]) -> None:
+    before = client.get(ITEM).json()
+    changed = client.patch(ITEM, json={"class": "Other"}).json()
+    assert changed == before | {"class": "Other", "updatedAt": changed["updatedAt"]}
+    assert client.patch(ITEM, json={}).json() == changed
+    problem(client.patch(ITEM, json={"symbol": "XBT"}), 400, "unknown-field")
+    problem(client.patch(f"{PATH}/NONE", json={"name": "x"}), 404, "priced-item-not-found")
+
+
+def test_mappings_say_what_the_market_lists_have(client: TestClient[Any]) -> None:
+    answer = put(
+        client,
+        ("src_kraken", "XXBT"),  # its own code
+        ("src_coinbase", "BTC"),  # the list could not be collected
+        ("src_gemini", "BTC"),  # there is no list yet
+        (EXAMPLE_SOURCE_ID, "BTC"),  # manual
+    )
+    assert answer.status_code == 200
+    statuses = {mapping["priceSource"]: mapping["mappingStatus"] for mapping in answer.json()["mappings"]}
+    assert statuses == {
+        "src_kraken": "Resolved",
+        "src_coinbase": "Pending",
+        "src_gemini": "Pending",
+        EXAMPLE_SOURCE_ID: "NotNeeded",
+    }
+    assert client.get(ITEM).json() == answer.json()
+    for symbol, status in (("BTC", "Resolved"), ("ZUSD", "Resolved"), ("btc", "Unknown"), ("USDT", "Unknown")):
+        (mapping,) = put(client, ("src_kraken", symbol)).json()["mappings"]
+        assert mapping == {"priceSource": "src_kraken", "symbol": symbol, "mappingStatus": status}
+    assert put(client).json()["mappings"] == []
+
+
+def test_mappings_that_cannot_be(world: World, client: TestClient[Any]) -> None:
+    before = client.get(ITEM).json()
+    with world.client("foreign") as foreign:
+        theirs = foreign.post("/v2/price-sources", json={"name": "Theirs"}).json()["id"]
+    for mappings, pointer in (
+        ([("src_none", "X")], "/mappings/0/priceSource"),
+        ([("src_kraken", "X"), (theirs, "X")], "/mappings/1/priceSource"),
+        ([("src_kraken", "")], "/mappings/0/symbol"),
+    ):
+        found = problem(put(client, *mappings), 422, "invalid-body")
+        assert [error["pointer"] for error in found["errors"]] == [pointer]
+    for body, status, pointers in (
+        ({}, 422, ["/mappings"]),
+        ({"mappings": None}, 422, ["/mappings"]),
+        ({"mappings": [5]}, 422, ["/mappings/0"]),
+        ({"mappings": [{"symbol": 5}]}, 422, ["/mappings/0/priceSource", "/mappings/0/symbol"]),
+        ({"mappings": [{"priceSource": "src_kraken", "symbol": "X", "a/b": 1}]}, 400, ["/mappings/0/a~1b"]),
+    ):
+        answer = client.put(f"{ITEM}/mapping-symbols", json=body)
+        found = problem(answer, status, "invalid-body" if status == 422 else "unknown-field")
+        assert [error["pointer"] for error in found["errors"]] == pointers
+    problem(put(client, symbol="NONE"), 404, "priced-item-not-found")
+    assert client.get(ITEM).json() == before
+
+
+def test_removal(client: TestClient[Any]) -> None:
+    found = problem(client.delete(f"{PATH}/FUND1"), 409, "item-in-use")
+    assert "spair_" in found["detail"]
+    assert client.delete(f"{PATH}/{EXAMPLE_UNUSED_SYMBOL}").status_code == 204
+    for method in ("GET", "DELETE"):
+        problem(client.request(method, f"{PATH}/{EXAMPLE_UNUSED_SYMBOL}"), 404, "priced-item-not-found")
+    gold = {"symbol": EXAMPLE_UNUSED_SYMBOL, "name": "Gold", "class": "Commodity"}
+    assert client.post(PATH, json=gold).status_code == 201
+
+
+def test_roles(world: World, client: TestClient[Any]) -> None:
+    for caller, method, path, role in (
+        ("viewer", "POST", PATH, "operator"),
+        ("viewer", "PATCH", ITEM, "operator"),
+        ("viewer", "PUT", f"{ITEM}/mapping-symbols", "operator"),
+        ("operator", "DELETE", ITEM, "admin"),
+    ):
+        answer = client.request(method, path, headers=world.headers(caller), content=b"{")
+        assert problem(answer, 403, "role-too-low")["requiredRole"] == role
+    for path in (PATH, ITEM):
+        assert client.get(path, headers=world.headers("viewer")).status_code == 200
+
+
+def test_another_tenants_items_do_not_exist(world: World, client: TestClient[Any]) -> None:
+    with world.client("foreign") as foreign:
+        assert foreign.get(PATH).json()["data"] == []
+        problem(foreign.get(ITEM), 404, "priced-item-not-found")
+        problem(foreign.patch(ITEM, json={"name": "x"}), 404, "priced-item-not-found")
+        problem(put(foreign), 404, "priced-item-not-found")
+        problem(foreign.delete(ITEM), 404, "priced-item-not-found")
+        theirs = foreign.post(PATH, json=ETHER | {"symbol": EXAMPLE_SYMBOL})
+        assert theirs.status_code == 201
+    assert client.get(ITEM).json()["id"] != theirs.json()["id"]
+
+
+def test_pages_and_tables(client: TestClient[Any]) -> None:
+    whole = client.get(PATH).json()["data"]
+    assert [item["symbol"] for item in whole] == ["USD", EXAMPLE_SYMBOL, "FUND1", EXAMPLE_UNUSED_SYMBOL]
+    paged: list[Any] = []
+    url = f"{PATH}?limit=3"
+    while url:
+        answer = client.get(url)
+        paged += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert paged == whole
+    text = client.get(PATH, headers={"Accept": "text/csv"})
+    rows = list(csv.DictReader(io.StringIO(text.text)))
+    assert [row["symbol"] for row in rows] == [item["symbol"] for item in whole]
+    assert [json.loads(row["mappings"]) for row in rows] == [item["mappings"] for item in whole]
+    assert json.loads(rows[1]["mappings"]) == [{"priceSource": "src_kraken", "symbol": "XXBT"}]
+    lines = client.get(PATH, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert [json.loads(line) for line in lines] == whole
+    parquet = client.get(PATH, headers={"Accept": "application/vnd.apache.parquet"})
+    assert parquet.content[:4] == b"PAR1"
+    known = {"Accept": "text/csv", "If-None-Match": text.headers["etag"]}
+    assert client.get(PATH, headers=known).status_code == 304
+    put(client, ("src_kraken", "BTC"))
+    assert client.get(PATH, headers=known).status_code == 200
+
+
+def test_a_repeated_request_is_answered_once(client: TestClient[Any]) -> None:
+    first = client.post(PATH, json=ETHER, headers={"Idempotency-Key": "k"})
+    again = client.post(PATH, json=ETHER, headers={"Idempotency-Key": "k"})
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.headers["location"] == first.headers["location"]
+    answer = client.post(PATH, json=ETHER | {"name": "E"}, headers={"Idempotency-Key": "k"})
+    problem(answer, 422, "idempotency-key-reused")
+
+
+def test_answers_fit_the_document(client: TestClient[Any]) -> None:
+    for item in client.get(PATH).json()["data"]:
+        check({"$ref": "#/components/schemas/PricedItem"}, item)
+    check({"$ref": "#/components/schemas/PricedItem"}, client.get(ITEM).json())
