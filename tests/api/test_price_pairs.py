@@ -1,0 +1,382 @@
+"""Pairs over HTTP: made, listed, changed, removed, linked to tokens."""
+
+import csv
+import io
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import (
+    EXAMPLE_LINKED_TOKEN_ID,
+    EXAMPLE_MARKET_PAIR_ID,
+    EXAMPLE_PAIR_ID,
+    EXAMPLE_PAIR_OPERATION_ID,
+    EXAMPLE_SOURCE_ID,
+    EXAMPLE_TOKEN_ID,
+)
+from control.models import PricePair
+from control.pricing import pairs
+from tests.api.marts import publish
+from tests.api.test_errors import problem
+from tests.api.world import FOREIGN_TOKEN_ID, World, marts_rows
+
+PAIRS = "/v2/pairs"
+PAIR = f"{PAIRS}/{EXAMPLE_MARKET_PAIR_ID}"
+LINK = f"/v1/tokens/{EXAMPLE_TOKEN_ID}/priced-as"
+BID = {"pricedAs": "BTC", "priceType": "Bid", "priceSources": ["src_kraken"]}
+DIRECT = {
+    "priceSource": "src_kraken",
+    "status": "Resolved",
+    "derivation": "Direct",
+    "markets": [{"id": "XXBTZUSD", "isInverted": False}],
+    "detail": None,
+}
+
+
+def list_markets(world: World, *markets: Mapping[str, Any]) -> None:
+    """Publish a version in which Kraken lists further markets."""
+    rows = marts_rows(world)
+    rows["price_markets"] += [
+        {"source_id": "src_kraken", "is_active": True, "last_listed_at": "2026-02-01", **market} for market in markets
+    ]
+    publish(world.settings.serving_dir, 2, rows)
+
+
+def add_items(client: TestClient[Any], *symbols: str) -> None:
+    for symbol in symbols:
+        body = {"symbol": symbol, "name": symbol, "class": "Other"}
+        assert client.post("/v1/priced-items", json=body).status_code == 201
+
+
+def test_a_pair_is_made_with_its_defaults(client: TestClient[Any]) -> None:
+    answer = client.post(PAIRS, json=BID)
+    assert answer.status_code == 201
+    made = answer.json()
+    assert answer.headers["location"] == f"{PAIRS}/{made['id']}"
+    created = datetime.fromisoformat(made.pop("createdAt"))
+    assert abs(datetime.now(UTC) - created) < timedelta(minutes=1)
+    assert made.pop("updatedAt")
+    assert made == {
+        "id": made["id"],
+        "pricedAs": "BTC",
+        "pricedIn": "USD",
+        "priceType": "Bid",
+        "priceSources": ["src_kraken"],
+        "maxAge": "P1D",
+        "allowInverse": False,
+        "bridge": None,
+        "maxJump": None,
+        "maxDeviation": None,
+        "mappingStatus": "Resolved",
+        "mappings": [DIRECT],
+        "latestPrice": None,
+    }
+    assert client.get(answer.headers["location"]).json() == answer.json()
+    assert client.get(PAIRS).json()["data"][-1] == answer.json()
+
+
+def test_a_single_source_may_be_named_alone(client: TestClient[Any]) -> None:
+    single = {"pricedAs": "BTC", "priceType": "Bid", "priceSource": "src_kraken"}
+    assert client.post(PAIRS, json=single).json()["priceSources"] == ["src_kraken"]
+    found = problem(client.post(PAIRS, json=single | {"priceSource": "src_none"}), 422, "invalid-body")
+    assert found["errors"][0]["pointer"] == "/priceSource"
+
+
+def test_numbers_are_exact_however_written(client: TestClient[Any]) -> None:
+    body = BID | {"maxJump": 12.50, "maxDeviation": "0.000000000000000001", "maxAge": None}
+    made = client.post(PAIRS, json=body).json()
+    assert (made["maxJump"], made["maxDeviation"], made["maxAge"]) == ("12.5", "0.000000000000000001", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"pricedAs": "NONE"}, "/pricedAs"),
+        ({"pricedIn": "NONE"}, "/pricedIn"),
+        ({"pricedIn": "BTC"}, "/pricedIn"),
+        ({"pricedAs": None}, "/pricedAs"),
+        ({"priceType": "Mid"}, "/priceType"),
+        ({"priceType": "NAV"}, "/priceType"),
+        ({"priceSources": []}, "/priceSources"),
+        ({"priceSources": None}, "/priceSources"),
+        ({"priceSources": ["src_kraken", "src_kraken"]}, "/priceSources"),
+        ({"priceSources": ["src_none"]}, "/priceSources"),
+        ({"priceSources": [EXAMPLE_SOURCE_ID]}, "/priceSources"),
+        ({"priceSource": "src_kraken"}, "/priceSources"),
+        ({"pricedAs": "XAU"}, "/priceSources"),
+        ({"maxAge": "P1M"}, "/maxAge"),
+        ({"maxAge": 86400}, "/maxAge"),
+        ({"bridge": "NONE"}, "/bridge"),
+        ({"maxJump": 0}, "/maxJump"),
+        ({"maxDeviation": "1e-19"}, "/maxDeviation"),
+        ({"allowInverse": None}, "/allowInverse"),
+    ],
+)
+def test_what_is_wrong_is_named_and_stores_nothing(
+    client: TestClient[Any], change: dict[str, Any], pointer: str
+) -> None:
+    before = client.get(PAIRS).json()
+    found = problem(client.post(PAIRS, json=BID | change), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == [pointer]
+    assert client.get(PAIRS).json() == before
+
+
+def test_sources_must_be_there(client: TestClient[Any]) -> None:
+    found = problem(client.post(PAIRS, json={"pricedAs": "BTC", "priceType": "Bid"}), 422, "invalid-body")
+    assert [(error["pointer"], error["code"]) for error in found["errors"]] == [("/priceSources", "missing")]
+
+
+def test_a_typo_is_refused(client: TestClient[Any]) -> None:
+    problem(client.post(PAIRS, json=BID | {"maxage": "P2D"}), 400, "unknown-field")
+    problem(client.patch(PAIR, json={"priceType": "Bid"}), 400, "unknown-field")
+    problem(client.get(f"{PAIRS}?pricedAs=BTC"), 400, "unknown-parameter")
+
+
+def test_no_market_names_what_was_searched_and_the_fix(client: TestClient[Any]) -> None:
+    found = problem(client.post(PAIRS, json=BID | {"pricedAs": "USD", "pricedIn": "BTC"}), 422, "invalid-body")
+    assert "searched USD/XXBT" in found["detail"]
+    assert "allowInverse" in found["detail"]
+    made = client.post(PAIRS, json=BID | {"pricedAs": "USD", "pricedIn": "BTC", "allowInverse": True}).json()
+    assert made["mappings"] == [DIRECT | {"derivation": "Inverse", "markets": [{"id": "XXBTZUSD", "isInverted": True}]}]
+
+
+def test_a_bridge_says_its_two_markets(client: TestClient[Any]) -> None:
+    add_items(client, "ETH")
+    body = {"pricedAs": "ETH", "pricedIn": "BTC", "priceType": "Trade", "priceSources": ["src_kraken"]}
+    problem(client.post(PAIRS, json=body | {"bridge": "USD"}), 422, "invalid-body")
+    made = client.post(PAIRS, json=body | {"bridge": "USD", "allowInverse": True}).json()
+    assert made["bridge"] == "USD"
+    assert made["mappings"][0]["derivation"] == "Bridge"
+    markets = [(market["id"], market["isInverted"]) for market in made["mappings"][0]["markets"]]
+    assert markets == [("XETHZUSD", False), ("XXBTZUSD", True)]
+
+
+def test_a_list_not_collected_is_pending(client: TestClient[Any]) -> None:
+    made = client.post(PAIRS, json=BID | {"priceType": "Trade", "pricedAs": "XAU", "priceSources": ["src_coinbase"]})
+    assert made.status_code == 201
+    assert made.json()["mappingStatus"] == "Pending"
+    (mapping,) = made.json()["mappings"]
+    assert (mapping["derivation"], mapping["markets"]) == (None, [])
+    assert "not collected yet" in mapping["detail"]
+
+
+def test_different_assets_under_one_ticker(world: World, client: TestClient[Any]) -> None:
+    add_items(client, "LUNA")
+    codes = {"base": "LUNA", "quote": "USD", "quote_code": "ZUSD"}
+    list_markets(
+        world,
+        codes | {"market_id": "LUNAUSD", "base_code": "LUNA"},
+        codes | {"market_id": "LUNA2USD", "base_code": "LUNA2"},
+    )
+    # The pointer to the version in force is looked at again after a moment.
+    with world.client() as fresh:
+        found = problem(fresh.post(PAIRS, json=BID | {"pricedAs": "LUNA"}), 409, "ambiguous-market")
+        assert "LUNA2USD (LUNA2/ZUSD), LUNAUSD (LUNA/ZUSD)" in found["detail"]
+        mapping = {"mappings": [{"priceSource": "src_kraken", "symbol": "LUNA2"}]}
+        assert fresh.put("/v1/priced-items/LUNA/mapping-symbols", json=mapping).status_code == 200
+        made = fresh.post(PAIRS, json=BID | {"pricedAs": "LUNA"}).json()
+        assert made["mappings"][0]["markets"] == [{"id": "LUNA2USD", "isInverted": False}]
+
+
+def test_a_disabled_source_takes_no_new_pair(client: TestClient[Any]) -> None:
+    assert client.patch("/v2/price-sources/src_kraken/disable").json()["enabled"] is False
+    found = problem(client.post(PAIRS, json=BID), 409, "price-source-disabled")
+    assert found["existingId"] == "src_kraken"
+    assert client.patch(PAIR, json={"maxAge": "P2D", "priceSources": ["src_kraken"]}).status_code == 200
+
+
+def test_the_same_again_names_the_first(client: TestClient[Any]) -> None:
+    found = problem(client.post(PAIRS, json=BID | {"priceType": "Trade"}), 409, "duplicate-pair")
+    assert found["existingId"] == EXAMPLE_MARKET_PAIR_ID
+
+
+def test_a_repeated_request_replays_the_first_answer(client: TestClient[Any]) -> None:
+    headers = {"Idempotency-Key": "p-1"}
+    first, second = (client.post(PAIRS, json=BID, headers=headers) for _ in range(2))
+    assert (second.status_code, second.content) == (201, first.content)
+    assert second.headers["idempotency-replayed"] == "true"
+
+
+def test_a_manual_pair_has_no_market(client: TestClient[Any]) -> None:
+    found = client.get(f"{PAIRS}/{EXAMPLE_PAIR_ID}").json()
+    assert (found["maxAge"], found["priceType"]) == ("P35D", "NAV")
+    assert found["mappings"] == [
+        {
+            "priceSource": EXAMPLE_SOURCE_ID,
+            "status": "Resolved",
+            "derivation": "Manual",
+            "markets": [],
+            "detail": None,
+        }
+    ]
+
+
+def test_pages_and_tables_hold_each_once(client: TestClient[Any]) -> None:
+    made = client.post(PAIRS, json=BID).json()["id"]
+    expected = [EXAMPLE_PAIR_ID, EXAMPLE_MARKET_PAIR_ID, made]
+    seen: list[str] = []
+    url: str | None = f"{PAIRS}?limit=2"
+    while url:
+        answer = client.get(url).json()
+        seen += [pair["id"] for pair in answer["data"]]
+        cursor = answer["page"]["nextCursor"]
+        url = f"{PAIRS}?limit=2&cursor={cursor}" if cursor else None
+    assert seen == expected
+    table = list(csv.DictReader(io.StringIO(client.get(PAIRS, headers={"Accept": "text/csv"}).text)))
+    assert [row["id"] for row in table] == expected
+    assert (table[2]["priceSources"], table[2]["mappingStatus"]) == ('["src_kraken"]', "Resolved")
+
+
+def test_an_unchanged_pair_is_not_sent_again(client: TestClient[Any]) -> None:
+    answer = client.get(PAIR)
+    again = client.get(PAIR, headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 304
+    client.patch(PAIR, json={"maxAge": "P2D"})
+    assert client.get(PAIR, headers={"If-None-Match": answer.headers["etag"]}).status_code == 200
+
+
+def test_a_change_keeps_what_is_left_out_and_null_clears(client: TestClient[Any]) -> None:
+    before = client.get(PAIR).json()
+    changed = client.patch(PAIR, json={"maxJump": None, "maxAge": "PT90M", "bridge": "FUND1"}).json()
+    assert changed == before | {
+        "maxJump": None,
+        "maxAge": "PT90M",
+        "bridge": "FUND1",
+        "updatedAt": changed["updatedAt"],
+    }
+    assert client.get(PAIR).json() == changed
+    assert client.patch(PAIR, json={}).json() == changed
+    reordered = client.patch(PAIR, json={"priceSources": ["src_coinbase", "src_kraken"]}).json()
+    assert [mapping["status"] for mapping in reordered["mappings"]] == ["Pending", "Resolved"]
+    assert reordered["mappingStatus"] == "Pending"
+    events = client.get(f"/v1/audit-events?objectId={EXAMPLE_MARKET_PAIR_ID}").json()["data"]
+    assert [event["action"] for event in events] == ["price-pair.update"] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"priceSources": []}, "/priceSources"),
+        ({"priceSources": ["src_kraken", EXAMPLE_SOURCE_ID]}, "/priceSources"),
+        ({"maxAge": "P0D"}, "/maxAge"),
+        ({"maxJump": "-1"}, "/maxJump"),
+        ({"bridge": "USD"}, "/bridge"),
+    ],
+)
+def test_changes_that_cannot_be(client: TestClient[Any], body: dict[str, Any], pointer: str) -> None:
+    before = client.get(PAIR).json()
+    found = problem(client.patch(PAIR, json=body), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == [pointer]
+    assert client.get(PAIR).json() == before
+
+
+def test_a_pair_in_use_stays_and_a_removed_one_is_gone(client: TestClient[Any]) -> None:
+    found = problem(client.delete(f"{PAIRS}/{EXAMPLE_PAIR_ID}"), 409, "pair-in-use")
+    assert EXAMPLE_LINKED_TOKEN_ID in found["detail"]
+    assert client.delete(PAIR).status_code == 204
+    for path in (PAIR, f"{PAIR}/prices/async-operations", f"{PAIR}/prices/quarantined"):
+        problem(client.get(path), 404, "pair-not-found")
+    assert [pair["id"] for pair in client.get(PAIRS).json()["data"]] == [EXAMPLE_PAIR_ID]
+    again = client.post(PAIRS, json=BID | {"priceType": "Trade"})
+    assert again.status_code == 201
+    assert again.json()["id"] != EXAMPLE_MARKET_PAIR_ID
+    assert client.get(f"{PAIRS}/{again.json()['id']}/prices/async-operations").json()["data"] == []
+
+
+def test_who_may(world: World) -> None:
+    asked = (
+        ("post", PAIRS, BID),
+        ("patch", PAIR, {"maxAge": "P2D"}),
+        ("put", LINK, {"pricedAs": "BTC", "pairId": EXAMPLE_MARKET_PAIR_ID}),
+        ("delete", LINK, None),
+        ("post", f"{PAIR}/prices/discovery", {"from": "2026-01-01", "to": "2026-01-02", "windowSize": "day"}),
+        ("delete", f"{PAIR}/prices/async-operations/{EXAMPLE_PAIR_OPERATION_ID}", None),
+        ("post", f"{PAIR}/prices/quarantined/x/accept", None),
+        ("post", f"{PAIR}/prices/quarantined/x/reject", None),
+    )
+    with world.client("viewer") as client:
+        for method, path, body in asked:
+            found = problem(client.request(method, path, json=body), 403, "role-too-low")
+            assert found["requiredRole"] == "operator"
+        assert client.get(PAIR).status_code == 200
+    with world.client("operator") as client:
+        assert problem(client.delete(PAIR), 403, "role-too-low")["requiredRole"] == "admin"
+        for method, path, body in asked[:6]:
+            assert client.request(method, path, json=body).status_code in (200, 201, 202, 204)
+
+
+def test_another_tenants_pair_does_not_exist(world: World, client: TestClient[Any]) -> None:
+    with world.client("foreign") as foreign:
+        for method, path, body in (
+            ("get", PAIR, None),
+            ("patch", PAIR, {"maxAge": "P2D"}),
+            ("delete", PAIR, None),
+            ("post", f"{PAIR}/prices/discovery", {"from": "2026-01-01", "to": "2026-01-02", "windowSize": "day"}),
+            ("get", f"{PAIR}/prices/async-operations", None),
+            ("get", f"{PAIR}/prices/async-operations/{EXAMPLE_PAIR_OPERATION_ID}", None),
+            ("get", f"{PAIR}/prices/quarantined", None),
+            ("post", f"{PAIR}/prices/quarantined/x/accept", None),
+        ):
+            problem(foreign.request(method, path, json=body), 404, "pair-not-found")
+        assert foreign.get(PAIRS).json()["data"] == []
+        add_items(foreign, "USD", "BTC")
+        body = {"pricedAs": "BTC", "pairId": EXAMPLE_MARKET_PAIR_ID}
+        problem(foreign.put(f"/v1/tokens/{FOREIGN_TOKEN_ID}/priced-as", json=body), 422, "invalid-body")
+        problem(foreign.put(LINK, json={"pricedAs": "BTC"}), 404, "token-not-found")
+        theirs = foreign.post(PAIRS, json=BID | {"priceType": "Trade", "priceSources": ["src_coinbase"]})
+        assert theirs.status_code == 201
+        problem(foreign.post(PAIRS, json=BID | {"priceSources": [EXAMPLE_SOURCE_ID]}), 422, "invalid-body")
+    assert theirs.json()["id"] not in client.get(PAIRS).text
+
+
+def test_a_link_shows_at_once(client: TestClient[Any]) -> None:
+    answer = client.put(LINK, json={"pricedAs": "BTC"})
+    linked = {"id": EXAMPLE_TOKEN_ID, "pricedAs": "BTC", "pricedIn": "USD", "pairId": EXAMPLE_MARKET_PAIR_ID}
+    assert (answer.status_code, answer.json()) == (200, linked)
+    assert client.put(LINK, json={"pricedAs": "BTC"}).json() == linked
+    shown = client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}").json()
+    assert {name: shown[name] for name in linked} == linked
+    (listed,) = [row for row in client.get("/v1/tokens?limit=100").json()["data"] if row["id"] == EXAMPLE_TOKEN_ID]
+    assert (listed["pricedAs"], listed["pricedIn"]) == ("BTC", "USD")
+    problem(client.delete(PAIR), 409, "pair-in-use")
+    assert client.delete(LINK).status_code == 204
+    assert client.delete(LINK).status_code == 204
+    shown = client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}").json()
+    assert (shown["pricedAs"], shown["pairId"]) == (None, None)
+    events = client.get(f"/v1/audit-events?objectId={EXAMPLE_TOKEN_ID}").json()["data"]
+    assert [event["action"] for event in events] == ["token.unlink", "token.link"]
+
+
+def test_of_several_pairs_one_must_be_named(client: TestClient[Any]) -> None:
+    bid = client.post(PAIRS, json=BID).json()["id"]
+    found = problem(client.put(LINK, json={"pricedAs": "BTC"}), 409, "several-usd-pairs")
+    assert EXAMPLE_MARKET_PAIR_ID in found["detail"]
+    assert bid in found["detail"]
+    assert client.put(LINK, json={"pricedAs": "BTC", "pairId": bid}).json()["pairId"] == bid
+    assert client.put(LINK, json={"pricedAs": "FUND1"}).json()["pairId"] == EXAMPLE_PAIR_ID
+
+
+def test_what_a_link_lacks_is_named(client: TestClient[Any]) -> None:
+    found = problem(client.put(LINK, json={"pricedAs": "GOLD"}), 409, "no-usd-pair")
+    assert "POST 'GOLD' to /v1/priced-items" in found["detail"]
+    assert (
+        "POST the pair to /v2/pairs"
+        in problem(client.put(LINK, json={"pricedAs": "XAU"}), 409, "no-usd-pair")["detail"]
+    )
+    found = problem(client.put(LINK, json={"pricedAs": "FUND1", "pairId": EXAMPLE_MARKET_PAIR_ID}), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == ["/pairId"]
+    problem(client.put(LINK, json={}), 422, "invalid-body")
+    assert client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}").json()["pairId"] is None
+
+
+def test_a_source_that_is_defined_no_more_says_so(world: World, client: TestClient[Any]) -> None:
+    with world.store.write() as session:
+        stored = pairs.lock(session, world.tenant_id, EXAMPLE_MARKET_PAIR_ID)
+        assert isinstance(stored, PricePair)
+        pairs._put_sources(session, stored.pair_key, ["src_closed"])
+    found = client.get(PAIR).json()
+    assert found["mappingStatus"] == "Unsupported"
+    assert "not defined any more" in found["mappings"][0]["detail"]
