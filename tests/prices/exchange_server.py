@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -145,7 +145,9 @@ class ExchangeServer(LoopbackServer):
         by_id = {_kraken_id(market): market for market in markets.values()}
         match path.removeprefix("0/public/"):
             case "AssetPairs":
-                return _kraken_result({name: _kraken_market(market) for name, market in by_id.items()})
+                rows = {name: _kraken_market(market) for name, market in by_id.items()}
+                # One of them also in its synthetic form.
+                return _kraken_result(rows | {f"{name}:BTNL": row for name, row in list(rows.items())[:1]})
             case "Ticker":
                 names = query["pair"][0].split(",") if "pair" in query else list(by_id)
                 if by_id and not set(names) <= set(by_id):
@@ -222,7 +224,8 @@ class ExchangeServer(LoopbackServer):
         by_id = {f"{market.base}{market.quote}".lower(): market for market in markets.values()}
         match path.split("/"):
             case ["v1", "symbols"]:
-                return _json(list(by_id))
+                # A perpetual, and a market in a currency that nobody has heard of.
+                return _json([*by_id, "btcgusdperp", "abcxyz"] if by_id else [])
             case ["v1", "pricefeed"]:
                 return _json(
                     [
@@ -272,7 +275,10 @@ class ExchangeServer(LoopbackServer):
         by_id = {f"{market.base}{market.quote}".lower(): market for market in markets.values()}
         match path.removeprefix("api/v2/").strip("/").split("/"):
             case ["markets"]:
-                return _json([_bitstamp_market(name, market) for name, market in by_id.items()])
+                rows = [_bitstamp_market(name, market) for name, market in by_id.items()]
+                return _json(
+                    [*rows, *({**row, "market_type": "PERPETUAL", "market_symbol": "perp"} for row in rows[:1])]
+                )
             case ["ticker"]:
                 return _json([_bitstamp_ticker(market, self.now()) for market in by_id.values()])
             case ["ohlc", name]:
@@ -375,7 +381,8 @@ def _text(number: Decimal) -> str:
 
 def _offers(market: ScriptedMarket, now: datetime) -> tuple[str, str, str]:
     last = market.last(now)
-    return _text(last - market.spread), _text(last), _text(last + market.spread)
+    with localcontext(prec=60):
+        return _text(last - market.spread), _text(last), _text(last + market.spread)
 
 
 def _seconds(text: str, parts: int = 1) -> datetime:

@@ -86,9 +86,9 @@ class _Exact:
         """Sort nothing, and leave nothing out: ccxt would cut duplicates' worth of candles off the end."""
         return [self.parse_ohlcv(candle, market) for candle in ohlcvs]  # type: ignore[attr-defined]
 
-    def filter_by_array_tickers(self, tickers: Any, key: str, values: Any = None, indexed: bool = True) -> Any:
-        """Leave none out: whose ticker it is, is decided here."""
-        return self.index_by(tickers, key)  # type: ignore[attr-defined]
+    def filter_by_array(self, rows: Any, key: Any, values: Any = None, indexed: bool = True) -> Any:
+        """Leave no ticker out: whose it is, is decided by us."""
+        return super().filter_by_array(rows, key, None, indexed)  # type: ignore[misc]
 
     def parse_market(self, market: Any) -> Any:
         """Leave out the one market that ccxt cannot read, such as one in a currency that it does not know."""
