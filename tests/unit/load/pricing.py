@@ -141,10 +141,17 @@ class Raw:
         return self.batch
 
     def changes(self) -> dict[int, datetime | None]:
-        """Marks of this batch by pair: from where on, None for everything; no pair twice."""
-        rows = self.query("select pair_key, from_time from raw.price_changes where batch_id = ?", self.batch)
-        assert len(dict(rows)) == len(rows)
-        return {key: None if moment is None else moment.replace(tzinfo=UTC) for key, moment in rows}
+        """What this batch marked, by pair: from where on, None for everything."""
+        rows = self.query(
+            """
+            select pair_key, if(bool_or(from_time is null), null, min(from_time))
+            from raw.price_changes
+            where batch_id = ?
+            group by pair_key
+            """,
+            self.batch,
+        )
+        return {key: None if moment is None else moment.replace(tzinfo=UTC) for key, moment in rows}  # type: ignore
 
     def query(self, text: str, *parameters: object) -> list[tuple[object, ...]]:
         """Rows of a query."""
