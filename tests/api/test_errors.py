@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control import access
 from tests.api.document import check
 from tests.api.world import World
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+SOURCE = f"/v2/price-sources/{EXAMPLE_SOURCE_ID}"
 
 
 def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
@@ -76,7 +77,8 @@ def test_the_role_is_checked_before_the_body(
 @pytest.mark.parametrize(
     "path",
     ["/v1/networks", "/v1/networks/ledgers", "/v1/tokens", TOKEN, f"{TOKEN}/activities", f"{TOKEN}/cap-table",
-     "/v1/wallets", WALLET, f"{WALLET}/activities", f"{WALLET}/balances"],
+     "/v1/wallets", WALLET, f"{WALLET}/activities", f"{WALLET}/balances", "/v1/priced-items",
+     f"/v1/priced-items/{EXAMPLE_SYMBOL}", "/v2/price-sources", SOURCE, f"{SOURCE}/pairs"],
 )  # fmt: skip
 def test_unknown_and_repeated_parameters(client: TestClient[Any], path: str) -> None:
     found = problem(client.get(f"{path}?limmit=5&Limit=6"), 400, "unknown-parameter")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.test_errors import problem
 from tests.api.world import BIG_TOKEN_ID
 
@@ -32,6 +32,9 @@ COLLECTIONS = [
     f"{WALLET}/balances",
     f"{WALLET}/balances?asOf=block:150",
     f"{WALLET}/balances?interval=1h",
+    "/v1/priced-items",
+    f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs",
+    f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs/{EXAMPLE_SUPPORTED_PAIR_ID}/prices",
 ]
 
 
@@ -52,7 +55,7 @@ def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def as_text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 @pytest.mark.parametrize("batch", [5_000, 2])
