@@ -29,7 +29,7 @@ class _UnrunPackage(ModuleType):
         if name.startswith("__"):
             raise missing
         with _lock:
-            if not self._is_running and isinstance(self, _UnrunPackage):
+            if isinstance(self, _UnrunPackage) and not self._is_running:
                 self._run()
             if name in vars(self):
                 return vars(self)[name]
