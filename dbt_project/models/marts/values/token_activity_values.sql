@@ -1,17 +1,96 @@
+{%- set pair = 'touched.holder_address = coalesce(activities.to_address, activities.from_address)' -%}
+{%- set columns = [
+    'tenant_id', 'subject_key', 'activity_id', 'block_number', 'block_time', 'transaction_index', 'log_index', 'amount_raw'
+] -%}
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=[
+            "{{ delete_removed_subjects() }}",
+            "{{ delete_changed_ranges() }}",
+            "{{ delete_changed_values() }}",
+            "{{ delete_touched_values('token_activities', 'touched.holder_address = coalesce(activities.to_address, activities.from_address)') }}",
+        ],
+    )
+}}
+
+with
+
+activities as (
+
+    {{ activities_to_value('token_activities', columns, pair) }}
+
+),
+
+token_pairs as (
+
+    select * from {{ ref('token_pairs') }}
+
+),
+
+linked as (
+
+    select
+        activities.*,
+        token_pairs.pair_key,
+        token_pairs.token_decimals
+    from activities
+    inner join token_pairs
+        on
+            activities.subject_key = token_pairs.subject_key
+
+),
+
+moments as (
+
+    select distinct
+        pair_key,
+        block_time as at_time
+    from linked
+
+),
+
+prices as (
+
+    {{ prices_in_force('moments') }}
+
+),
+
+valued as (
+
+    select
+        linked.*,
+        prices.price,
+        prices.price_text,
+        prices.price_effective_from,
+        prices.source_id,
+        prices.is_fallback,
+        {{ to_value('linked.amount_raw', 'linked.token_decimals', 'prices.price') }} as value,
+        {{ value_status('linked.token_decimals', 'linked.pair_key', 'prices.price_status') }} as value_status
+    from linked
+    inner join prices
+        on
+            linked.pair_key = prices.pair_key
+            and linked.block_time = prices.at_time
+
+)
+
 select
-    null::varchar as tenant_id,
-    null::bigint as subject_key,
-    null::varchar as activity_id,
-    null::bigint as block_number,
-    null::timestamp as block_time,
-    null::integer as transaction_index,
-    null::bigint as pair_key,
-    null::decimal(38,18) as price,
-    null::varchar as price_text,
-    null::timestamp as price_effective_from,
-    null::varchar as source_id,
-    null::boolean as is_fallback,
-    null::varchar as value,
-    null::double as value_approx,
-    null::varchar as value_status
-where false
+    tenant_id,
+    subject_key,
+    activity_id,
+    block_number,
+    block_time,
+    transaction_index,
+    pair_key,
+    price,
+    price_text,
+    price_effective_from,
+    source_id,
+    is_fallback,
+    value,
+    value::double as value_approx,
+    value_status
+from valued
+order by subject_key, block_number, transaction_index, log_index

@@ -1,14 +1,266 @@
+-- What every wallet is worth at its as-of block and 24 hours before, each from the positions that it held then.
+with
+
+wallets as (
+
+    select * from {{ ref('wallets') }}
+
+),
+
+coverage as (
+
+    select * from {{ ref('coverage') }}
+
+),
+
+balances as (
+
+    select * from {{ ref('wallet_balances') }}
+
+),
+
+changes as (
+
+    select * from {{ ref('balance_changes') }}
+
+),
+
+token_pairs as (
+
+    select * from {{ ref('token_pairs') }}
+
+),
+
+prices as (
+
+    select * from {{ ref('as_of_prices') }}
+
+),
+
+labels as (
+
+    select * from {{ ref('int_tokens_labelled') }}
+
+),
+
+held_ranges as (
+
+    select
+        subject_key,
+        from_block,
+        from_time,
+        greatest(
+            to_time,
+            lead(from_time) over (
+                partition by subject_key
+                order by from_block
+            ) - interval 1 microsecond
+        ) as held_to_time,
+        is_covered
+    from coverage
+
+),
+
+before as (
+
+    select
+        wallets.subject_key,
+        wallets.as_of_block_time - interval 24 hours as at_time,
+        held_ranges.from_block as range_from_block,
+        held_ranges.held_to_time >= wallets.as_of_block_time as is_same_range
+    from wallets
+    inner join held_ranges
+        on
+            wallets.subject_key = held_ranges.subject_key
+            and held_ranges.is_covered
+            and held_ranges.from_time <= wallets.as_of_block_time - interval 24 hours
+            and held_ranges.held_to_time >= wallets.as_of_block_time - interval 24 hours
+
+),
+
+-- Only where something changed since are earlier balances looked up.
+changed as (
+
+    select distinct
+        changes.subject_key,
+        changes.token_address
+    from changes
+    inner join before
+        on
+            changes.subject_key = before.subject_key
+            and (changes.block_time > before.at_time or not before.is_same_range)
+
+),
+
+looked_up as (
+
+    select
+        changes.subject_key,
+        changes.token_address,
+        max(changes.block_number) as block_number,
+        any_value(changes.range_from_block) as range_from_block
+    from changes
+    semi join changed
+        on
+            changes.subject_key = changed.subject_key
+            and changes.token_address = changed.token_address
+    inner join before
+        on
+            changes.subject_key = before.subject_key
+            and changes.range_from_block = before.range_from_block
+            and changes.block_time <= before.at_time
+    group by changes.subject_key, changes.token_address
+
+),
+
+positions as (
+
+    select
+        subject_key,
+        false as is_before,
+        token_address,
+        quantity_raw
+    from balances
+
+    union all
+
+    select
+        balances.subject_key,
+        true as is_before,
+        balances.token_address,
+        balances.quantity_raw
+    from balances
+    inner join before
+        on
+            balances.subject_key = before.subject_key
+            and before.is_same_range
+    anti join changed
+        on
+            balances.subject_key = changed.subject_key
+            and balances.token_address = changed.token_address
+
+    union all
+
+    select
+        changes.subject_key,
+        true as is_before,
+        changes.token_address,
+        changes.balance_raw as quantity_raw
+    from changes
+    inner join looked_up
+        on
+            changes.subject_key = looked_up.subject_key
+            and changes.range_from_block = looked_up.range_from_block
+            and changes.token_address = looked_up.token_address
+            and changes.block_number = looked_up.block_number
+    where changes.balance_raw != 0::bignum
+
+),
+
+valued as (
+
+    select
+        positions.subject_key,
+        positions.is_before,
+        coalesce(labels.symbol, positions.token_address) as symbol,
+        {{ to_value_units('positions.quantity_raw', 'labels.decimals', 'prices.price') }} as units,
+        {{ value_status('labels.decimals', 'token_pairs.pair_key', 'prices.price_status') }} as status
+    from positions
+    inner join wallets on positions.subject_key = wallets.subject_key
+    left join labels
+        on
+            wallets.network = labels.network
+            and positions.token_address = labels.token_address
+    left join token_pairs
+        on
+            positions.subject_key = token_pairs.subject_key
+            and positions.token_address = token_pairs.token_address
+    left join prices
+        on
+            token_pairs.pair_key = prices.pair_key
+            and case
+                when positions.is_before then wallets.as_of_block_time - interval 24 hours
+                else wallets.as_of_block_time
+            end = prices.at_time
+
+),
+
+totals as (
+
+    select
+        subject_key,
+        is_before,
+        sum(units) filter (where status = 'Priced') as total_units,
+        {{ total_columns() }}
+    from valued
+    group by subject_key, is_before
+
+),
+
+described as (
+
+    select
+        wallets.tenant_id,
+        wallets.subject_key,
+        wallets.as_of_block_time as as_of_time,
+        case when wallets.as_of_block_time is not null then coalesce(now.total_status, 'Priced') else 'NotCovered' end
+            as total_value_status,
+        case when now.subject_key is not null then now.total_units else 0::bignum end as total_units,
+        coalesce(now.is_complete, true) as is_complete,
+        coalesce(now.unpriced, []) as unpriced,
+        case when before.subject_key is not null then coalesce(earlier.total_status, 'Priced') else 'NotCovered' end
+            as total_status_24h,
+        case when earlier.subject_key is not null then earlier.total_units else 0::bignum end as total_units_24h
+    from wallets
+    left join totals as now
+        on
+            wallets.subject_key = now.subject_key
+            and not now.is_before
+    left join before on wallets.subject_key = before.subject_key
+    left join totals as earlier
+        on
+            wallets.subject_key = earlier.subject_key
+            and earlier.is_before
+
+),
+
+measured as (
+
+    select
+        tenant_id,
+        subject_key,
+        as_of_time,
+        case when total_value_status = 'Priced' then {{ units_to_value('total_units') }} end as total_value,
+        total_value_status,
+        is_complete and as_of_time is not null as value_complete,
+        unpriced,
+        case when total_status_24h = 'Priced' then {{ units_to_value('total_units_24h') }} end as total_value_24h,
+        case
+            when total_value_status = 'Priced' and total_status_24h = 'Priced'
+                then {{ percentage('total_units - total_units_24h', 'total_units_24h') }}
+        end as change24h,
+        case
+            when total_value_status != 'Priced' then total_value_status
+            when total_status_24h != 'Priced' then total_status_24h
+            when total_units_24h = 0::bignum then 'ZeroBase'
+            else 'Priced'
+        end as change24h_status
+    from described
+
+)
+
 select
-    null::varchar as tenant_id,
-    null::bigint as subject_key,
-    null::timestamp as as_of_time,
-    null::varchar as total_value,
-    null::double as total_value_approx,
-    null::varchar as total_value_status,
-    null::boolean as value_complete,
-    null::varchar[] as unpriced,
-    null::varchar as total_value_24h,
-    null::varchar as change24h,
-    null::varchar as change24h_status,
-    null::varchar as currency
-where false
+    tenant_id,
+    subject_key,
+    as_of_time,
+    total_value,
+    total_value::double as total_value_approx,
+    total_value_status,
+    value_complete,
+    unpriced,
+    total_value_24h,
+    change24h,
+    change24h_status,
+    {{ value_currency() }} as currency
+from measured
+order by subject_key

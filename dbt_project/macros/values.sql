@@ -1,0 +1,235 @@
+{#
+    How quantities become values: at the system price in force at a moment, by the pair that the token is linked to. Values follow
+    facts, prices and links; each model writes anew what one of these changed, and nothing else.
+#}
+
+{# What values are expressed in: the Priced In of pairs that value anything. #}
+{% macro value_currency() -%}
+    'USD'
+{%- endmacro %}
+
+
+{#
+    The system price in force at moments: a query for a common table expression. `moments` has distinct (pair_key, at_time); a pair
+    without a step yet gives a row without a price.
+#}
+{% macro prices_in_force(moments) -%}
+    select
+        moments.pair_key,
+        moments.at_time,
+        steps.price,
+        steps.price_text,
+        coalesce(steps.price_status, 'NoPrice') as price_status,
+        steps.effective_from as price_effective_from,
+        steps.source_id,
+        steps.is_fallback
+    from {{ moments }} as moments
+    asof left join (
+        select system_prices.*
+        from {{ ref('system_prices') }} as system_prices
+        inner join (
+            select
+                pair_key,
+                min(at_time) as from_time,
+                max(at_time) as to_time
+            from {{ moments }}
+            group by pair_key
+        ) as spans
+            on
+                system_prices.pair_key = spans.pair_key
+                and system_prices.valid_from <= spans.to_time
+                and coalesce(system_prices.valid_until, 'infinity') > spans.from_time
+    ) as steps
+        on
+            moments.pair_key = steps.pair_key
+            and moments.at_time >= steps.valid_from
+{%- endmacro %}
+
+
+{# Why a quantity has no value, or that it has one. #}
+{% macro value_status(decimals, pair_key, price_status) -%}
+    case
+        when {{ decimals }} is null then 'UnknownDecimals'
+        when {{ pair_key }} is null then 'NoPair'
+        else {{ price_status }}
+    end
+{%- endmacro %}
+
+
+{# Deletes values at moments at which price or link are otherwise than the values were computed with. #}
+{% macro delete_changed_values(has_tokens=false) -%}
+    {%- set changed_values = ref('int_changed_values') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }} as written
+        using {{ changed_values }} as changed
+        where
+            written.subject_key = changed.subject_key
+            {%- if has_tokens %}
+            and written.token_address = changed.token_address
+            {%- endif %}
+            and written.block_time >= changed.from_time
+            and written.block_time < changed.until_time
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#
+    Activities that follow from readings of the touched pairs; `pair` matches an activity with a touched pair. The block is not asked
+    for: what such a pair's activities are worth is cheap to tell again.
+#}
+{% macro touched_adjustments(activities, pair) -%}
+    select distinct activities.activity_id
+    from {{ ref(activities) }} as activities
+    inner join {{ ref('int_touched_balances') }} as touched
+        on
+            activities.subject_key = touched.subject_key
+            and {{ pair }}
+            and activities.block_number >= touched.from_block
+    where activities.transaction_hash is null
+{%- endmacro %}
+
+
+{# Deletes values of activities that followed from readings and are no more, or are written anew. #}
+{% macro delete_touched_values(activities, pair) -%}
+    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- set adjustments = touched_adjustments(activities, pair) -%}
+    {%- set relation = ref(activities) -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where
+            transaction_index = -1
+            and subject_key in (select subject_key from {{ touched_balances }})
+            and (
+                activity_id in ({{ adjustments }})
+                or activity_id not in (
+                    select activity_id from {{ relation }}
+                    where
+                        transaction_hash is null
+                        and subject_key in (select subject_key from {{ touched_balances }})
+                )
+            )
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#
+    The activities whose values must be written: all of them, or those that are new, or changed, or whose price or link did. A query
+    for a common table expression. `columns` are those of the activities that the model needs.
+#}
+{% macro activities_to_value(activities, columns, pair, has_tokens=false) -%}
+    {%- set selected -%}
+        select
+        {%- for column in columns %}
+            activities.{{ column }}{{ ',' if not loop.last }}
+        {%- endfor %}
+        from {{ ref(activities) }} as activities
+    {%- endset -%}
+    {%- if is_incremental() -%}
+    {{ selected }}
+    semi join {{ ref('int_changed_ranges') }} as changed
+        on
+            activities.subject_key = changed.subject_key
+            and activities.block_number between changed.from_block and changed.to_block
+            and changed.reason != 'Observation'
+    union distinct
+    {{ selected }}
+    semi join {{ ref('int_changed_values') }} as changed
+        on
+            activities.subject_key = changed.subject_key
+            {%- if has_tokens %}
+            and activities.token_address = changed.token_address
+            {%- endif %}
+            and activities.block_time >= changed.from_time
+            and activities.block_time < changed.until_time
+    union distinct
+    {{ selected }}
+    where activities.activity_id in ({{ touched_adjustments(activities, pair) }})
+    {%- else -%}
+    {{ selected }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes days that are not due any more, or are written anew. #}
+{% macro delete_changed_days() -%}
+    {%- set value_days = ref('int_value_days') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }} as written
+        where not exists (
+            select 1 from {{ value_days }} as days
+            where
+                days.subject_key = written.subject_key
+                and days.range_from_block = written.range_from_block
+                and written.day between days.first_day and days.last_day
+                and not days.is_changed
+        )
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# The last instant of a day, at which it is valued. #}
+{% macro end_of_day(day) -%}
+    {{ day }} + interval 1 day - interval 1 microsecond
+{%- endmacro %}
+
+
+{#
+    What is carried on from block to block, at the ends of days: a query for a common table expression with one row per subject, range,
+    series and day that must be written. `changes` has these, block_number, block_time and quantity_raw; `series` may be empty.
+#}
+{% macro quantities_by_day(changes, series) -%}
+    {%- set keys = ['subject_key', 'range_from_block'] + series -%}
+    select
+        stretches.subject_key,
+        stretches.range_from_block,
+        {%- for column in series %}
+        carried.{{ column }},
+        {%- endfor %}
+        unnest(generate_series(
+            greatest(carried.from_day, stretches.first_day),
+            least(coalesce(carried.until_day - 1, stretches.last_day), stretches.last_day),
+            interval 1 day
+        ))::date as day,
+        carried.quantity_raw
+    from (
+        select
+            *,
+            lead(from_day) over (
+                partition by {{ keys | join(', ') }}
+                order by from_day
+            ) as until_day
+        from (
+            select
+                {{ keys | join(', ') }},
+                block_time::date as from_day,
+                arg_max(quantity_raw, block_number) as quantity_raw
+            from {{ changes }}
+            group by {{ keys | join(', ') }}, from_day
+        ) as last_of_day
+    ) as carried
+    inner join changed_days as stretches
+        on
+            carried.subject_key = stretches.subject_key
+            and carried.range_from_block = stretches.range_from_block
+            and carried.from_day <= stretches.last_day
+            and coalesce(carried.until_day, 'infinity') > stretches.first_day
+{%- endmacro %}
+
+
+{# What the positions of a wallet are worth together; of rows with units (BIGNUM of 10^-18), status and symbol. #}
+{% macro total_columns() -%}
+    case
+        when count(*) = 0 then '0'
+        when count_if(status = 'Priced') > 0 then {{ units_to_value("sum(units) filter (where status = 'Priced')") }}
+    end as total_value,
+    case
+        when count(*) = 0 or count_if(status = 'Priced') > 0 then 'Priced'
+        when count_if(status = 'Quarantined') > 0 then 'Quarantined'
+        when count_if(status = 'StalePrice') > 0 then 'StalePrice'
+        when count_if(status = 'NoPrice') > 0 then 'NoPrice'
+        when count_if(status = 'UnknownDecimals') > 0 then 'UnknownDecimals'
+        else 'NoPair'
+    end as total_status,
+    count_if(status != 'Priced') = 0 as is_complete,
+    coalesce(list(symbol order by symbol) filter (where status != 'Priced'), []) as unpriced
+{%- endmacro %}

@@ -1,0 +1,370 @@
+"""What values must be, worked out in plain Python from the marts' facts and the prices that tenants entered.
+
+The facts themselves (activities, balances, supplies, coverage) are held against definitions of their own elsewhere.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from typing import Any, NamedTuple
+
+import duckdb
+
+from tests.integration.transform_world import GENESIS_TIME, NATIVE, Subject
+from tests.integration.value_world import Pair, ValueWorld
+
+DAY = timedelta(days=1)
+TICK = timedelta(microseconds=1)
+TYPES = ["Market", "Trade", "NAV", "Bid", "Ask"]
+REASONS = ["Quarantined", "StalePrice", "NoPrice", "UnknownDecimals", "NoPair"]
+
+Row = tuple[Any, ...]
+
+
+class Quote(NamedTuple):
+    """The system price at a moment, or why there is none."""
+
+    price: Decimal | None
+    status: str
+    source: str | None = None
+    is_fallback: bool | None = None
+    effective_from: datetime | None = None
+
+
+class Held(NamedTuple):
+    """A quantity of an asset, valued."""
+
+    symbol: str
+    value: Decimal | None
+    status: str
+
+
+def text(value: Decimal | None) -> str | None:
+    """Canonical decimal text."""
+    if value is None:
+        return None
+    with localcontext(prec=400):
+        digits = f"{value + 0:f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def product(raw: int, decimals: int, price: Decimal) -> Decimal:
+    """raw / 10^decimals * price, 18 decimals, half to even."""
+    with localcontext(prec=400):
+        return (Decimal(raw).scaleb(-decimals) * price).quantize(Decimal(10) ** -18, rounding=ROUND_HALF_EVEN)
+
+
+def change(now: Decimal, before: Decimal) -> str | None:
+    """Percentage of the change, 12 decimals, half to even."""
+    with localcontext(prec=400):
+        return text((100 * (now - before) / before).quantize(Decimal(10) ** -12, rounding=ROUND_HALF_EVEN))
+
+
+class ValueOracle:
+    """The definitions, over the prices of one world and the facts of its marts."""
+
+    def __init__(self, world: ValueWorld, marts: duckdb.DuckDBPyConnection) -> None:
+        self.world = world
+        self.marts = marts
+        self.coverage: dict[int, list[Row]] = defaultdict(list)
+        for key, *row in self._rows(
+            "subject_key, from_block, from_time, to_time, is_covered", "coverage order by subject_key, from_block"
+        ):
+            self.coverage[key].append(tuple(row))
+        self.balances = self._changes("balance_changes", "token_address", "balance_raw")
+        self.supplies = self._changes("supply_changes", "''", "total_supply_raw")
+
+    def _rows(self, columns: str, mart: str) -> list[Row]:
+        return self.marts.execute(f"select {columns} from marts.{mart}").fetchall()
+
+    def _changes(self, mart: str, series: str, quantity: str) -> dict[tuple[int, int], dict[str, list[Row]]]:
+        changes: dict[tuple[int, int], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        columns = f"subject_key, range_from_block, {series}, block_time, {quantity}::varchar"
+        for key, first, name, when, raw in self._rows(columns, f"{mart} order by block_number"):
+            changes[key, first][name].append((when, int(raw)))
+        return changes
+
+    # Prices
+
+    def quote(self, pair: Pair, when: datetime) -> Quote:
+        """The system price of a pair at a moment."""
+        status = "NoPrice"
+        for place, source in enumerate(pair.sources):
+            known = [
+                row
+                for row in self.world.prices
+                if row.supported_pair == pair.supported_pair(source) and row.effective_from <= when
+            ]
+            if not known:
+                continue
+            newest = max(known, key=lambda row: (row.effective_from, row.key))
+            if pair.max_age is None or when - newest.effective_from <= pair.max_age:
+                return Quote(newest.price, "Priced", source, place > 0, newest.effective_from)
+            status = "StalePrice"
+        return Quote(None, status)
+
+    def _usable(self, key: int | None, tenant: str) -> Pair | None:
+        pair = self.world.pairs.get(key) if key is not None else None
+        return pair if pair is not None and (pair.tenant, pair.priced_in) == (tenant, "USD") else None
+
+    def pair_of(self, subject: Subject, token: str) -> tuple[Pair, str] | None:
+        """The pair that prices a token for a subject, and whose idea that was."""
+        if subject.kind == "token":
+            pair = self._usable(self.world.links.get(subject.key), subject.tenant)
+            return (pair, "Linked") if pair else None
+        own = [
+            one
+            for one in self.world.subjects.values()
+            if (one.kind, one.tenant, one.address) == ("token", subject.tenant, token)
+            and self._usable(self.world.links.get(one.key), subject.tenant)
+        ]
+        if own:
+            first = min(own, key=lambda one: (one.ledger != subject.ledger, one.key))
+            return self.world.pairs[self.world.links[first.key]], "Linked"
+        symbol = "ETH" if token == NATIVE else self.world.common.get(token)
+        pairs = [
+            pair
+            for pair in self.world.pairs.values()
+            if (pair.tenant, pair.priced_as, pair.priced_in) == (subject.tenant, symbol, "USD")
+        ]
+        return (min(pairs, key=lambda pair: TYPES.index(pair.price_type)), "CommonToken") if pairs else None
+
+    def decimals(self, token: str) -> int | None:
+        """Decimals of a token, None when unknown."""
+        return 18 if token == NATIVE else self.world.metadata.get(token, ("Unknown", None, None))[2]
+
+    def symbol(self, token: str) -> str:
+        """What a position without a price is called."""
+        known = "ETH" if token == NATIVE else self.world.metadata.get(token, ("Unknown", None, None))[1]
+        return known or self.world.common.get(token) or token
+
+    def hold(self, subject: Subject, token: str, raw: int, when: datetime | None) -> Held:
+        """Value a quantity at a moment."""
+        linked, decimals = self.pair_of(subject, token), self.decimals(token)
+        if decimals is None:
+            return Held(self.symbol(token), None, "UnknownDecimals")
+        if linked is None:
+            return Held(self.symbol(token), None, "NoPair")
+        assert when is not None
+        quote = self.quote(linked[0], when)
+        value = None if quote.price is None else product(raw, decimals, quote.price)
+        return Held(self.symbol(token), value, quote.status)
+
+    def total(self, held: Iterable[Held]) -> tuple[Decimal | None, str, bool, list[str]]:
+        """Value of a wallet's positions together: value, status, whether it is complete, what is missing."""
+        positions = list(held)
+        missing = sorted(one.symbol for one in positions if one.status != "Priced")
+        if len(missing) < len(positions) or not positions:
+            with localcontext(prec=400):
+                return (
+                    sum((one.value for one in positions if one.value is not None), Decimal(0)),
+                    "Priced",
+                    not missing,
+                    missing,
+                )
+        statuses = {one.status for one in positions}
+        return None, next(reason for reason in REASONS if reason in statuses), False, missing
+
+    # Moments and days
+
+    def range_before(self, key: int, end: datetime) -> int | None:
+        """The first block of the covered range that the last block before an instant is in."""
+        rows = self.coverage[key]
+        for place, (first, since, until, is_covered) in enumerate(rows):
+            if not is_covered or since is None or since >= end:
+                continue
+            following = rows[place + 1][1] if place + 1 < len(rows) else None
+            if end <= until + TICK or (following is not None and end <= following):
+                return int(first)
+        return None
+
+    def newest(self, key: int) -> datetime | None:
+        """The time of the as-of block."""
+        return max((row[2] for row in self.coverage[key] if row[3]), default=None)
+
+    def days(self, key: int) -> list[tuple[date, int]]:
+        """The finished, covered days of a subject, with their ranges."""
+        newest, found = self.newest(key), []
+        end = GENESIS_TIME
+        while newest is not None and end <= newest:
+            first = self.range_before(key, end)
+            if first is not None:
+                found.append(((end - DAY).date(), first))
+            end += DAY
+        return found
+
+    @staticmethod
+    def before(rows: list[Row], end: datetime) -> int | None:
+        """The quantity after the last change before an instant."""
+        known = [raw for when, raw in rows if when < end]
+        return known[-1] if known else None
+
+    def worth(self, subject: Subject, first: int, end: datetime) -> tuple[Decimal | None, str, bool, list[str]]:
+        """What a wallet is worth just before an instant."""
+        quantities = {token: self.before(rows, end) for token, rows in self.balances[subject.key, first].items()}
+        return self.total(self.hold(subject, token, raw, end - TICK) for token, raw in quantities.items() if raw)
+
+    # The marts
+
+    def token_pairs(self) -> set[Row]:
+        """Subject, token, decimals, pair, origin."""
+        found = set()
+        for subject in self.world.subjects.values():
+            tokens = {one.address for one in self.world.subjects.values() if one.kind == "token"}
+            everything = {*tokens, *self.world.common, NATIVE}
+            for token in [subject.address] if subject.kind == "token" else everything:
+                linked = self.pair_of(subject, token)
+                if linked:
+                    found.add((subject.key, token, self.decimals(token), linked[0].key, linked[1]))
+        return found
+
+    def activity_values(self, kind: str) -> set[Row]:
+        """Id, pair, price, source, fallback, effective from, value, status of every activity of a linked token."""
+        token = "token_address" if kind == "wallet" else "''"
+        found = set()
+        for key, name, when, raw, address in self._rows(
+            f"subject_key, activity_id, block_time, amount_raw::varchar, {token}", f"{kind}_activities"
+        ):
+            subject = self.world.subjects[key]
+            asset = address or subject.address
+            linked = self.pair_of(subject, asset)
+            if linked is None:
+                continue
+            quote, held = self.quote(linked[0], when), self.hold(subject, asset, int(raw), when)
+            found.add((name, linked[0].key, *_shown(quote), text(held.value), held.status))
+        return found
+
+    def position_values(self, mart: str) -> set[Row]:
+        """Subject, holder or token, pair, price, value, status, currency at the as-of block's time."""
+        is_wallet, found = mart == "wallet_balances", set()
+        for key, name, raw in self._rows(
+            f"subject_key, {'token_address' if is_wallet else 'holder_address'}, quantity_raw::varchar", mart
+        ):
+            subject, when = self.world.subjects[key], self.newest(key)
+            token = name if is_wallet else subject.address
+            linked, held = self.pair_of(subject, token), self.hold(subject, token, int(raw), when)
+            price = self.quote(linked[0], when).price if linked and when else None
+            pair = linked[0].key if linked else None
+            found.add((key, name, pair, text(price), text(held.value), held.status, "USD" if linked else None))
+        return found
+
+    def token_prices(self) -> set[Row]:
+        """Subject, pair, price, status, capitalization and its status, earlier price, change and its status."""
+        found = set()
+        supplies = dict(self._rows("subject_key, total_supply_raw::varchar", "tokens"))
+        for subject in self.world.subjects.values():
+            if subject.kind != "token":
+                continue
+            linked, when = self.pair_of(subject, subject.address), self.newest(subject.key)
+            if linked is None or when is None:
+                status = "NotCovered" if linked else "NoPair"
+                pair = linked[0].key if linked else None
+                found.add((subject.key, pair, None, status, None, status, None, None, status))
+                continue
+            now, before = self.quote(linked[0], when), self.quote(linked[0], when - DAY)
+            supply, decimals = supplies[subject.key], self.decimals(subject.address)
+            cap, cap_status = None, now.status
+            if now.price is not None and supply is None:
+                cap_status = "UnknownSupply"
+            elif now.price is not None and decimals is None:
+                cap_status = "UnknownDecimals"
+            elif now.price is not None:
+                cap = product(int(supply), decimals or 0, now.price)
+            moved = change(now.price, before.price) if now.price is not None and before.price is not None else None
+            moved_status = now.status if now.price is None else before.status
+            found.add(
+                (
+                    subject.key,
+                    linked[0].key,
+                    text(now.price),
+                    now.status,
+                    text(cap),
+                    cap_status,
+                    text(before.price),
+                    moved,
+                    moved_status,
+                )
+            )
+        return found
+
+    def wallet_totals(self) -> set[Row]:
+        """Subject, total, status, completeness, missing, total of the day before, change and its status."""
+        found = set()
+        positions: dict[int, list[Row]] = defaultdict(list)
+        for key, token, raw in self._rows("subject_key, token_address, quantity_raw::varchar", "wallet_balances"):
+            positions[key].append((token, int(raw)))
+        for subject in self.world.subjects.values():
+            if subject.kind != "wallet":
+                continue
+            when = self.newest(subject.key)
+            if when is None:
+                found.add((subject.key, None, "NotCovered", False, (), None, None, "NotCovered"))
+                continue
+            value, status, is_complete, missing = self.total(
+                self.hold(subject, token, raw, when) for token, raw in positions[subject.key]
+            )
+            first = self.range_before(subject.key, when - DAY + TICK)
+            before, before_status = None, "NotCovered"
+            if first is not None:
+                before, before_status, _, _ = self.worth(subject, first, when - DAY + TICK)
+            moved, moved_status = None, "Priced"
+            if value is None or before is None:
+                moved_status = status if value is None else before_status
+            elif not before:
+                moved_status = "ZeroBase"
+            else:
+                moved = change(value, before)
+            found.add(
+                (
+                    subject.key,
+                    text(value),
+                    status,
+                    is_complete,
+                    tuple(missing),
+                    text(before),
+                    moved,
+                    moved_status,
+                )
+            )
+        return found
+
+    def wallet_value_days(self) -> set[Row]:
+        """Subject, range, day, value, status, completeness, missing, whether the holdings are complete."""
+        found = set()
+        for subject in self.world.subjects.values():
+            if subject.kind == "wallet":
+                for day, first in self.days(subject.key):
+                    value, status, is_complete, missing = self.worth(subject, first, _end(day))
+                    found.add((subject.key, first, day, text(value), status, is_complete, tuple(missing), first <= 1))
+        return found
+
+    def token_capitalization_days(self) -> set[Row]:
+        """Subject, range, day, pair, supply, price and its status, source, fallback, effective from, value, status."""
+        found = set()
+        for subject in self.world.subjects.values():
+            linked = self.pair_of(subject, subject.address) if subject.kind == "token" else None
+            for day, first in self.days(subject.key) if linked else ():
+                assert linked
+                supply = self.before(self.supplies[subject.key, first][""], _end(day))
+                quote, decimals = self.quote(linked[0], _end(day) - TICK), self.decimals(subject.address)
+                value, status = None, quote.status
+                if quote.price is not None and supply is None:
+                    status = "UnknownSupply"
+                elif quote.price is not None and decimals is None:
+                    status = "UnknownDecimals"
+                elif quote.price is not None and supply is not None:
+                    value = product(supply, decimals or 0, quote.price)
+                raw = None if supply is None else str(supply)
+                found.add(
+                    (subject.key, first, day, linked[0].key, raw, *_shown(quote), quote.status, text(value), status)
+                )
+        return found
+
+
+def _end(day: date) -> datetime:
+    return datetime.combine(day, time()) + DAY
+
+
+def _shown(quote: Quote) -> Row:
+    return text(quote.price), quote.source, quote.is_fallback, quote.effective_from
