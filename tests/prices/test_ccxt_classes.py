@@ -30,13 +30,13 @@ print(sorted(name for name in sys.modules if name.startswith("ccxt.") and name.c
     assert run(script) == "['ccxt.abstract', 'ccxt.base', 'ccxt.gemini', 'ccxt.kraken', 'ccxt.static_dependencies']\n"
 
 
-@pytest.mark.parametrize("use", ["ccxt.exchanges", "ccxt.binance", "ccxt.kraken().id", "ccxt.base.errors"])
+@pytest.mark.parametrize("use", ["ccxt.exchanges", "ccxt.kraken().id"])
 def test_the_package_is_whole_for_whoever_asks_for_more(use: str) -> None:
     script = f"""
 light = exchange_class("kraken")
 import ccxt
 ccxt.__name__
-{use if use != "ccxt.base.errors" else "from ccxt.base.errors import NetworkError"}
+{use}
 from ccxt import kraken, binance, NetworkError, exchanges
 assert kraken is light and ccxt.kraken is light and "kraken" in exchanges
 assert isinstance(binance(), ccxt.Exchange)
