@@ -29,7 +29,7 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
     if state is None:
         return []
     rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
-    links, moment = read_links(snapshot, view.subject), state.block_time
+    links, moment = read_links(snapshot, view.subject), state.valued_at
     linked = [links.get(row.token_address, NO_LINK) for row in rows]
     values = worth(
         snapshot,

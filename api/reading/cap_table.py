@@ -122,11 +122,11 @@ def holders(
     def to_items(snapshot: Snapshot, state: State, rows: Sequence[HolderRow | BalanceAsOfRow]) -> list[Holding]:
         # Valued after the page is cut: of a hundred thousand holders, fifty.
         link = read_link(snapshot, view.subject)
-        values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.block_time) for row in rows])
+        values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.valued_at) for row in rows])
         explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
         if explains:
             held = [Held(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
-            moment = (link.pair_key, state.block_time) if link.pair_key and state.block_time else None
+            moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
             explained = explain(snapshot, view, held, [moment] * len(rows))
         return [to_item(*one) for one in zip(rows, values, explained, strict=True)]
 

@@ -6,7 +6,7 @@ range: blocks with rows of the subject are all stored, so nothing of it lies bet
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -16,6 +16,8 @@ from api.rows import BlockRow, CoverageRow, NetworkRow, TokenRow, WalletRow, as_
 from api.schemas.common import AsOf, Coverage, FieldError, Finality, Gap, GapReason
 from api.serving import Snapshot
 from control.subjects import Kind, SubjectRow, Window
+
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The moment an answer describes; `first_block` begins the covered range that holds it."""
+    """The moment an answer describes; `first_block` begins the covered range that holds it.
+
+    `valued_at` is the time whose prices value it: that of the block, or, where that was not stored, of the newest block
+    before it that was; nothing of the subject lies in between.
+    """
 
     block_number: int
     block_hash: str | None
@@ -44,6 +50,7 @@ class State:
     finality: Finality
     first_block: int
     is_current: bool
+    valued_at: datetime | None
 
 
 def read_view(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window]) -> View:
@@ -170,6 +177,7 @@ def _current(view: View) -> State | None:
         finality=facts.as_of_finality or "Confirmed",
         first_block=newest.from_block if newest else facts.as_of_block_number,
         is_current=True,
+        valued_at=as_utc(facts.as_of_block_time),
     )
 
 
@@ -178,25 +186,32 @@ def _at_block(snapshot: Snapshot, view: View, number: int) -> State | None:
     if covered is None:
         return None
     block = snapshot.row("block", BlockRow, network=view.subject.network, block_number=number)
-    return _state(snapshot, view, covered, number, block)
+    known = block or _newest_stored(snapshot, view, covered.from_block, number, _END_OF_TIME)
+    return _state(snapshot, view, covered, number, block, known)
 
 
 def _before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
     covered = covered_range_at(view, end)
     if covered is None:
         return None
-    block = snapshot.row(
+    block = _newest_stored(snapshot, view, covered.from_block, covered.to_block, end)
+    return _state(snapshot, view, covered, block.block_number if block else covered.from_block, block, block)
+
+
+def _newest_stored(snapshot: Snapshot, view: View, first: int, last: int | None, end: datetime) -> BlockRow | None:
+    return snapshot.row(
         "newest_block_before",
         BlockRow,
         network=view.subject.network,
-        first_block=covered.from_block,
-        last_block=covered.to_block,
+        first_block=first,
+        last_block=last,
         end_time=as_naive(end),
     )
-    return _state(snapshot, view, covered, block.block_number if block else covered.from_block, block)
 
 
-def _state(snapshot: Snapshot, view: View, covered: CoverageRow, number: int, block: BlockRow | None) -> State:
+def _state(
+    snapshot: Snapshot, view: View, covered: CoverageRow, number: int, block: BlockRow | None, valued: BlockRow | None
+) -> State:
     networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
     final = next((row.final_number for row in networks if row.network == view.subject.network), None)
     return State(
@@ -206,6 +221,7 @@ def _state(snapshot: Snapshot, view: View, covered: CoverageRow, number: int, bl
         finality="Finalized" if final is not None and number <= final else "Confirmed",
         first_block=covered.from_block,
         is_current=False,
+        valued_at=as_utc(valued.block_time) if valued else None,
     )
 
 

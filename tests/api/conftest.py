@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
+from tests.api.valued import publish_valued
 from tests.api.world import World, copy_world, make_world
 
 
@@ -16,6 +17,23 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> World:
     made = make_world(tmp_path_factory.mktemp("world"))
     made.store.close()
     return made
+
+
+@pytest.fixture(scope="session")
+def valued_template(template: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The world with prices, as made once."""
+    made = copy_world(template, tmp_path_factory.mktemp("valued"))
+    publish_valued(made)
+    made.store.close()
+    return made
+
+
+@pytest.fixture
+def valued(valued_template: World, tmp_path: Path) -> Iterator[World]:
+    """A world with a linked token and valued positions, `tests.api.valued`."""
+    copied = copy_world(valued_template, tmp_path)
+    yield copied
+    copied.store.close()
 
 
 @pytest.fixture

@@ -1,0 +1,194 @@
+"""Values of activities, cap tables, balances, lists: at the price of their moment, exact, or absent with a reason."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from control.models import Subject
+from tests.api.marts import publish
+from tests.api.pricing import LINKED_PAIR_KEY
+from tests.api.test_errors import problem
+from tests.api.valued import (
+    AS_OF,
+    ETHER_PRICES,
+    SMALL_PAIR_ID,
+    SMALL_PRICES,
+    Resolved,
+    price_at,
+    value_of,
+    valued_rows,
+)
+from tests.api.world import World, time_of
+
+TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+
+
+def shown(quantity: str, resolved: Resolved) -> tuple[str | None, str, str | None, str]:
+    """Value, its status, price, its status."""
+    return (value_of(quantity, resolved.price), resolved.status, resolved.price, resolved.status)
+
+
+def found(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (row["value"], row["valueStatus"], row["price"], row["priceStatus"])
+
+
+def test_activities_are_valued_at_their_own_time(valued: World) -> None:
+    with valued.client() as client:
+        answer = client.get(f"{TOKEN}/activities?sort=date").json()
+        rows = answer["data"]
+    assert answer["currency"] == "USD"
+    moments = [time_of(block) for block in (120, 150, 300, 310, 395)]
+    amounts = ["30", "10", "60", "5", "7"]
+    expected = [shown(amount, price_at(SMALL_PRICES, moment)) for amount, moment in zip(amounts, moments, strict=True)]
+    assert [found(row) for row in rows] == expected
+    # Every kind of price is there, so that the comparison above says something.
+    assert [row["value"] for row in rows] == ["75", "30.00000000000000001", "240", "20", None]
+    assert rows[-1]["valueStatus"] == "StalePrice"
+
+
+def test_wallet_activities_are_valued_by_the_pair_of_their_asset(valued: World) -> None:
+    with valued.client() as client:
+        rows = client.get(f"{WALLET}/activities?sort=date").json()["data"]
+    assert [row["id"] for row in rows] == [f"wact-{number}" for number in range(1, 6)]
+    assert found(rows[0]) == shown("5", price_at(ETHER_PRICES, time_of(120)))
+    assert found(rows[1]) == (None, "StalePrice", None, "StalePrice")
+    assert found(rows[2]) == shown("60", price_at(SMALL_PRICES, time_of(300)))
+    assert rows[3]["valueStatus"] == "StalePrice"
+    assert found(rows[4]) == (None, "UnknownDecimals", None, "NoPair")
+
+
+@pytest.mark.parametrize(
+    ("query", "moment"),
+    [
+        ("", AS_OF),
+        ("?asOf=block:305", time_of(300)),
+        ("?asOf=block:200", time_of(200)),
+        ("?asOf=block:110&sort=wallet", time_of(100)),
+        (f"?asOf={time_of(120):%Y-%m-%dT%H:%M:%SZ}", time_of(120)),
+    ],
+)
+def test_cap_tables_are_valued_at_their_moment(valued: World, query: str, moment: datetime) -> None:
+    """Of blocks 305 and 110 the time was not stored: the newest stored block before them is valued at."""
+    with valued.client() as client:
+        table = client.get(f"{TOKEN}/cap-table{query}").json()
+    resolved = price_at(SMALL_PRICES, moment)
+    assert table["data"]
+    for row in table["data"]:
+        assert (row["value"], row["valueStatus"]) == shown(row["quantity"], resolved)[:2]
+
+
+def test_pages_of_a_cap_table_are_valued_alike(valued: World) -> None:
+    with valued.client() as client:
+        whole = client.get(f"{TOKEN}/cap-table").json()["data"]
+        for sort in ("rank", "-rank", "wallet", "-wallet"):
+            paged: list[Any] = []
+            url = f"{TOKEN}/cap-table?sort={sort}&limit=1"
+            while url:
+                answer = client.get(url)
+                paged += answer.json()["data"]
+                url = answer.links["next"]["url"] if "next" in answer.links else ""
+            assert sorted(paged, key=lambda row: row["rank"]) == whole
+
+
+def test_balances_are_valued_at_their_moment(valued: World) -> None:
+    with valued.client() as client:
+        now = client.get(f"{WALLET}/balances").json()["current"]
+        then = client.get(f"{WALLET}/balances?asOf=block:120").json()["current"]
+        hours = client.get(f"{WALLET}/balances?interval=1h").json()["history"]
+    assert {row["token"]["symbol"]: found(row) for row in now} == {
+        "ETH": shown("5.999999999999979", price_at(ETHER_PRICES, AS_OF)),
+        None: (None, "UnknownDecimals", None, "NoPair"),
+    }
+    assert {row["token"]["symbol"]: found(row) for row in then} == {
+        "ETH": shown("6", price_at(ETHER_PRICES, time_of(120))),
+        "SMALL": shown("70", price_at(SMALL_PRICES, time_of(120))),
+        None: (None, "NoPair", None, "NoPair"),
+    }
+    points = next(one["points"] for one in hours if one["token"]["symbol"] == "ETH")
+    # The hour from 00:00 is over at 01:00, where the newest block is; its last moment is just before that.
+    assert [(point["value"], point["valueStatus"]) for point in points] == [
+        shown("5.999999999999979", price_at(ETHER_PRICES, AS_OF))[:2],
+        shown("5.999999999999979", price_at(ETHER_PRICES, AS_OF))[:2],
+    ]
+
+
+def test_lists_and_details_of_tokens(valued: World) -> None:
+    expected = {
+        "pricedAs": "SMALL",
+        "pricedIn": "USD",
+        "pairId": SMALL_PAIR_ID,
+        "price": "6.25",
+        "priceStatus": "Priced",
+        "marketCapitalization": "968.75",
+        "marketCapitalizationStatus": "Priced",
+        "change24h": None,
+        "change24hStatus": "NoPrice",
+    }
+    with valued.client() as client:
+        listed = {row["id"]: row for row in client.get("/v1/tokens").json()["data"]}
+        detail = client.get(TOKEN).json()
+    for row in (listed[EXAMPLE_TOKEN_ID], detail):
+        assert {name: row[name] for name in expected} == expected
+    others = [row for row in listed.values() if row["id"] not in (EXAMPLE_TOKEN_ID, EXAMPLE_LINKED_TOKEN_ID)]
+    assert {(row["pairId"], row["price"], row["priceStatus"]) for row in others} == {(None, None, "NoPair")}
+
+
+def test_lists_and_details_of_wallets(valued: World) -> None:
+    with valued.client() as client:
+        listed = client.get("/v1/wallets").json()["data"][0]
+        detail = client.get(WALLET).json()
+    for row in (listed, detail):
+        assert row["totalValue"] == value_of("5.999999999999979", ETHER_PRICES[-1].price)
+        assert (row["totalValueStatus"], row["valueComplete"]) == ("Priced", False)
+        assert row["unpriced"] == ["0x" + "d" * 40]
+
+
+@pytest.mark.parametrize(("pair_key", "status"), [(None, "NoPair"), (LINKED_PAIR_KEY, "NoPrice")])
+def test_a_link_that_changed_values_nothing_by_the_old_pair(valued: World, pair_key: int | None, status: str) -> None:
+    """Until the next version, a token that was unlinked or linked anew has no value, and never that of another pair."""
+    with valued.store.write() as session:
+        session.get_one(Subject, valued.subject_keys[EXAMPLE_TOKEN_ID]).pair_key = pair_key
+    with valued.client() as client:
+        activities = client.get(f"{TOKEN}/activities").json()["data"]
+        holders = client.get(f"{TOKEN}/cap-table").json()["data"]
+        past = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()["data"]
+        token = client.get(TOKEN).json()
+        listed = next(row for row in client.get("/v1/tokens").json()["data"] if row["id"] == EXAMPLE_TOKEN_ID)
+        capitalization = client.get(f"{TOKEN}/market-capitalization?interval=1h")
+    assert {found(row) for row in activities} == {(None, status, None, status)}
+    assert {(row["value"], row["valueStatus"]) for row in holders + past} == {(None, status)}
+    for row in (token, listed):
+        assert (row["price"], row["priceStatus"]) == (None, status)
+        assert (row["marketCapitalization"], row["marketCapitalizationStatus"]) == (None, status)
+    if pair_key is None:
+        problem(capitalization, 409, "no-linked-pair")
+    else:
+        answer = capitalization.json()
+        assert (answer["priceStatus"] if "priceStatus" in answer else answer["current"]["priceStatus"]) == status
+        assert {(row["value"], row["price"], row["supply"]) for row in answer["history"]} == {(None, None, "155")}
+
+
+def test_values_are_those_of_the_tenant(valued: World) -> None:
+    """Prices of another tenant's pair value nothing, also where the keys of rows would fit."""
+    rows = valued_rows(valued)
+    for name in ("system_prices", "token_prices", "token_activity_values", "wallet_totals", "token_pairs"):
+        rows[name] = [row | {"tenant_id": valued.foreign_tenant_id} for row in rows[name]]
+    publish(valued.settings.serving_dir, 1, rows)
+    with valued.client() as client:
+        assert {row["value"] for row in client.get(f"{TOKEN}/activities").json()["data"]} == {None}
+        assert {row["value"] for row in client.get(f"{TOKEN}/cap-table").json()["data"]} == {None}
+        assert {row["value"] for row in client.get(f"{WALLET}/balances").json()["current"]} == {None}
+        assert client.get(TOKEN).json()["price"] is None
+        assert client.get(WALLET).json()["totalValue"] is None
+
+
+def test_tabular_answers_have_the_values(valued: World) -> None:
+    with valued.client() as client:
+        for path in (f"{TOKEN}/activities", f"{TOKEN}/cap-table", f"{WALLET}/activities"):
+            rows = client.get(path).json()["data"]
+            table = client.get(path, headers={"Accept": "text/csv"}).text.splitlines()
+            assert "explanation" not in table[0]
+            place = table[0].split(",").index("value")
+            assert [line.split(",")[place] for line in table[1:]] == [row["value"] or "" for row in rows]

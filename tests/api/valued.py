@@ -1,0 +1,282 @@
+"""Example data with prices: a token that is linked to a pair of two sources, and a wallet with valued positions.
+
+Prices are given as the sources said them; `price_at` resolves them moment by moment in plain Python, and the rows of
+the marts (steps of the system price, values of activities) are made from it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
+
+from sqlalchemy import select
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from control.models import PairSource, PricedItem, PricePair, Subject
+from tests.api.marts import publish
+from tests.api.world import UNKNOWN_TOKEN_ID, World, marts_rows, time_of
+
+SMALL_PAIR_KEY, SMALL_PAIR_ID = 10, "pair_01k9zr3m5e8v2c7q4w6t1x0z10"
+ETHER_PAIR_KEY, ETHER_PAIR_ID = 11, "pair_01k9zr3m5e8v2c7q4w6t1x0z11"
+SOURCES = ("src_kraken", "src_coinbase")
+MAX_AGE = timedelta(minutes=7)
+AS_OF = time_of(400)
+INSTANT = timedelta(microseconds=1)
+START = time_of(100)
+
+_EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
+
+
+@dataclass(frozen=True)
+class Said:
+    """One price of one source."""
+
+    source: str
+    at: datetime
+    price: str
+    state: str = "Used"
+
+    @property
+    def fresh_until(self) -> datetime:
+        """The first moment at which it is too old."""
+        return self.at + MAX_AGE + INSTANT
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What the system price is at a moment."""
+
+    status: str
+    said: Said | None = None
+
+    @property
+    def price(self) -> str | None:
+        """The price as text."""
+        return self.said.price if self.said else None
+
+
+def minute(minutes: float) -> datetime:
+    """Return a moment of the first hour."""
+    return START + timedelta(minutes=minutes)
+
+
+SMALL_PRICES = (
+    Said("src_kraken", minute(2), "2.5"),
+    Said("src_kraken", minute(5), "3.000000000000000001"),
+    Said("src_coinbase", minute(9), "7.1"),
+    Said("src_kraken", minute(40), "4"),
+    Said("src_kraken", minute(44), "400", "Quarantined"),
+    Said("src_kraken", minute(50), "5.5"),
+    Said("src_kraken", minute(59.5), "6.25"),
+)
+ETHER_PRICES = (Said("src_kraken", minute(-2), "3000"), Said("src_kraken", minute(56), "3141.592653589793238462"))
+
+
+def price_at(prices: Iterable[Said], moment: datetime) -> Resolved:
+    """Resolve the system price at a moment: the first source whose newest price that no guard stopped is fresh."""
+    known = [said for said in prices if said.at <= moment]
+    for source in SOURCES:
+        own = [said for said in known if said.source == source and said.state == "Used"]
+        if own and moment < max(own, key=lambda said: said.at).fresh_until:
+            return Resolved("Priced", max(own, key=lambda said: said.at))
+    if any(said.state == "Quarantined" and moment < said.fresh_until for said in known):
+        return Resolved("Quarantined")
+    return Resolved("StalePrice" if known else "NoPrice")
+
+
+def value_of(quantity: str | None, price: str | None) -> str | None:
+    """Return a value as canonical text: the exact product, rounded half to even to 18 decimals."""
+    if quantity is None or price is None:
+        return None
+    product = _EXACT.multiply(Decimal(quantity), Decimal(price))
+    text = format(product.quantize(Decimal(1).scaleb(-18), context=_EXACT), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def sum_of(values: Iterable[str]) -> str:
+    """Return a sum as canonical text."""
+    total = Decimal(0)
+    for value in values:
+        total = _EXACT.add(total, Decimal(value))
+    text = format(total, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def naive(moment: datetime) -> datetime:
+    """Return a moment as the marts hold it."""
+    return moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def link_small(world: World) -> None:
+    """Make the pairs and link the first token to one of them."""
+    with world.store.write() as session:
+        items = dict(
+            session.execute(
+                select(PricedItem.symbol, PricedItem.item_key).where(PricedItem.tenant_id == world.tenant_id)
+            ).all()
+        )
+        for key, pair_id, symbol in ((SMALL_PAIR_KEY, SMALL_PAIR_ID, "SMALL"), (ETHER_PAIR_KEY, ETHER_PAIR_ID, "ETH")):
+            item = PricedItem(
+                id=f"item_01k9zr3m5e8v2c7q4w6t1x0z{key}",
+                tenant_id=world.tenant_id,
+                symbol=symbol,
+                name=symbol,
+                item_class="Cryptocurrency",
+                created_at=START,
+                updated_at=START,
+            )
+            session.add(item)
+            session.flush()
+            session.add(
+                PricePair(
+                    pair_key=key,
+                    id=pair_id,
+                    tenant_id=world.tenant_id,
+                    priced_as_key=item.item_key,
+                    priced_in_key=items["USD"],
+                    price_type="Trade",
+                    max_age="PT7M",
+                    max_age_seconds=420,
+                    allow_inverse=False,
+                    created_at=START,
+                    updated_at=START,
+                )
+            )
+            session.flush()
+            session.add_all(
+                PairSource(pair_key=key, position=position, source_id=source) for position, source in enumerate(SOURCES)
+            )
+        session.get_one(Subject, world.subject_keys[EXAMPLE_TOKEN_ID]).pair_key = SMALL_PAIR_KEY
+
+
+def publish_valued(world: World, version: int = 1) -> dict[str, list[dict[str, Any]]]:
+    """Link the token and publish a version with its values; returns the rows."""
+    link_small(world)
+    rows = valued_rows(world)
+    publish(world.settings.serving_dir, version, rows)
+    return rows
+
+
+def valued_rows(world: World) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of the example marts with the two pairs, their prices, and what follows from them."""
+    rows = marts_rows(world)
+    for key, pair_id, symbol, prices in (
+        (SMALL_PAIR_KEY, SMALL_PAIR_ID, "SMALL", SMALL_PRICES),
+        (ETHER_PAIR_KEY, ETHER_PAIR_ID, "ETH", ETHER_PRICES),
+    ):
+        _add_pair(rows, world, key, pair_id, symbol, prices)
+    small, wallet = world.subject_keys[EXAMPLE_TOKEN_ID], world.subject_keys[EXAMPLE_WALLET_ID]
+    now = price_at(SMALL_PRICES, AS_OF).price
+    for row in rows["token_prices"]:
+        if row["subject_key"] == small:
+            row.update(
+                pair_key=SMALL_PAIR_KEY,
+                pair_id=SMALL_PAIR_ID,
+                price_text=now,
+                price_status="Priced",
+                market_capitalization=value_of("155", now),
+                market_capitalization_status="Priced",
+                change24h_status="NoPrice",
+            )
+    held = value_of("5.999999999999979", price_at(ETHER_PRICES, AS_OF).price)
+    for row in rows["wallet_totals"]:
+        if row["subject_key"] == wallet:
+            row.update(total_value=held, total_value_status="Priced", unpriced=[address_of(UNKNOWN_TOKEN_ID)])
+    rows["token_pairs"] = [
+        {
+            "tenant_id": world.tenant_id,
+            "subject_key": wallet,
+            "network": "ethereum",
+            "token_address": address,
+            "pair_key": key,
+        }
+        for address, key in (("native", ETHER_PAIR_KEY), (address_of(EXAMPLE_TOKEN_ID), SMALL_PAIR_KEY))
+    ]
+    rows["token_activity_values"] += [
+        _activity_value(row, SMALL_PAIR_KEY, SMALL_PRICES)
+        for row in rows["token_activities"]
+        if row["subject_key"] == small
+    ]
+    linked = {"native": (ETHER_PAIR_KEY, ETHER_PRICES), address_of(EXAMPLE_TOKEN_ID): (SMALL_PAIR_KEY, SMALL_PRICES)}
+    rows["wallet_activity_values"] = [
+        _activity_value(row, *linked[row["token_address"]])
+        for row in rows["wallet_activities"]
+        if row["token_address"] in linked
+    ]
+    return rows
+
+
+def address_of(token_id: str) -> str:
+    """Return the stored address of one of the example tokens."""
+    return {EXAMPLE_TOKEN_ID: "0x" + "a" * 40, UNKNOWN_TOKEN_ID: "0x" + "d" * 40}[token_id]
+
+
+def _activity_value(row: dict[str, Any], pair_key: int, prices: Iterable[Said]) -> dict[str, Any]:
+    resolved = price_at(prices, row["block_time"].replace(tzinfo=UTC))
+    value = value_of(row["amount"], resolved.price)
+    return {name: row[name] for name in ("tenant_id", "subject_key", "activity_id", "block_number", "block_time")} | {
+        "pair_key": pair_key,
+        "price_text": resolved.price,
+        "value": value,
+        "value_status": resolved.status,
+    }
+
+
+def _add_pair(
+    rows: dict[str, list[dict[str, Any]]], world: World, key: int, pair_id: str, symbol: str, prices: tuple[Said, ...]
+) -> None:
+    keys = {"tenant_id": world.tenant_id, "pair_key": key}
+    rows["price_pairs"].append(
+        keys
+        | {
+            "pair_id": pair_id,
+            "priced_as": symbol,
+            "priced_in": "USD",
+            "price_type": "Trade",
+            "max_age_seconds": 420,
+        }
+    )
+    rows["price_routes"] += [
+        keys | {"source_id": source, "position": position, "status": "Resolved", "derivation": "Direct"}
+        for position, source in enumerate(SOURCES)
+    ]
+    rows["source_prices"] += [
+        keys
+        | {
+            "source_id": said.source,
+            "position": SOURCES.index(said.source),
+            "effective_from": naive(said.at),
+            "price": said.price,
+            "price_text": said.price,
+            "is_partial": False,
+            "derivation": "Direct",
+            "fresh_until": naive(said.fresh_until),
+            "state": said.state,
+            "reason": None if said.state == "Used" else "Jump",
+            "price_id": f"price_{symbol}_{number}",
+        }
+        for number, said in enumerate(prices)
+    ]
+    bounds = sorted({moment for said in prices for moment in (said.at, said.fresh_until)})
+    steps: list[dict[str, Any]] = []
+    for moment in bounds:
+        resolved = price_at(prices, moment)
+        said = resolved.said
+        step: dict[str, Any] = keys | {"price_status": resolved.status}
+        if said is not None:
+            step |= {
+                "price": said.price,
+                "price_text": said.price,
+                "source_id": said.source,
+                "position": SOURCES.index(said.source),
+                "is_fallback": said.source != SOURCES[0],
+                "effective_from": naive(said.at),
+                "is_partial": False,
+                "derivation": "Direct",
+            }
+        if steps and {**steps[-1], "valid_from": None} == {**step, "valid_from": None}:
+            continue
+        steps.append(step | {"valid_from": naive(moment)})
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        rows["system_prices"].append(step | {"valid_until": following["valid_from"] if following else None})
