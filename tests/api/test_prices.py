@@ -1,0 +1,247 @@
+"""Prices of pairs over HTTP: the newest one, steps, one source's own, intervals; order, pages, other tenants."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, EXAMPLE_SOURCE_ID, EXAMPLE_TOKEN_ID
+from api.reading.prices import latest_prices
+from api.serving import Serving
+from tests.api.marts import publish
+from tests.api.test_errors import problem
+from tests.api.valued import (
+    INSTANT,
+    MAX_AGE,
+    SMALL_PAIR_ID,
+    SMALL_PAIR_KEY,
+    SMALL_PRICES,
+    START,
+    minute,
+    price_at,
+    valued_rows,
+)
+from tests.api.world import World
+
+PRICES = f"/v2/pairs/{SMALL_PAIR_ID}/prices/history"
+
+
+def stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def pages(client: Any, url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while url:
+        answer = client.get(url)
+        assert answer.status_code == 200, answer.text
+        found += answer.json()["data"]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    return found
+
+
+def test_steps_of_the_system_price_newest_first(valued: World) -> None:
+    with valued.client() as client:
+        answer = client.get(PRICES).json()
+    rows = answer["data"]
+    assert (answer["pairId"], answer["pricedAs"], answer["pricedIn"], answer["priceType"]) == (
+        SMALL_PAIR_ID,
+        "SMALL",
+        "USD",
+        "Trade",
+    )
+    assert [(row["price"], row["priceSource"], row["isFallback"], row["validFrom"]) for row in rows] == [
+        ("6.25", "src_kraken", False, stamp(minute(59.5))),
+        ("5.5", "src_kraken", False, stamp(minute(50))),
+        ("4", "src_kraken", False, stamp(minute(40))),
+        ("7.1", "src_coinbase", True, stamp(minute(12) + INSTANT)),
+        ("3.000000000000000001", "src_kraken", False, stamp(minute(5))),
+        ("2.5", "src_kraken", False, stamp(minute(2))),
+    ]
+    # Every moment of a step has its price, by the resolution in plain Python; its ends are exact to the microsecond.
+    for row in rows:
+        begin, end = (datetime.fromisoformat(row[name]) for name in ("validFrom", "validUntil"))
+        for moment in (begin, begin + (end - begin) / 2, end - INSTANT):
+            resolved = price_at(SMALL_PRICES, moment)
+            assert (resolved.status, resolved.price) == ("Priced", row["price"])
+            assert resolved.said is not None
+            assert (stamp(resolved.said.at), resolved.said.source) == (row["effectiveFrom"], row["priceSource"])
+        assert price_at(SMALL_PRICES, end).price != row["price"]
+        assert (row["priceType"], row["derivation"], row["priceStatus"], row["windowStart"], row["isPartial"]) == (
+            "Trade",
+            "Direct",
+            "Priced",
+            None,
+            False,
+        )
+
+
+@pytest.mark.parametrize("query", ["", "priceSource=src_kraken", "interval=1h&from=2026-01-31T20:00:00Z&to=2026-02-02"])
+def test_pages_join_to_the_whole(valued: World, query: str) -> None:
+    with valued.client() as client:
+        whole = client.get(f"{PRICES}?{query}").json()["data"]
+        assert len(whole) > 2
+        for limit in (1, 2):
+            assert pages(client, f"{PRICES}?{query}&limit={limit}") == whole
+
+
+def test_a_range_is_half_open(valued: World) -> None:
+    with valued.client() as client:
+        query = f"from={stamp(minute(5))}&to={stamp(minute(50))}"
+        steps = client.get(f"{PRICES}?{query}").json()["data"]
+        own = client.get(f"{PRICES}?{query}&priceSource=src_kraken").json()["data"]
+    assert [row["price"] for row in steps] == ["4", "7.1", "3.000000000000000001"]
+    assert [row["price"] for row in own] == ["400", "4", "3.000000000000000001"]
+
+
+def test_one_source_tells_all_that_it_said(valued: World) -> None:
+    with valued.client() as client:
+        rows = client.get(f"{PRICES}?priceSource=src_kraken").json()["data"]
+        fallback = client.get(f"{PRICES}?priceSource=src_coinbase").json()["data"]
+        problem(client.get(f"{PRICES}?priceSource=src_gemini"), 422, "invalid-parameter")
+        problem(client.get(f"{PRICES}?priceSource=src_kraken&interval=1d"), 422, "invalid-parameter")
+    said = sorted((one for one in SMALL_PRICES if one.source == "src_kraken"), key=lambda one: one.at, reverse=True)
+    assert [(row["price"], row["effectiveFrom"], row["state"], row["validUntil"]) for row in rows] == [
+        (one.price, stamp(one.at), one.state, stamp(one.fresh_until)) for one in said
+    ]
+    stopped = next(row for row in rows if row["state"] == "Quarantined")
+    assert (stopped["reason"], stopped["priceStatus"], stopped["priceId"]) == ("Jump", "Quarantined", "price_SMALL_4")
+    assert [(row["price"], row["isFallback"]) for row in fallback] == [("7.1", True)]
+
+
+def test_prices_by_intervals(valued: World) -> None:
+    with valued.client() as client:
+        answer = client.get(f"{PRICES}?interval=1h&from=2026-01-31T22:00:00Z&to=2026-02-01T03:00:00Z").json()
+        today = client.get(f"{PRICES}?interval=1d").json()["data"]
+    rows = {row["date"]: row for row in answer["data"]}
+    assert list(rows) == sorted(rows, reverse=True)
+    assert len(rows) == 5
+    for date, row in rows.items():
+        resolved = price_at(SMALL_PRICES, datetime.fromisoformat(date) + timedelta(hours=1) - INSTANT)
+        assert (row["price"], row["priceStatus"], row["isComplete"]) == (resolved.price, resolved.status, True)
+    assert rows["2026-02-01T00:00:00Z"]["price"] == "6.25"
+    assert rows["2026-01-31T23:00:00Z"]["priceStatus"] == "NoPrice"
+    assert rows["2026-02-01T01:00:00Z"]["priceStatus"] == "StalePrice"
+    assert len(today) == 30
+    assert [row["isComplete"] for row in today] == [False] + [True] * 29
+    assert {row["priceStatus"] for row in today} == {"StalePrice"}
+
+
+def test_a_daily_close_does_not_value_its_own_day(world: World) -> None:
+    """A close takes effect at the day's end: the day's last moment still has the price before it."""
+    rows = valued_rows(world)
+    close = datetime(2026, 2, 2, tzinfo=UTC).replace(tzinfo=None)
+    step = next(row for row in rows["system_prices"] if row["pair_key"] == 1 and row["price_status"] == "Priced")
+    rows["system_prices"] = [
+        step | {"valid_until": close},
+        step | {"valid_from": close, "effective_from": close, "price": "9000", "price_text": "9000"},
+    ]
+    publish(world.settings.serving_dir, 1, rows)
+    with world.client() as client:
+        query = "interval=1d&from=2026-02-01&to=2026-02-04"
+        answer = client.get(f"/v2/pairs/{EXAMPLE_PAIR_ID}/prices/history?{query}").json()
+    assert [(row["date"], row["price"]) for row in answer["data"]] == [
+        ("2026-02-03", "9000"),
+        ("2026-02-02", "9000"),
+        ("2026-02-01", "101.5"),
+    ]
+
+
+def test_prices_to_come_are_not_told(world: World) -> None:
+    """A step may begin in the future, when the price before it grows too old, or as it was entered."""
+    rows = valued_rows(world)
+    future = "2999-01-01 00:00:00"
+    step = next(row for row in rows["system_prices"] if row["pair_key"] == 1 and row["price_status"] == "Priced")
+    rows["system_prices"].append(step | {"valid_from": future, "effective_from": future, "price_text": "1"})
+    rows["source_prices"].append(rows["source_prices"][0] | {"effective_from": future, "price_text": "1"})
+    publish(world.settings.serving_dir, 1, rows)
+    with world.client() as client:
+        for query in ("", f"?priceSource={EXAMPLE_SOURCE_ID}", "?from=2990-01-01&to=3000-01-01"):
+            answer = client.get(f"/v2/pairs/{EXAMPLE_PAIR_ID}/prices/history{query}").json()
+            assert "1" not in {row["price"] for row in answer["data"]}
+
+
+def test_a_token_has_the_prices_of_its_pair(valued: World) -> None:
+    with valued.client() as client:
+        for query in ("", "?interval=1d", "?priceSource=src_kraken&limit=2"):
+            of_pair = client.get(f"{PRICES}{query}").json()["data"]
+            of_token = client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/price-history{query}").json()
+            assert (of_token["data"], of_token["pairId"]) == (of_pair, SMALL_PAIR_ID)
+
+
+def test_a_token_without_a_pair_has_no_prices(world: World) -> None:
+    with world.client() as client:
+        problem(client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/price-history"), 409, "no-linked-pair")
+        assert client.get(f"/v1/tokens/{EXAMPLE_LINKED_TOKEN_ID}/price-history").status_code == 200
+
+
+def test_pairs_of_other_tenants_do_not_exist(valued: World) -> None:
+    with valued.client("foreign") as client:
+        problem(client.get(PRICES), 404, "pair-not-found")
+    with valued.client() as client:
+        problem(client.get("/v2/pairs/pair_nowhere/prices/history"), 404, "pair-not-found")
+
+
+@pytest.mark.parametrize(
+    ("moment", "price", "is_fallback", "is_stale"),
+    [
+        (minute(1), None, None, None),
+        (minute(2), "2.5", False, False),
+        (minute(12), "3.000000000000000001", False, False),
+        (minute(12) + INSTANT, "7.1", True, False),
+        (minute(16) + INSTANT, "7.1", True, True),
+        (minute(45), "4", False, False),
+        (minute(48), "4", False, True),
+        (minute(59.5) + MAX_AGE, "6.25", False, False),
+        (minute(59.5) + MAX_AGE + INSTANT, "6.25", False, True),
+    ],
+)
+def test_the_latest_price(
+    valued: World, moment: datetime, price: str | None, is_fallback: bool | None, is_stale: bool | None
+) -> None:
+    serving = Serving(valued.settings.serving_dir, 256, 10)
+    try:
+        with serving.snapshot() as snapshot:
+            found = latest_prices(snapshot, valued.tenant_id, [SMALL_PAIR_KEY, 999], moment)
+            foreign = latest_prices(snapshot, valued.foreign_tenant_id, [SMALL_PAIR_KEY], moment)
+    finally:
+        serving.close()
+    assert foreign == {}
+    if price is None:
+        assert found == {}
+        return
+    latest = found[SMALL_PAIR_KEY]
+    assert (latest.price, latest.is_fallback, latest.is_stale) == (price, is_fallback, is_stale)
+    assert latest.effective_from <= moment
+    assert latest.effective_from >= START
+
+
+def test_the_latest_price_grows_stale_without_a_cycle(world: World) -> None:
+    """Where the newest step says nothing of its end, the pair's own limit does; a window's length is never too old."""
+    rows = valued_rows(world)
+    step = next(row for row in rows["system_prices"] if row["pair_key"] == SMALL_PAIR_KEY)
+    rows["system_prices"] = [step | {"valid_until": None}]
+    publish(world.settings.serving_dir, 1, rows)
+    rows["system_prices"] = [step | {"valid_until": None, "window_start": step["effective_from"] - timedelta(hours=1)}]
+    publish(world.settings.serving_dir, 2, rows)
+    serving = Serving(world.settings.serving_dir, 256, 10)
+
+    def is_stale(version: int, after: timedelta) -> bool:
+        with serving.snapshot(version) as snapshot:
+            found = latest_prices(snapshot, world.tenant_id, [SMALL_PAIR_KEY], minute(2) + after)
+            return found[SMALL_PAIR_KEY].is_stale
+
+    try:
+        assert [is_stale(1, MAX_AGE), is_stale(1, MAX_AGE + INSTANT)] == [False, True]
+        hour = timedelta(hours=1)
+        assert [is_stale(2, hour), is_stale(2, hour + INSTANT)] == [False, True]
+    finally:
+        serving.close()
+
+
+def test_tabular_prices(valued: World) -> None:
+    with valued.client() as client:
+        rows = client.get(PRICES).json()["data"]
+        lines = client.get(PRICES, headers={"Accept": "text/csv"}).text.splitlines()
+        place = lines[0].split(",").index("price")
+        assert [line.split(",")[place] for line in lines[1:]] == [row["price"] for row in rows]
