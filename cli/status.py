@@ -12,7 +12,7 @@ from control.settings import Settings
 from control.snapshot import read_snapshot
 from control.store import open_store
 from pipelines.load.lock import describe_holder, is_locked
-from pipelines.progress import read_progress
+from pipelines.progress import Progress, read_progress
 from pipelines.publish import current_publication
 
 
@@ -47,11 +47,26 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "isInitialised": snapshot is not None,
         "tenants": [t.tenant_name for t in snapshot.tenants] if snapshot else [],
         "networks": rows,
+        "priceSources": _price_sources(progress),
         "lastCycle": progress.finished_at if progress else None,
         "writer": describe_holder(settings.lock_path) if is_locked(settings.lock_path) else None,
         "version": publication.version if publication else None,
         "publishedAt": publication.published_at.isoformat() if publication else None,
     }
+
+
+def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
+    """The price sources that pairs use, as the last cycle left them."""
+    return [
+        {
+            "priceSource": source,
+            "polledAt": state.polled_at,
+            "prices": state.prices,
+            "problems": state.problems,
+            "error": state.trouble,
+        }
+        for source, state in (progress.price_sources.items() if progress else ())
+    ]
 
 
 def print_status(found: dict[str, Any], console: Console) -> None:
@@ -65,6 +80,12 @@ def print_status(found: dict[str, Any], console: Console) -> None:
             cells += [row["head"], row["collectedTo"], row["detail"]]
             table.add_row(*("" if cell is None else str(cell) for cell in cells))
     console.print(table)
+    if found["priceSources"]:
+        sources = Table("price source", "polled", "prices", "problems", "error", box=None)
+        for row in found["priceSources"]:
+            polled = age(datetime.fromisoformat(row["polledAt"])) + " ago" if row["polledAt"] else "never"
+            sources.add_row(row["priceSource"], polled, str(row["prices"]), str(row["problems"]), row["error"] or "")
+        console.print(sources)
     disabled = [row["network"] for row in found["networks"] if row["status"] == "Disabled"]
     if disabled:
         console.print(f"disabled, their RPC variable is not set: {', '.join(disabled)}")

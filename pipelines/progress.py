@@ -138,14 +138,27 @@ def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_
     for state in connection.execute(sql("progress"), {"batch": batch_id}).pl().iter_rows(named=True):
         name = state.pop("network")
         networks[name] = NetworkProgress(**state, collected=tuple(collected.get(name, ())))
-    price_sources = {
-        state.pop("source"): SourceProgress(**state)
-        for state in connection.execute(sql("price_progress"), {"batch": batch_id}).pl().iter_rows(named=True)
-    }
-    progress = Progress(
-        batch_id, run_id, revision, finished_at, networks, price_sources, has_unfinished_discoveries(connection)
-    )
+    price_sources = _price_sources(connection, batch_id)
+    unfinished = has_unfinished_discoveries(connection)
+    progress = Progress(batch_id, run_id, revision, finished_at, networks, price_sources, unfinished)
+    _write(data_dir, progress)
+    return progress
+
+
+def write_price_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_id: int) -> None:
+    """Write where the price sources stand, into what the last cycle left: a cycle without news ends before its end."""
+    progress = read_progress(data_dir)
+    if progress is not None:
+        price_sources = _price_sources(connection, batch_id)
+        _write(data_dir, msgspec.structs.replace(progress, price_sources=price_sources))
+
+
+def _price_sources(connection: duckdb.DuckDBPyConnection, batch_id: int) -> dict[str, SourceProgress]:
+    rows = connection.execute(sql("price_progress"), {"batch": batch_id}).pl().iter_rows(named=True)
+    return {row.pop("source"): SourceProgress(**row) for row in rows}
+
+
+def _write(data_dir: Path, progress: Progress) -> None:
     beside = _path(data_dir).with_suffix(".tmp")
     beside.write_bytes(msgspec.json.encode(progress))
     beside.replace(_path(data_dir))
-    return progress

@@ -21,6 +21,7 @@ from pipelines.load.control import batch_of_run, open_batch
 from pipelines.load.discoveries import has_open_history, has_unfinished_discoveries
 from pipelines.load.state import finish_batch
 from pipelines.operations import cancelled_discoveries, report_discoveries
+from pipelines.progress import write_price_progress
 
 _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
@@ -51,10 +52,11 @@ _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 def price_assets(context: dg.AssetExecutionContext, warehouse: Warehouse) -> _Results:
     """Ask the price sources that are due; one that fails is named by a failed check and stops nothing."""
     settings = warehouse.settings
-    sources, networks = price_sources_in_force(settings), networks_in_force(settings)
+    sources, open_client = price_sources_in_force(settings), opener(lambda: networks_in_force(settings))
     with warehouse.open() as connection:
         batch_id = batch_of_run(connection, context.run_id)
-        report = collect_prices(connection, sources, opener(networks), settings.price_poll_seconds, batch_id)
+        report = collect_prices(connection, sources, open_client, settings.price_poll_seconds, batch_id)
+        write_price_progress(connection, settings.data_dir, batch_id)
     for defect in report.defects:
         context.log.error("asking a price source failed", exc_info=defect)
     yield from _results(report)
@@ -138,7 +140,7 @@ def _read(
     return collect_discoveries(
         connection,
         price_sources_in_force(settings),
-        opener(networks_in_force(settings)),
+        opener(lambda: networks_in_force(settings)),
         batch_id,
         lambda: time.monotonic() >= until,
         lambda: cancelled,

@@ -11,8 +11,8 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
     """Tell whether dbt has something to do.
 
     It has when rows, prices, the configuration, a market list or the status of a network or price source changed since
-    the last complete build, when that build was never published, and, so that as-of advances over blocks without rows,
-    when it is older than `as_of_seconds`.
+    the last complete build, when that build was never published, while price discoveries wait for the time after
+    publication, and, so that as-of advances over blocks without rows, when it is older than `as_of_seconds`.
     """
     row = connection.execute(
         """
@@ -32,6 +32,12 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
             or built.batch_id is distinct from (select max(batch_id) from raw.publications)
             or exists (select 1 from raw.reorganisations where reorganisations.batch_id > built.batch_id)
             or exists (select 1 from raw.network_states where network_states.status_since > built.finished_at)
+            or exists (
+                select 1
+                from raw.control_price_discoveries as requests
+                left join raw.price_discoveries as known on requests.operation_key = known.operation_key
+                where coalesce(known.status, requests.status) in ('Pending', 'Running')
+            )
             or exists (select 1 from raw.price_polls where price_polls.status_since > built.finished_at)
             or exists (select 1 from raw.market_lists where market_lists.status_since > built.finished_at)
             or (

@@ -25,14 +25,14 @@ class LateAnswer(Exception):
     """A source did not answer within the time that it is given as a whole."""
 
 
-def opener(networks: Mapping[str, Network]) -> OpenClient:
-    """Return what opens the client of a source; networks are those in force."""
+def opener(read_networks: Callable[[], Mapping[str, Network]]) -> OpenClient:
+    """Return what opens the client of a source; networks are read where feeds need theirs."""
 
     def open_client(source: PriceSource, markets: Sequence[Market]) -> PriceClient:
         # Clients bring libraries with them that a cycle without prices does not need.
         from pipelines.extract.prices.clients import open_price_client
 
-        return open_price_client(source, networks.get(source.network) if source.network else None, markets)
+        return open_price_client(source, read_networks().get(source.network) if source.network else None, markets)
 
     return open_client
 
