@@ -13,6 +13,7 @@ from control.clock import utc_now
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import MarketIndex, Route
 from control.pricing.pairs import PairRow
+from control.pricing.price_types import PriceType
 from control.pricing.routes import MarketsOf, SourceRoute, find_routes, worst_status
 
 
@@ -71,6 +72,9 @@ def _to_mapping(route: SourceRoute) -> price_pairs.PairMapping:
         derivation=None if found is None else found.derivation.value,
         markets=[]
         if found is None
-        else [price_pairs.PairMarket(id=leg.market_id, is_inverted=leg.is_inverted) for leg in found.legs],
+        else [
+            price_pairs.PairMarket(id=leg.market_id, price_type=PriceType(leg.price_type), is_inverted=leg.is_inverted)
+            for leg in found.legs
+        ],
         detail=route.detail,
     )

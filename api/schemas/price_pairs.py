@@ -64,6 +64,7 @@ class PairMarket(Schema, frozen=True, kw_only=True):
     """A market that a pair's price comes from; of a bridge there are two."""
 
     id: Annotated[str, Meta(description="The source's own id of the market.")]
+    price_type: Annotated[PriceType, Meta(description="Of an inverted market the other side's: a bid from its ask.")]
     is_inverted: Annotated[bool, Meta(description="Whether it counts as 1 / price.")]
 
 

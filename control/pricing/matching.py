@@ -13,6 +13,10 @@ _MOST_CANDIDATES = 20
 """Markets that an ambiguous answer names."""
 
 
+# What buys at the ask sells at the bid: 1 / price turns each into the other.
+_INVERTED_TYPES = {"Ask": "Bid", "Bid": "Ask"}
+
+
 class MappingStatus(StrEnum):
     """What is known of where a source has a pair's price; best first."""
 
@@ -81,9 +85,10 @@ class Wanted:
 
 
 class Leg(NamedTuple):
-    """One market of a route; an inverted one counts as 1 / price."""
+    """One market of a route, and the type of its prices; an inverted one counts as 1 / price."""
 
     market_id: str
+    price_type: str
     is_inverted: bool
 
 
@@ -180,6 +185,13 @@ def resolve(wanted: Wanted, offer: Offer) -> Route | Unresolved:
         return Unresolved(MappingStatus.PENDING, f"the market list of {offer.name} is not collected yet")
     found = _search(wanted, offer.markets)
     if isinstance(found, Route):
+        lacking = sorted({leg.price_type for leg in found.legs} - offer.price_types)
+        if lacking:
+            return Unresolved(
+                MappingStatus.UNSUPPORTED,
+                f"{offer.name} has {names} only the other way round, and does not supply the price type {lacking[0]} "
+                "which that needs",
+            )
         return found
     if isinstance(found, _Several):
         listed = ", ".join(_describe(market) for market in found.markets[:_MOST_CANDIDATES])
@@ -228,7 +240,7 @@ def _search(wanted: Wanted, markets: MarketIndex) -> Route | _Several | list[Mar
         chosen: list[Leg] = []
         inactive: list[Market] = []
         for choices in legs:
-            found = _choose(choices, markets)
+            found = _choose(choices, wanted.price_type, markets)
             if isinstance(found, _Several):
                 return found
             if isinstance(found, Leg):
@@ -244,7 +256,7 @@ def _search(wanted: Wanted, markets: MarketIndex) -> Route | _Several | list[Mar
     return gone
 
 
-def _choose(choices: list[tuple[_Step, bool]], markets: MarketIndex) -> Leg | _Several | list[Market]:
+def _choose(choices: list[tuple[_Step, bool]], price_type: str, markets: MarketIndex) -> Leg | _Several | list[Market]:
     """Return the leg of the first choice with an active market, or what is ambiguous, or the inactive markets."""
     gone: list[Market] = []
     for (base, quote), is_inverted in choices:
@@ -253,7 +265,8 @@ def _choose(choices: list[tuple[_Step, bool]], markets: MarketIndex) -> Leg | _S
         if len({(market.base_code, market.quote_code) for market in active}) > 1:
             return _Several(active)
         if active:
-            return Leg(active[0].market_id, is_inverted)
+            leg_type = _INVERTED_TYPES.get(price_type, price_type) if is_inverted else price_type
+            return Leg(active[0].market_id, leg_type, is_inverted)
         gone += found
     return gone
 

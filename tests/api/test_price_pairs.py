@@ -31,7 +31,7 @@ DIRECT = {
     "priceSource": "src_kraken",
     "status": "Resolved",
     "derivation": "Direct",
-    "markets": [{"id": "XXBTZUSD", "isInverted": False}],
+    "markets": [{"id": "XXBTZUSD", "priceType": "Bid", "isInverted": False}],
     "detail": None,
 }
 
@@ -140,7 +140,9 @@ def test_no_market_names_what_was_searched_and_the_fix(client: TestClient[Any]) 
     assert "searched USD/XXBT" in found["detail"]
     assert "allowInverse" in found["detail"]
     made = client.post(PAIRS, json=BID | {"pricedAs": "USD", "pricedIn": "BTC", "allowInverse": True}).json()
-    assert made["mappings"] == [DIRECT | {"derivation": "Inverse", "markets": [{"id": "XXBTZUSD", "isInverted": True}]}]
+    assert made["mappings"] == [
+        DIRECT | {"derivation": "Inverse", "markets": [{"id": "XXBTZUSD", "priceType": "Ask", "isInverted": True}]}
+    ]
 
 
 def test_a_bridge_says_its_two_markets(client: TestClient[Any]) -> None:
@@ -178,7 +180,7 @@ def test_different_assets_under_one_ticker(world: World, client: TestClient[Any]
         mapping = {"mappings": [{"priceSource": "src_kraken", "symbol": "LUNA2"}]}
         assert fresh.put("/v1/priced-items/LUNA/mapping-symbols", json=mapping).status_code == 200
         made = fresh.post(PAIRS, json=BID | {"pricedAs": "LUNA"}).json()
-        assert made["mappings"][0]["markets"] == [{"id": "LUNA2USD", "isInverted": False}]
+        assert made["mappings"][0]["markets"] == [{"id": "LUNA2USD", "priceType": "Bid", "isInverted": False}]
 
 
 def test_a_disabled_source_takes_no_new_pair(client: TestClient[Any]) -> None:

@@ -63,7 +63,7 @@ def status(found: Route | Unresolved) -> str:
 
 def test_a_market_of_exactly_these_codes_is_found() -> None:
     found = find("BTC/USD", market("BTC/USDT"), market("BTC/USD", own="XXBT/ZUSD"), market("WBTC/USD"))
-    assert found == Route(Derivation.DIRECT, (Leg("BTC/USD", False),))
+    assert found == Route(Derivation.DIRECT, (Leg("BTC/USD", "Trade", False),))
     assert found.status is MappingStatus.RESOLVED
 
 
@@ -76,7 +76,7 @@ def test_nothing_else_is(pair: str) -> None:
 @pytest.mark.parametrize("pair", ["MYBTC>XXBT/USD", "MYBTC>BTC/USD", "MYBTC>BTC/D>ZUSD", "BTC/D>USD"])
 def test_a_mapping_symbol_is_either_code(pair: str) -> None:
     found = find(pair, market("BTC/USD", own="XXBT/ZUSD"))
-    assert found == Route(Derivation.DIRECT, (Leg("BTC/USD", False),))
+    assert found == Route(Derivation.DIRECT, (Leg("BTC/USD", "Trade", False),))
 
 
 def test_a_mapping_replaces_the_symbol() -> None:
@@ -90,18 +90,20 @@ def test_inverse_only_when_allowed_and_after_direct() -> None:
     assert refused.status is MappingStatus.NO_MARKET
     assert "searched EUR/USD;" in refused.detail
     assert "allowInverse" in refused.detail
-    assert find("EUR/USD", inverted, inverse=True) == Route(Derivation.INVERSE, (Leg("USD/EUR", True),))
-    assert find("EUR/USD", inverted, direct, inverse=True) == Route(Derivation.DIRECT, (Leg("EUR/USD", False),))
+    assert find("EUR/USD", inverted, inverse=True) == Route(Derivation.INVERSE, (Leg("USD/EUR", "Trade", True),))
+    assert find("EUR/USD", inverted, direct, inverse=True) == Route(
+        Derivation.DIRECT, (Leg("EUR/USD", "Trade", False),)
+    )
 
 
 def test_a_bridge_only_when_named_and_last() -> None:
     first, second = market("SOL/USD"), market("USD/EUR")
     assert status(find("SOL/EUR", first, second)) == "NoMarket"
-    crossed = Route(Derivation.BRIDGE, (Leg("SOL/USD", False), Leg("USD/EUR", False)))
+    crossed = Route(Derivation.BRIDGE, (Leg("SOL/USD", "Trade", False), Leg("USD/EUR", "Trade", False)))
     assert find("SOL/EUR", first, second, bridge="USD") == crossed
     assert status(find("SOL/EUR", first, bridge="USD")) == "NoMarket"
     inverted = find("SOL/EUR", first, second, market("EUR/SOL"), bridge="USD", inverse=True)
-    assert inverted == Route(Derivation.INVERSE, (Leg("EUR/SOL", True),))
+    assert inverted == Route(Derivation.INVERSE, (Leg("EUR/SOL", "Trade", True),))
 
 
 def test_a_bridges_leg_is_inverted_only_when_allowed() -> None:
@@ -110,7 +112,7 @@ def test_a_bridges_leg_is_inverted_only_when_allowed() -> None:
     assert isinstance(refused, Unresolved)
     assert "searched SOL/EUR, SOL/USD, USD/EUR;" in refused.detail
     found = find("SOL/EUR", first, second, bridge="USD", inverse=True)
-    assert found == Route(Derivation.BRIDGE, (Leg("SOL/USD", False), Leg("EUR/USD", True)))
+    assert found == Route(Derivation.BRIDGE, (Leg("SOL/USD", "Trade", False), Leg("EUR/USD", "Trade", True)))
 
 
 def test_different_assets_under_one_code_are_ambiguous() -> None:
@@ -125,19 +127,19 @@ def test_different_assets_under_one_code_are_ambiguous() -> None:
 
 def test_the_own_code_names_one_of_them() -> None:
     old, new = market("LUNA/USD#1", own="LUNA/ZUSD"), market("LUNA/USD#2", own="LUNA2/ZUSD")
-    assert find("LUNA>LUNA2/USD", old, new) == Route(Derivation.DIRECT, (Leg("LUNA/USD#2", False),))
-    assert find("LUNA>LUNA/USD", old, new) == Route(Derivation.DIRECT, (Leg("LUNA/USD#1", False),))
+    assert find("LUNA>LUNA2/USD", old, new) == Route(Derivation.DIRECT, (Leg("LUNA/USD#2", "Trade", False),))
+    assert find("LUNA>LUNA/USD", old, new) == Route(Derivation.DIRECT, (Leg("LUNA/USD#1", "Trade", False),))
 
 
 def test_the_quote_may_be_ambiguous_too() -> None:
     first, second = market("BTC/USD#1", own="BTC/ZUSD"), market("BTC/USD#2", own="BTC/USDX")
     assert status(find("BTC/USD", first, second)) == "Ambiguous"
-    assert find("BTC/USD>USDX", first, second) == Route(Derivation.DIRECT, (Leg("BTC/USD#2", False),))
+    assert find("BTC/USD>USDX", first, second) == Route(Derivation.DIRECT, (Leg("BTC/USD#2", "Trade", False),))
 
 
 def test_several_markets_of_the_same_asset_are_one_price() -> None:
     found = find("BTC/USD", market("BTC/USD#b", own="XXBT/ZUSD"), market("BTC/USD#a", own="XXBT/ZUSD"))
-    assert found == Route(Derivation.DIRECT, (Leg("BTC/USD#a", False),))
+    assert found == Route(Derivation.DIRECT, (Leg("BTC/USD#a", "Trade", False),))
 
 
 def test_an_ambiguous_direct_market_is_not_passed_over() -> None:
@@ -155,8 +157,10 @@ def test_an_inactive_market_gives_no_price() -> None:
 
 def test_an_active_one_elsewhere_does() -> None:
     gone = market("BTC/USD#old", own="OLD/USD", active=False)
-    assert find("BTC/USD", gone, market("BTC/USD")) == Route(Derivation.DIRECT, (Leg("BTC/USD", False),))
-    assert find("BTC/USD", gone, market("USD/BTC"), inverse=True) == Route(Derivation.INVERSE, (Leg("USD/BTC", True),))
+    assert find("BTC/USD", gone, market("BTC/USD")) == Route(Derivation.DIRECT, (Leg("BTC/USD", "Trade", False),))
+    assert find("BTC/USD", gone, market("USD/BTC"), inverse=True) == Route(
+        Derivation.INVERSE, (Leg("USD/BTC", "Trade", True),)
+    )
     bridged = find("BTC/USD", gone, market("BTC/EUR"), market("EUR/USD"), bridge="EUR")
     assert status(bridged) == "Resolved"
 
@@ -173,6 +177,19 @@ def test_a_price_type_that_the_source_does_not_have() -> None:
     assert isinstance(found, Unresolved)
     assert found.status is MappingStatus.UNSUPPORTED
     assert "it has Bid, Trade" in found.detail
+
+
+@pytest.mark.parametrize(("price_type", "leg_type"), [("Bid", "Ask"), ("Ask", "Bid"), ("Market", "Market")])
+def test_an_inverted_market_gives_the_other_sides_price(price_type: str, leg_type: str) -> None:
+    wanted = Wanted(ItemName("USD"), ItemName("BTC"), price_type, allow_inverse=True)
+    index = MarketIndex([market("BTC/USD")])
+    found = resolve(wanted, Offer("Kraken", False, frozenset({"Bid", "Ask", "Market"}), index))
+    assert found == Route(Derivation.INVERSE, (Leg("BTC/USD", leg_type, True),))
+    if leg_type != price_type:
+        one_sided = resolve(wanted, Offer("Kraken", False, frozenset({price_type}), index))
+        assert isinstance(one_sided, Unresolved)
+        assert one_sided.status is MappingStatus.UNSUPPORTED
+        assert f"does not supply the price type {leg_type}" in one_sided.detail
 
 
 def test_a_list_that_is_not_collected_is_pending_and_an_empty_one_is_not() -> None:

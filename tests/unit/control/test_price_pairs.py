@@ -208,7 +208,7 @@ def test_several_assets_under_one_ticker_are_a_conflict_until_mapped(acme: World
     made = make(acme, "LUNA/USD")
     with acme.store.read() as session:
         ((route,),) = find_routes(session, made.tenant_id, DEFINITIONS, [made.question], markets_of)
-    assert route.outcome.legs == (("LUNA2USD", False),)  # type: ignore[union-attr]
+    assert route.outcome.legs == (("LUNA2USD", "Trade", False),)  # type: ignore[union-attr]
 
 
 def test_a_list_not_collected_is_pending(acme: World) -> None:
