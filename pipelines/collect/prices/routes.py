@@ -10,7 +10,6 @@ import duckdb
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import (
     ItemName,
-    Leg,
     MappingStatus,
     MarketIndex,
     Offer,
@@ -20,9 +19,6 @@ from control.pricing.matching import (
     resolve,
 )
 from pipelines.load.prices import RouteRow, replace_routes
-
-# What buys at the ask sells at the bid: 1 / price turns each into the other.
-_INVERTED_TYPES = {"Ask": "Bid", "Bid": "Ask"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +126,11 @@ class _Offers:
         )
         found = resolve(wanted, offer)
         if isinstance(found, Route):
-            return _route_rows(pair, source_id, position, found, found.status, None, offer)
+            return _route_rows(pair, source_id, position, found, found.status, None)
         if found.status is MappingStatus.MARKET_GONE:
             former = resolve(wanted, self._former[source_id])
             if isinstance(former, Route):
-                return _route_rows(pair, source_id, position, former, found.status, found.detail, offer)
+                return _route_rows(pair, source_id, position, former, found.status, found.detail)
         return [_unresolved_row(pair, source_id, position, found)]
 
     def _name(self, pair: _Pair, symbol: str, source_id: str) -> ItemName:
@@ -148,24 +144,16 @@ def _route_rows(
     route: Route,
     status: MappingStatus,
     detail: str | None,
-    offer: Offer,
 ) -> list[RouteRow]:
     common = (pair.pair_key, source_id, position)
     if route.supported_pair_key is not None:
         return [RouteRow(*common, status, route.derivation, detail, 1, None, None, False, route.supported_pair_key)]
-    types = [_leg_type(pair.price_type, leg) for leg in route.legs]
-    missing = sorted(set(types) - offer.price_types)
-    if missing:
-        detail = f"{offer.name} does not supply the price type {missing[0]}, which an inverted market needs"
-        return [_unresolved_row(pair, source_id, position, Unresolved(MappingStatus.UNSUPPORTED, detail))]
     return [
-        RouteRow(*common, status, route.derivation, detail, number, leg.market_id, type_, leg.is_inverted, None)
-        for number, (leg, type_) in enumerate(zip(route.legs, types, strict=True), start=1)
+        RouteRow(
+            *common, status, route.derivation, detail, number, leg.market_id, leg.price_type, leg.is_inverted, None
+        )
+        for number, leg in enumerate(route.legs, start=1)
     ]
-
-
-def _leg_type(price_type: str, leg: Leg) -> str:
-    return _INVERTED_TYPES.get(price_type, price_type) if leg.is_inverted else price_type
 
 
 def _unresolved_row(pair: _Pair, source_id: str, position: int, found: Unresolved) -> RouteRow:
