@@ -32,12 +32,3 @@ def read_duration(field: str, text: str) -> int:
     if not 0 < length <= LONGEST_DAYS * _SECONDS["days"]:
         raise Invalid(field, "out-of-range", f"{field} is {text}; write more than nothing and at most P{LONGEST_DAYS}D")
     return length
-
-
-def write_duration(seconds: int) -> str:
-    """Return a length of at least one second in its usual form, such as P1D, PT1H30M or P1DT1S."""
-    days, rest = divmod(seconds, 86_400)
-    hours, rest = divmod(rest, 3_600)
-    minutes, rest = divmod(rest, 60)
-    time = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (rest, "S")) if count)
-    return "P" + (f"{days}D" if days else "") + (f"T{time}" if time else "")

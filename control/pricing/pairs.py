@@ -1,6 +1,7 @@
 """Rules of price pairs: what a tenant prices, in what, by which type of price, and from which sources in which order.
 
-How a price is looked for at a source is in `matching`; which tokens a pair values in `links`.
+What they must satisfy is checked in `pair_checks`; how a price is looked for at a source is in `matching`; which
+tokens a pair values in `links`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,22 +22,24 @@ from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
 from control.models import PairSource, PricedItem, PricePair, Subject
 from control.pages import After, Page, check_limit, cut_page
-from control.pricing import items, sources
-from control.pricing.decimals import positive_decimal
 from control.pricing.definitions import PriceSource
 from control.pricing.durations import read_duration
-from control.pricing.items import ItemRow
-from control.pricing.matching import MappingStatus, Unresolved
+from control.pricing.pair_checks import (
+    check_change,
+    check_sources,
+    find_bridge,
+    find_item,
+    guard_text,
+    require_route,
+)
 from control.pricing.price_types import PriceType, check_price_type
-from control.pricing.routes import MarketsOf, PairQuestion, SourceRoute, find_routes
-from control.pricing.sources import SourceKind
+from control.pricing.routes import MarketsOf, PairQuestion, find_routes
 
 DEFAULT_PRICED_IN = "USD"
 DEFAULT_MAX_AGE = "P1D"
 DEFAULT_NAV_MAX_AGE = "P35D"
 
 _PREFIX = "pair_"
-_MOST_SOURCES = 20
 _MOST_NAMED = 10
 
 
@@ -110,12 +113,12 @@ def create(
     """
     access.require(principal, Role.OPERATOR)
     check_price_type("priceType", price_type)
-    base = _item(session, principal, "pricedAs", priced_as)
-    quote = _item(session, principal, "pricedIn", priced_in)
+    base = find_item(session, principal, "pricedAs", priced_as)
+    quote = find_item(session, principal, "pricedIn", priced_in)
     if base.item_key == quote.item_key:
         raise Invalid("pricedIn", "same-item", f"{priced_as} cannot be priced in itself; name another item")
-    over = None if bridge is None else _bridge(session, principal, bridge, priced_as, priced_in)
-    _check_sources(session, principal, definitions, price_sources, price_type, kept=())
+    over = None if bridge is None else find_bridge(session, principal, bridge, priced_as, priced_in)
+    check_sources(session, principal, definitions, price_sources)
     if max_age is UNSET:
         max_age = DEFAULT_NAV_MAX_AGE if price_type == PriceType.NAV else DEFAULT_MAX_AGE
     moment = now or utc_now()
@@ -129,8 +132,8 @@ def create(
         max_age_seconds=None if max_age is None else read_duration("maxAge", max_age),
         allow_inverse=allow_inverse,
         bridge_key=None if over is None else over.item_key,
-        max_jump=_guard("maxJump", max_jump),
-        max_deviation=_guard("maxDeviation", max_deviation),
+        max_jump=guard_text("maxJump", max_jump),
+        max_deviation=guard_text("maxDeviation", max_deviation),
         created_at=moment,
         updated_at=moment,
     )
@@ -155,7 +158,7 @@ def create(
     row = get(session, principal.tenant_id, pair.id)
     (routes,) = find_routes(session, principal.tenant_id, definitions, [row.question], markets_of)
     for route in routes:
-        _require_route(route, definitions)
+        require_route(route, definitions)
     _record(session, principal, "price-pair.create", None, row, now)
     revision.bump(session)
     return row
@@ -228,7 +231,7 @@ def update(
     pair = lock(session, principal.tenant_id, pair_id)
     before = get(session, principal.tenant_id, pair_id)
     if price_sources is not UNSET:
-        _check_sources(session, principal, definitions, price_sources, before.price_type, kept=before.price_sources)
+        check_sources(session, principal, definitions, price_sources, kept=before.price_sources)
         _put_sources(session, pair.pair_key, price_sources)
     if max_age is not UNSET:
         pair.max_age = max_age
@@ -238,17 +241,17 @@ def update(
     if bridge is None:
         pair.bridge_key = None
     elif bridge is not UNSET:
-        pair.bridge_key = _bridge(session, principal, bridge, before.priced_as, before.priced_in).item_key
+        pair.bridge_key = find_bridge(session, principal, bridge, before.priced_as, before.priced_in).item_key
     if max_jump is not UNSET:
-        pair.max_jump = _guard("maxJump", max_jump)
+        pair.max_jump = guard_text("maxJump", max_jump)
     if max_deviation is not UNSET:
-        pair.max_deviation = _guard("maxDeviation", max_deviation)
+        pair.max_deviation = guard_text("maxDeviation", max_deviation)
     session.flush()
     after = get(session, principal.tenant_id, pair_id)
     if after == before:
         return before
     if after.question != before.question:
-        _check_change(session, definitions, markets_of, before, after)
+        check_change(session, principal, definitions, markets_of, before.question, after.question)
     pair.updated_at = max(now or utc_now(), pair.updated_at)
     session.flush()
     after = get(session, principal.tenant_id, pair_id)
@@ -299,58 +302,6 @@ def lock(session: Session, tenant_id: str, pair_id: str, *, is_shared: bool = Fa
     return pair
 
 
-def _item(session: Session, principal: Principal, field: str, symbol: str) -> ItemRow:
-    item = items.find(session, principal.tenant_id, symbol, is_kept=True)
-    if item is None:
-        raise Invalid(field, "unknown-symbol", f"no priced item {symbol[:64]!r}; POST it to /v1/priced-items first")
-    return item
-
-
-def _bridge(session: Session, principal: Principal, symbol: str, priced_as: str, priced_in: str) -> ItemRow:
-    if symbol in (priced_as, priced_in):
-        raise Invalid("bridge", "same-item", f"bridge must be another item than {priced_as} and {priced_in}")
-    return _item(session, principal, "bridge", symbol)
-
-
-def _guard(field: str, percent: Decimal | None) -> str | None:
-    return None if percent is None else positive_decimal(field, percent)
-
-
-def _check_sources(
-    session: Session,
-    principal: Principal,
-    definitions: Mapping[str, PriceSource],
-    source_ids: Sequence[str],
-    price_type: str,
-    kept: Sequence[str],
-) -> None:
-    """Check that sources exist, are there once, and, but for the kept ones, are enabled and have the price type."""
-    if not 1 <= len(source_ids) <= _MOST_SOURCES:
-        raise Invalid("priceSources", "out-of-range", f"priceSources must name 1 to {_MOST_SOURCES} sources")
-    for source_id in source_ids:
-        if source_ids.count(source_id) > 1:
-            raise Invalid("priceSources", "repeated-source", f"priceSources names {source_id[:100]!r} more than once")
-        if source_id in kept:
-            continue
-        source = sources.find(session, principal.tenant_id, definitions, source_id, is_kept=True)
-        if source is None:
-            raise Invalid(
-                "priceSources",
-                "unknown-source",
-                f"no price source {source_id[:100]!r}; GET /v2/price-sources lists what there is",
-            )
-        if source.kind is SourceKind.PRECONFIGURED and price_type not in source.price_types:
-            has = ", ".join(source.price_types)
-            detail = f"{source.name} does not supply the price type {price_type}; it has {has}"
-            raise Invalid("priceType", "unsupported-type", detail)
-        if not source.is_enabled:
-            raise Conflict(
-                "price-source-disabled",
-                f"{source.name} is disabled; PATCH /v2/price-sources/{source_id}/enable, or leave it out",
-                source_id,
-            )
-
-
 def _put_sources(session: Session, pair_key: int, source_ids: Sequence[str]) -> None:
     session.execute(delete(PairSource).where(PairSource.pair_key == pair_key))
     session.add_all(
@@ -358,36 +309,6 @@ def _put_sources(session: Session, pair_key: int, source_ids: Sequence[str]) -> 
         for position, source_id in enumerate(source_ids)
     )
     session.flush()
-
-
-def _check_change(
-    session: Session,
-    definitions: Mapping[str, PriceSource],
-    markets_of: MarketsOf,
-    before: PairRow,
-    after: PairRow,
-) -> None:
-    """Refuse a change after which a source that is new, or had a market, has none."""
-    questions = [before.question, after.question]
-    old, new = find_routes(session, after.tenant_id, definitions, questions, markets_of)
-    lost = {route.source_id for route in old if isinstance(route.outcome, Unresolved)}
-    for route in new:
-        if route.source_id not in lost:
-            _require_route(route, definitions)
-
-
-def _require_route(route: SourceRoute, definitions: Mapping[str, PriceSource]) -> None:
-    outcome = route.outcome
-    if not isinstance(outcome, Unresolved) or outcome.status is MappingStatus.PENDING:
-        return
-    if outcome.status is MappingStatus.AMBIGUOUS:
-        raise Conflict("ambiguous-market", outcome.detail)
-    if outcome.status is MappingStatus.UNSUPPORTED:
-        raise Invalid("priceType", "unsupported-type", outcome.detail)
-    fix = f"POST it to /v2/price-sources/{route.source_id}/pairs first"
-    if route.source_id in definitions:
-        fix = "map the symbols by PUT /v1/priced-items/{symbol}/mapping-symbols, or leave the source out"
-    raise Invalid("priceSources", "no-market", f"{outcome.detail}; {fix}")
 
 
 def _select_rows(tenant_id: str) -> Select[Any]:

@@ -1,11 +1,9 @@
-"""Durations: exact lengths alone, read and written."""
+"""Durations: exact lengths alone."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from control.errors import Invalid
-from control.pricing.durations import read_duration, write_duration
+from control.pricing.durations import read_duration
 
 
 @pytest.mark.parametrize(
@@ -56,13 +54,3 @@ def test_others_are_named(text: str, code: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_duration("maxAge", text)
     assert (caught.value.field, caught.value.code) == ("maxAge", code)
-
-
-@given(st.integers(min_value=1, max_value=315_360_000))
-def test_what_is_written_is_read_again(seconds: int) -> None:
-    assert read_duration("maxAge", write_duration(seconds)) == seconds
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(86_400, "P1D"), (5_400, "PT1H30M"), (90_061, "P1DT1H1M1S")])
-def test_the_written_form(seconds: int, text: str) -> None:
-    assert write_duration(seconds) == text
