@@ -298,3 +298,27 @@ def test_an_item_is_not_removed_under_a_pair_that_is_being_made(world: World) ->
         assert thread.is_alive()
     thread.join()
     assert [getattr(outcome, "code", None) for outcome in outcomes] == ["item-in-use"]
+
+
+def test_no_pair_is_made_of_an_item_that_is_being_removed(world: World) -> None:
+    add_items(world, world.acme, "FUND", "USD")
+    manual = add_manual(world)
+    outcomes: list[object] = []
+
+    def attempt() -> None:
+        try:
+            with world.store.write() as session:
+                supported_pairs.create(
+                    session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
+                )
+        except ControlError as error:
+            outcomes.append(error)
+
+    with world.store.write() as session:
+        items.remove(session, world.acme, "FUND")
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+    thread.join()
+    assert [getattr(outcome, "code", None) for outcome in outcomes] == ["unknown-symbol"]

@@ -305,6 +305,7 @@ def test_a_supported_pair_in_use_stays(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD", "EUR")
     manual = add_manual(world)
     used, unused = support(world, manual), support(world, manual, "FUND/EUR")
+    other_type = support(world, manual, price_type="Market")
     pair = make(world, "FUND/USD", price_type="NAV", price_sources=[manual])
 
     def remove(supported: SupportedPairRow) -> None:
@@ -312,6 +313,7 @@ def test_a_supported_pair_in_use_stays(world: World) -> None:
             supported_pairs.remove(session, world.acme, DEFINITIONS, manual, supported.id)
 
     remove(unused)
+    remove(other_type)
     with pytest.raises(NotFound):
         remove(unused)
     with pytest.raises(Conflict, match=pair.id) as caught:
