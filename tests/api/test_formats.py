@@ -10,7 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import (
+    EXAMPLE_MARKET_PAIR_ID,
+    EXAMPLE_SOURCE_ID,
+    EXAMPLE_SUPPORTED_PAIR_ID,
+    EXAMPLE_TOKEN_ID,
+    EXAMPLE_WALLET_ID,
+)
 from tests.api.test_errors import problem
 from tests.api.world import BIG_TOKEN_ID
 
@@ -35,6 +41,8 @@ COLLECTIONS = [
     "/v1/priced-items",
     f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs",
     f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs/{EXAMPLE_SUPPORTED_PAIR_ID}/prices",
+    f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/async-operations",
+    f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/quarantined",
 ]
 
 
