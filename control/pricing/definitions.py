@@ -56,7 +56,7 @@ class PriceSource:
             source itself has settled on (a feed's answer, a reference rate), which no exchange supplies.
         history_types: what discovery supplies.
         granularities: steps of its history, finest first; of `GRANULARITIES`.
-        requests_per_second: most requests, over all that a client asks.
+        requests_per_second: most requests, over all that a client asks; None: as the node of the feeds takes them.
         timeout_seconds: to connect, and to wait for the next bytes.
         max_attempts: of one request, where the source fails or wants fewer requests.
         poll_seconds: least time between two polls; it need not be asked oftener than it has something new.
@@ -75,7 +75,7 @@ class PriceSource:
     price_types: tuple[str, ...]
     history_types: tuple[str, ...]
     granularities: tuple[str, ...]
-    requests_per_second: float
+    requests_per_second: float | None
     timeout_seconds: float
     max_attempts: int
     poll_seconds: int
@@ -111,7 +111,7 @@ def price_sources_in_force(settings: Settings) -> dict[str, PriceSource]:
 
 
 def feeds_of(network: Network) -> PriceSource:
-    """Return the source that a network's feeds are; the node's own pacing and time-outs apply."""
+    """Return the source that a network's feeds are; its node is paced as for everything else that it is asked."""
     return PriceSource(
         id=f"src_feeds-{network.name}",
         name=f"{network.display_name} price feeds",
@@ -121,7 +121,7 @@ def feeds_of(network: Network) -> PriceSource:
         price_types=("Market",),
         history_types=("Market",),
         granularities=("round",),
-        requests_per_second=10.0,
+        requests_per_second=None,
         timeout_seconds=30.0,
         max_attempts=6,
         poll_seconds=network.poll_seconds,

@@ -243,7 +243,7 @@ class ExchangeServer(LoopbackServer):
                 # Newest first, and prices are numbers.
                 rows = [
                     [int(row.start.timestamp()) * 1000, row.open, row.high, row.low, row.close, row.volume]
-                    for row in reversed(self._newest_candles(by_id[name], step, 1439))
+                    for row in reversed(self._newest_candles(by_id[name], step, 1343))
                 ]
                 return _json(rows)
         return _json({"result": "error", "reason": "EndpointNotFound", "message": "API entry point not found"}, 404)

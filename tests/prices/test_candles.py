@@ -135,7 +135,7 @@ def test_long_histories_come_in_pages_that_join_and_resume(
     assert prices(pages[:1]) + prices(rest) == prices(pages)
 
 
-@pytest.mark.parametrize(("name", "reach"), [("kraken", 720), ("gemini", 1440)])
+@pytest.mark.parametrize(("name", "reach"), [("kraken", 720), ("gemini", 1344)])
 def test_what_is_beyond_an_exchange_s_reach_is_absent_and_asked_for(
     name: str, reach: int, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:

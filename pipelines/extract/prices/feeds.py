@@ -72,7 +72,8 @@ class FeedClient:
         self._feeds = {feed.address: feed for feed in network.feeds}
         self._multicall = network.multicall_address
         self._now = now
-        self._client = RpcClient(network.name, network.rpc_urls, max_attempts=source.max_attempts)
+        timeout = (min(5.0, source.timeout_seconds), source.timeout_seconds)
+        self._client = RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=source.max_attempts)
         self._client.expect_chain(network.chain_id)
 
     def markets(self) -> list[Market]:

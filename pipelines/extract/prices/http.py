@@ -52,7 +52,7 @@ class HttpClient:
         self._sleep = sleep
         self._clock = clock
         self._transport = Transport((source.timeout_seconds, source.timeout_seconds), 1, clock)
-        self._pacer = Pacer(sleep, clock, 1 / source.requests_per_second)
+        self._pacer = Pacer(sleep, clock, 1 / source.requests_per_second if source.requests_per_second else 0.0)
 
     def get(self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None = None) -> T:
         """Ask, and again where waiting may help.
