@@ -235,45 +235,67 @@
 {%- endmacro %}
 
 
-{# The integer that a text of digits becomes when `cut` digits are taken off its end, half to even, as BIGNUM. #}
+{# Text of the integer that a text of digits (a name) becomes when `cut` digits are taken off its end, half to even. #}
 {% macro rounded_digits(digits, cut) -%}
     {%- set rounded -%}
-        left(padded, (length(padded) - {{ cut }})::integer)::bignum
-        + case
-            when right(padded, {{ cut }}::integer) > rpad('5', {{ cut }}::integer, '0') then 1
-            when right(padded, {{ cut }}::integer) < rpad('5', {{ cut }}::integer, '0') then 0
-            else right(left(padded, (length(padded) - {{ cut }})::integer), 1)::integer % 2
-        end::bignum
+        case
+            when rest < half or (rest = half and right(head, 1)::integer % 2 = 0) then head
+            else (head::bignum + 1::bignum)::varchar
+        end
+    {%- endset -%}
+    {%- set cut_in_two -%}
+        {{
+            let('head', "left(padded, (length(padded) - " ~ cut ~ ")::integer)",
+            let('rest', "right(padded, " ~ cut ~ "::integer)",
+            let('half', "rpad('5', " ~ cut ~ "::integer, '0')", rounded)))
+        }}
     {%- endset -%}
     case
-        when {{ cut }} <= 0 then ({{ digits }} || repeat('0', 0 - {{ cut }}))::bignum
-        else {{ let('padded', "lpad(" ~ digits ~ ", greatest(length(" ~ digits ~ "), " ~ cut ~ " + 1)::integer, '0')", rounded) }}
+        when {{ cut }} <= 0 then {{ digits }} || repeat('0', 0 - {{ cut }})
+        else {{ let('padded', "lpad(" ~ digits ~ ", greatest(length(" ~ digits ~ "), " ~ cut ~ " + 1)::integer, '0')", cut_in_two) }}
     end
 {%- endmacro %}
 
 
-{# raw * price / 10^decimals in units of 10^-18. The price's own trailing zeros, which most have, are not multiplied. #}
-{% macro value_units_body(raw, decimals, price) -%}
-    {%- set magnitude -%}
+{#
+    Computes |raw| * price / 10^decimals in units of 10^-18 once and names its digits in `body`. The price's own trailing zeros, which
+    most have, are not multiplied. 100,000 rows: 0.6 s of one core, and 1 to 2 s where products exceed 38 digits.
+#}
+{% macro let_value_digits(raw, decimals, price, body) -%}
+    {%- set digits -%}
         {{
             let('raw_digits', digits_of(raw),
-            let('price_digits', "ltrim(rtrim(price_text, '0'), '0')",
+            let('price_trimmed', "rtrim(price_text, '0')",
+            let('price_digits', "ltrim(price_trimmed, '0')",
             let('product', product_of_digits('raw_digits', 'price_digits'),
-            let('cut', decimals ~ " - length(price_text) + length(rtrim(price_text, '0'))",
-            rounded_digits('product', 'cut')))))
+            let('cut', decimals ~ " - length(price_text) + length(price_trimmed)",
+            rounded_digits('product', 'cut'))))))
         }}
-    {%- endset -%}
-    {%- set signed -%}
-        case when {{ raw }} < 0::bignum then 0::bignum - magnitude else magnitude end
     {%- endset -%}
     case
         when {{ raw }} is null or {{ decimals }} is null or {{ price }} is null then null
-        when {{ raw }} = 0::bignum or {{ price }} = 0 then 0::bignum
         else {{
-            let('price_text', "replace((" ~ price ~ ")::decimal(38, 18)::varchar, '.', '')",
-            let('magnitude', magnitude, signed))
+            let('value_digits',
+                "case when " ~ raw ~ " = 0::bignum or " ~ price ~ " = 0 then '0' else "
+                ~ let('price_text', "replace((" ~ price ~ ")::decimal(38, 18)::varchar, '.', '')", digits)
+                ~ " end",
+                body)
         }}
     end
+{%- endmacro %}
+
+
+{% macro value_units_body(raw, decimals, price) -%}
+    {{ let_value_digits(raw, decimals, price, "(case when " ~ raw ~ " < 0::bignum then '-' else '' end || value_digits)::bignum") }}
+{%- endmacro %}
+
+
+{% macro value_body(raw, decimals, price) -%}
+    {%- set text -%}
+        case when {{ raw }} < 0::bignum and value_digits != '0' then '-' else '' end
+        || rtrim(rtrim(left(padded, length(padded) - 18) || '.' || right(padded, 18), '0'), '.')
+    {%- endset -%}
+    {{ let_value_digits(raw, decimals, price, let('padded', "lpad(value_digits, greatest(length(value_digits), 19)::integer, '0')", text)) }}
 {%- endmacro %}
 
 
@@ -289,7 +311,7 @@
     create or replace macro marts_db.marts.to_value_units(raw, decimals, price) as
     {{ value_units_body('raw', 'decimals', 'price') }};
     create or replace macro marts_db.marts.to_value(raw, decimals, price) as
-    {{ let('units', value_units_body('raw', 'decimals', 'price'), shifted_digits('units', 18)) }};
+    {{ value_body('raw', 'decimals', 'price') }};
 {%- endmacro %}
 
 
