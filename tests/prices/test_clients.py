@@ -1,0 +1,76 @@
+"""From a definition to a client: each adapter by its name, and the client that it opens."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from control.networks.definitions import load_networks
+from control.pricing import definitions
+from control.pricing.definitions import PriceSource, feeds_of
+from pipelines.extract.errors import SourceRefused
+from pipelines.extract.prices.clients import ADAPTERS, open_price_client
+from pipelines.extract.prices.exchanges import ExchangeClient
+from pipelines.extract.prices.feeds import FeedClient
+from pipelines.extract.prices.protocol import PriceClient
+from pipelines.extract.prices.reference_rates import ReferenceRateClient
+from tests.prices.exchange_server import ExchangeServer
+from tests.prices.test_exchanges import known
+
+NETWORK = """
+[[network]]
+name = "local"
+display_name = "Local"
+family = "evm"
+chain_id = 31337
+rpc = ["${LOCAL_RPC_URL}"]
+native = { symbol = "ETH", decimals = 18 }
+finality_depth = 1
+poll_seconds = 1
+[[network.feed]]
+base = "BTC"
+quote = "USD"
+address = "0xF4030086522a5bEEa4988F8cA5B36dbC97BeE88c"
+"""
+
+
+def test_every_adapter_that_can_be_defined_can_be_opened() -> None:
+    assert tuple(ADAPTERS) == definitions.ADAPTERS
+
+
+def test_each_source_opens_its_client(sources: dict[str, PriceSource], tmp_path: Path, server: ExchangeServer) -> None:
+    (tmp_path / "networks.toml").write_text(NETWORK)
+    network = load_networks(tmp_path / "networks.toml", {"LOCAL_RPC_URL": "http://127.0.0.1:1"})["local"]
+    kinds: dict[str, type[PriceClient]] = {
+        **dict.fromkeys(("kraken", "coinbase", "gemini", "binance", "bitstamp"), ExchangeClient),
+        "ecb": ReferenceRateClient,
+    }
+    assert set(kinds) == set(sources)
+    for name, source in sources.items():
+        client = open_price_client(source, None)
+        assert type(client) is kinds[name]
+        client.close()
+    client = open_price_client(feeds_of(network), network)
+    assert type(client) is FeedClient
+    client.close()
+    assert server.requests == []  # opening asks nobody
+
+
+def test_known_markets_spare_the_list(sources: dict[str, PriceSource], server: ExchangeServer) -> None:
+    client = open_price_client(sources["kraken"], None, known("kraken"))
+    assert client.poll([("XXBTZUSD", "Trade")]).problems == []
+    assert [request.path for request in server.requests] == ["0/public/Ticker"]
+    client.close()
+
+
+def test_what_cannot_be_asked_is_refused_with_its_remedy(sources: dict[str, PriceSource], tmp_path: Path) -> None:
+    (tmp_path / "networks.toml").write_text(NETWORK)
+    disabled = load_networks(tmp_path / "networks.toml", {})["local"]
+    with pytest.raises(SourceRefused, match=r"src_feeds-local: open: network 'local' is disabled.*set LOCAL_RPC_URL"):
+        open_price_client(feeds_of(disabled), disabled)
+    with pytest.raises(SourceRefused, match="needs network 'local', which is not defined"):
+        open_price_client(feeds_of(disabled), None)
+    with pytest.raises(SourceRefused, match="set LEDGERMART_TEST_NO_SUCH_VARIABLE"):
+        open_price_client(
+            replace(sources["kraken"], credentials=(("apiKey", "LEDGERMART_TEST_NO_SUCH_VARIABLE"),)), None
+        )
