@@ -7,7 +7,8 @@ import pytest
 
 from control.networks.definitions import load_networks
 from control.pricing import definitions
-from control.pricing.definitions import PriceSource, feeds_of
+from control.pricing.definitions import PriceSource, feeds_of, load_price_sources
+from control.settings import CHECKOUT
 from pipelines.extract.errors import SourceRefused
 from pipelines.extract.prices.clients import ADAPTERS, open_price_client
 from pipelines.extract.prices.exchanges import ExchangeClient
@@ -74,3 +75,13 @@ def test_what_cannot_be_asked_is_refused_with_its_remedy(sources: dict[str, Pric
         open_price_client(
             replace(sources["kraken"], credentials=(("apiKey", "LEDGERMART_TEST_NO_SUCH_VARIABLE"),)), None
         )
+
+
+def test_the_example_of_the_guide_is_a_source(tmp_path: Path) -> None:
+    section = (CHECKOUT / "docs" / "operating.md").read_text(encoding="utf-8").split("## Price sources")[1]
+    example = section.split("```toml\n")[1].split("```")[0]
+    (tmp_path / "sources.toml").write_text(example)
+    (source,) = load_price_sources(tmp_path / "sources.toml").values()
+    client = open_price_client(source, None)  # checks it against ccxt's class
+    assert type(client) is ExchangeClient
+    client.close()
