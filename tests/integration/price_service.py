@@ -1,0 +1,191 @@
+"""A service with price sources: exchanges on loopback, feeds on a node; its cycles run in this process, without dbt.
+
+python -m tests.integration.price_service FOLDER DEFINITIONS
+
+What a cycle publishes is taken for granted: `PriceService.publish` records it, so that discoveries can end.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from control import operations
+from control.access import Principal
+from control.networks.definitions import load_networks
+from control.operations import OperationRow
+from control.pricing import discovery, items, pairs
+from control.pricing.definitions import PriceSource, price_sources_in_force
+from control.pricing.pairs import PairRow
+from control.pricing.snapshot import read_manual_prices
+from control.snapshot import read_snapshot
+from pipelines.collect.prices.asking import opener
+from pipelines.collect.prices.discovery import DiscoveryReport, collect_discoveries
+from pipelines.collect.prices.polling import PriceReport, collect_prices
+from pipelines.load.control import open_batch, replace_control
+from pipelines.load.price_control import newest_manual_price
+from pipelines.load.state import finish_batch, record_publication, record_transform
+from pipelines.load.warehouse import open_warehouse
+from pipelines.operations import cancelled_discoveries, report_discoveries
+from tests.chain.feeds import ScriptedFeed
+from tests.integration.harness import LocalNetwork, Service
+
+
+class PriceService(Service):
+    """A service whose price sources are those of a file, and the feeds of its network.
+
+    Args:
+        folder: empty.
+        definitions: the file of price sources.
+        network: where feeds are; its feeds are added to it.
+        feeds: the feeds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        definitions: Path,
+        network: LocalNetwork | None = None,
+        feeds: Sequence[ScriptedFeed] = (),
+    ) -> None:
+        network = network or LocalNetwork("local", None)
+        settings = {"LEDGERMART_PRICE_SOURCES": str(definitions), "LEDGERMART_PRICE_POLL_SECONDS": "1"}
+        super().__init__(folder, [network], settings)
+        if feeds:
+            with self.settings.networks_file.open("a") as file:
+                file.write("".join(feed.definition() for feed in feeds))
+            self.networks = load_networks(self.settings.networks_file, self.variables)
+
+    @property
+    def sources(self) -> dict[str, PriceSource]:
+        """The definitions in force, by id."""
+        return price_sources_in_force(self.settings)
+
+    # What tenants do
+
+    def pair(
+        self,
+        principal: Principal,
+        name: str,
+        sources: Sequence[str],
+        price_type: str = "Trade",
+        **rules: Any,
+    ) -> PairRow:
+        """Configure a pair, such as `BTC/USD`, with the items that are not there yet."""
+        priced_as, priced_in = name.split("/")
+        with self.store.write() as session:
+            for symbol in (priced_as, priced_in, *filter(None, [rules.get("bridge")])):
+                if items.find(session, principal.tenant_id, symbol) is None:
+                    items.create(session, principal, symbol=symbol, name=symbol, item_class="Other")
+            return pairs.create(
+                session,
+                principal,
+                self.sources,
+                lambda _: {},
+                priced_as=priced_as,
+                priced_in=priced_in,
+                price_type=price_type,
+                price_sources=sources,
+                **rules,
+            )
+
+    def discover(
+        self, principal: Principal, pair: PairRow, start: str, end: str, size: str = "hour", multiplier: str = "1"
+    ) -> OperationRow:
+        """Ask for past prices."""
+        with self.store.write() as session:
+            return discovery.request(
+                session,
+                principal,
+                self.sources,
+                pair.id,
+                start=start,
+                end=end,
+                window_size=size,
+                multiplier=Decimal(multiplier),
+            )
+
+    # What the pipeline does
+
+    def price_cycle(self) -> PriceReport:
+        """The control snapshot, market lists, routes and polls of a cycle."""
+        with open_warehouse(self.settings.warehouse_path) as connection:
+            with self.store.read() as session:
+                snapshot = read_snapshot(session)
+                manual = read_manual_prices(session, newest_manual_price(connection))
+            self._batches += 1
+            batch = open_batch(connection, f"test run {self._batches}")
+            replace_control(connection, snapshot, self.networks, batch, self.sources, manual)
+            report = collect_prices(
+                connection,
+                self.sources,
+                opener(lambda: self.networks),
+                self.settings.price_poll_seconds,
+                batch,
+            )
+            finish_batch(connection, batch)
+        for defect in report.defects:
+            raise defect
+        return report
+
+    def publish(self) -> None:
+        """Take what is stored for transformed and published."""
+        with open_warehouse(self.settings.warehouse_path) as connection:
+            ((batch,),) = connection.execute("select max(batch_id) from raw.batches").fetchall()
+            record_transform(connection, batch, "test")
+            record_publication(connection, batch, batch)
+            report_discoveries(connection, self.store)
+
+    def price_slot(self, is_over: Callable[[], bool] = lambda: False) -> DiscoveryReport:
+        """The time for discoveries at the end of a cycle."""
+        with open_warehouse(self.settings.warehouse_path) as connection:
+            self._batches += 1
+            batch = open_batch(connection, f"test run {self._batches}")
+            report = collect_discoveries(
+                connection,
+                self.sources,
+                opener(lambda: self.networks),
+                batch,
+                is_over,
+                lambda: cancelled_discoveries(self.store),
+                lambda: report_discoveries(connection, self.store),
+            )
+            finish_batch(connection, batch)
+            report_discoveries(connection, self.store)
+        for defect in report.defects.values():
+            raise defect
+        return report
+
+    def discovery(self, operation: OperationRow) -> OperationRow:
+        """A discovery as it stands now."""
+        with self.store.read() as session:
+            return operations.get(session, operation.tenant_id, operation.id, operation.kind, operation.pair_key)
+
+    def windows(self, pair: PairRow) -> list[tuple[str, str, datetime, datetime, Decimal, bool]]:
+        """Windows that a pair sees: source, market, start, end, price and whether it is partial."""
+        rows = self.query(
+            """
+            select source_id, market_id, seen.window_start, effective_from, price, is_partial
+            from raw.pair_windows as seen
+            inner join raw.prices using (source_id, market_id, price_type, window_start, effective_from)
+            inner join raw.control_price_pairs as pairs on seen.pair_key = pairs.pair_key
+            where pairs.pair_id = ?
+            order by all
+            """,
+            [pair.id],
+        )
+        assert len(set(rows)) == len(rows)
+        return [tuple(row) for row in rows]  # type: ignore[misc]
+
+
+def main(folder: str, definitions: str) -> None:
+    """Read discoveries in a process of its own, which prints `ready` when it begins; for tests that kill it."""
+    service = PriceService(Path(folder), Path(definitions))
+    print("ready", flush=True)  # noqa: T201 - the other process waits for it
+    service.price_slot()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

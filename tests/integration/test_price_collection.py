@@ -1,0 +1,333 @@
+"""Prices from real clients over real sockets to the raw tables, against what the sources were told to say."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from control.operations import Status
+from tests.chain.feeds import deploy_feed, price_path
+from tests.chain.http_server import Reply
+from tests.chain.node import AnvilNode
+from tests.chain.world import World
+from tests.integration.harness import CHECKOUT, LocalNetwork, Service
+from tests.integration.price_service import PriceService
+from tests.prices.exchange_server import ExchangeServer
+from tests.prices.model import ScriptedMarket, steady, wandering
+
+HOUR = timedelta(hours=1)
+START = datetime(2026, 3, 2, tzinfo=UTC)
+NOW = datetime(2026, 3, 9, 10, 30, tzinfo=UTC)
+_MOMENT = timedelta(microseconds=1)
+
+BTC = ScriptedMarket("BTC", "USD", wandering("67012.12", 1))
+ETH = ScriptedMarket("ETH", "USD", wandering("3010.5", 2))
+EUR = ScriptedMarket("EUR", "USD", steady("1.0834"))
+FINE = ScriptedMarket("FINE", "USD", steady("0.000000000012345678"))
+
+Sources = Callable[..., tuple[ExchangeServer, PriceService]]
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Iterator[Sources]:
+    """Make a server with these markets, and a service with the named sources of it."""
+    with ExitStack() as stack:
+
+        def make(
+            *markets: ScriptedMarket, named: tuple[str, ...] = ("kraken", "binance")
+        ) -> tuple[ExchangeServer, PriceService]:
+            server = stack.enter_context(ExchangeServer(markets, now=lambda: NOW))
+            fields = {"requests_per_second": 100, "max_attempts": 1, "timeout_seconds": 2}
+            definitions = server.write_definitions(tmp_path / "sources.toml", named, **fields)
+            service = PriceService(tmp_path / "service", definitions)
+            stack.callback(service.close)
+            return server, service
+
+        yield make
+
+
+def routes(service: Service) -> list[tuple[object, ...]]:
+    return service.query(
+        "select source_id, status, derivation, market_id, price_type, is_inverted from raw.pair_routes order by all"
+    )
+
+
+def polled(service: Service) -> list[tuple[object, ...]]:
+    """The newest price of each market."""
+    return service.query(
+        """
+        select source_id, market_id, price_type, arg_max(price, effective_from) from raw.prices
+        where origin = 'Poll' group by all order by all
+        """
+    )
+
+
+def expected_windows(
+    service: PriceService, market: ScriptedMarket, named: dict[str, str], end: datetime, hours: int
+) -> list[tuple[str, str, datetime, datetime, Decimal, bool]]:
+    """Worked out from the script alone: the last trade before each window's end."""
+    rows = []
+    for source_id, market_id in named.items():
+        opened = START
+        while opened < end:
+            closed = min(opened + hours * HOUR, end)
+            window = (opened.replace(tzinfo=None), closed.replace(tzinfo=None))
+            is_partial = closed - opened < hours * HOUR
+            rows.append((source_id, market_id, *window, market.last(closed - _MOMENT), is_partial))
+            opened = closed
+    return sorted(rows)
+
+
+def test_the_first_cycle_lists_markets_finds_routes_and_polls_in_one_batch_each(sources: Sources) -> None:
+    server, service = sources(BTC, ETH, EUR, FINE)
+    tenant = service.tenant()
+    service.pair(tenant, "BTC/USD", ["src_kraken", "src_binance"])
+    service.pair(tenant, "ETH/EUR", ["src_kraken"], "Ask", allow_inverse=True, bridge="USD")
+    service.pair(tenant, "FINE/USD", ["src_binance"])
+    report = service.price_cycle()
+    assert (report.list_errors, report.poll_errors) == ({}, {})
+    assert routes(service) == [
+        ("src_binance", "Resolved", "Direct", "BTCUSD", "Trade", False),
+        ("src_binance", "Resolved", "Direct", "FINEUSD", "Trade", False),
+        ("src_kraken", "Resolved", "Bridge", "XETHZUSD", "Ask", False),
+        ("src_kraken", "Resolved", "Bridge", "ZEURZUSD", "Bid", True),
+        ("src_kraken", "Resolved", "Direct", "XXBTZUSD", "Trade", False),
+    ]
+    assert polled(service) == [
+        ("src_binance", "BTCUSD", "Trade", BTC.last(NOW)),
+        ("src_binance", "FINEUSD", "Trade", Decimal("0.000000000012345678")),
+        ("src_kraken", "XETHZUSD", "Ask", ETH.last(NOW) + ETH.spread),
+        ("src_kraken", "XXBTZUSD", "Trade", BTC.last(NOW)),
+        ("src_kraken", "ZEURZUSD", "Bid", Decimal("1.0834") - EUR.spread),
+    ]
+    asked = [(request.source, request.path) for request in server.requests]
+    assert sum(path.endswith("Ticker") for source, path in asked if source == "kraken") == 1
+    # The next cycle needs no list, and one request of each source.
+    time.sleep(1.1)
+    before = len(server.requests)
+    service.price_cycle()
+    assert sorted(request.source for request in server.requests[before:]) == ["binance", "kraken"]
+
+
+def test_a_source_that_fails_hurts_no_other_and_is_named(sources: Sources) -> None:
+    server, service = sources(BTC)
+    service.pair(service.tenant(), "BTC/USD", ["src_kraken", "src_binance"])
+    server.always_reply("kraken", Reply(status=503))
+    report = service.price_cycle()
+    assert report.list_errors.keys() == {"src_kraken"}
+    assert report.prices == {"src_binance": 1}
+    assert [row[:2] for row in routes(service)] == [("src_binance", "Resolved"), ("src_kraken", "Pending")]
+    server.always_reply("kraken", None)
+    time.sleep(1.1)
+    assert service.price_cycle().prices.keys() == {"src_kraken", "src_binance"}
+    server.always_reply("kraken", Reply(status=503))
+    time.sleep(1.1)
+    report = service.price_cycle()
+    assert (report.poll_errors.keys(), report.prices.keys()) == ({"src_kraken"}, {"src_binance"})
+    ((error, failures),) = service.query(
+        "select error, failures_in_a_row from raw.price_polls where source_id = 'src_kraken'"
+    )
+    assert (failures, "src_kraken" in error) == (1, True)
+    # What it said before stays.
+    assert len(polled(service)) == 2
+
+
+def test_a_market_that_vanishes_is_a_problem_and_then_gone(sources: Sources) -> None:
+    server, service = sources(BTC, ETH)
+    tenant = service.tenant()
+    service.pair(tenant, "BTC/USD", ["src_kraken"])
+    service.pair(tenant, "ETH/USD", ["src_kraken"])
+    service.price_cycle()
+    server.delist("ETH/USD", "kraken")
+    time.sleep(1.1)
+    report = service.price_cycle()
+    assert report.prices == {"src_kraken": 1}
+    assert [problem.market_id for problem in report.problems["src_kraken"]] == ["XETHZUSD"]
+    # The daily list says so.
+    service.query("update raw.market_lists set due_at = now()::timestamp - interval 1 second")
+    time.sleep(1.1)
+    report = service.price_cycle()
+    assert report.problems == {"src_kraken": []}
+    assert [row[1:4] for row in routes(service)] == [
+        ("MarketGone", "Direct", "XETHZUSD"),
+        ("Resolved", "Direct", "XXBTZUSD"),
+    ]
+
+
+def test_a_discovery_is_the_script_window_by_window(sources: Sources) -> None:
+    _, service = sources(BTC, named=("kraken", "coinbase", "gemini", "binance", "bitstamp"))
+    tenant = service.tenant()
+    named = {
+        "src_kraken": "XXBTZUSD",
+        "src_coinbase": "BTC-USD",
+        "src_binance": "BTCUSD",
+        "src_bitstamp": "btcusd",
+        "src_gemini": "btcusd",
+    }
+    pair = service.pair(tenant, "BTC/USD", list(named))
+    asked = service.discover(tenant, pair, "2026-03-02", "2026-03-09T10:30:00Z", "hour", "12")
+    service.price_cycle()
+    report = service.price_slot()
+    assert report.errors == {}
+    assert service.windows(pair) == expected_windows(service, BTC, named, NOW, 12)
+    running = service.discovery(asked)
+    assert (running.status, running.progress_done, running.progress_total) == (Status.RUNNING, 15 * 5, 15 * 5)
+    service.publish()
+    ended = service.discovery(asked)
+    assert (ended.status, ended.result, ended.error) == (Status.SUCCEEDED, {"pricesStored": 75, "missing": []}, None)
+
+
+def test_what_an_exchange_does_not_reach_back_to_is_missing(sources: Sources) -> None:
+    late = ScriptedMarket("BTC", "USD", BTC.last, listed_from=START + 30 * HOUR)
+    server, service = sources(BTC)
+    server.set_market(late, "binance")
+    tenant = service.tenant()
+    pair = service.pair(tenant, "BTC/USD", ["src_kraken", "src_binance"])
+    asked = service.discover(tenant, pair, "2026-03-02", "2026-03-08", "minute", "60")
+    # Of Kraken's hours the newest 720 are all there; of its minutes half a day.
+    fine = service.discover(tenant, pair, "2026-03-02T00:01:00Z", "2026-03-09T00:01:00Z", "day")
+    service.price_cycle()
+    service.price_slot()
+    service.publish()
+    ended = service.discovery(asked)
+    assert ended.result == {
+        "pricesStored": 144 + 114,
+        "missing": [{"from": "2026-03-02T00:00:00Z", "to": "2026-03-03T06:00:00Z", "priceSource": "src_binance"}],
+    }
+    missing = (service.discovery(fine).result or {})["missing"]
+    assert {"from": "2026-03-02T00:01:00Z", "to": "2026-03-08T00:01:00Z", "priceSource": "src_kraken"} in missing
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.long)])
+def test_a_killed_reading_is_taken_up_without_a_gap_or_a_double(kills: int, sources: Sources, tmp_path: Path) -> None:
+    _, service = sources(BTC, ETH)
+    # Many small pages: a kill finds some stored and some not.
+    definitions = service.settings.price_sources_file
+    definitions.write_text(definitions.read_text().replace("page_candles = 1000", "page_candles = 7"))
+    tenant = service.tenant()
+    named = {"src_kraken": "XXBTZUSD", "src_binance": "BTCUSD"}
+    pair = service.pair(tenant, "BTC/USD", list(named))
+    asked = service.discover(tenant, pair, "2026-03-02", "2026-03-09T10:00:00Z", "hour", "1")
+    service.price_cycle()
+    chance, stored = random.Random(kills), []
+    command = [sys.executable, "-m", "tests.integration.price_service", str(tmp_path / "service"), str(definitions)]
+    for _ in range(kills):
+        with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            before = service.discovery(asked).progress_done
+            while process.poll() is None and service.discovery(asked).progress_done == before:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.2))
+            process.kill()
+        stored.append(len(service.windows(pair)))
+    service.price_slot()
+    service.publish()
+    total = 178
+    assert any(0 < count < 2 * total for count in stored), stored
+    assert service.windows(pair) == expected_windows(service, BTC, named, datetime(2026, 3, 9, 10, tzinfo=UTC), 1)
+    ended = service.discovery(asked)
+    assert ended.result == {"pricesStored": 2 * total, "missing": []}
+    assert ended.status == Status.SUCCEEDED
+
+
+def test_feeds_on_a_node_are_polled_and_read_back(node: AnvilNode, tmp_path: Path) -> None:
+    world = World(node, wallet_count=1)
+    world.place_multicall()
+    feed = deploy_feed(world, "BTC")
+    begin = datetime.fromtimestamp(node.block_time(node.head()), UTC).replace(minute=0, second=0) - 10 * HOUR
+    # Six rounds in nine hours: some hours have none.
+    path = price_path(["60000", "60100.5", "59000.00000001", "61000", "61234.5678", "62000"], begin, 5400)
+    feed.answer_many(path)
+    world.mine()
+    server = ExchangeServer([])
+    with server:
+        definitions = server.write_definitions(tmp_path / "sources.toml", ("ecb",))
+        network = LocalNetwork("local", node.url)
+        service = PriceService(tmp_path / "service", definitions, network, [feed])
+        tenant = service.tenant()
+        pair = service.pair(tenant, "BTC/USD", ["src_feeds-local"], "Market", max_age=None)
+        end = begin + 8 * HOUR
+        asked = service.discover(tenant, pair, begin.isoformat(), end.isoformat(), "hour")
+        report = service.price_cycle()
+        assert report.poll_errors == {}
+        assert polled(service) == [("src_feeds-local", feed.address, "Market", Decimal(62000))]
+        service.price_slot()
+        service.publish()
+        rows, missing = [], []
+        for number in range(8):
+            opened, closed = begin + number * HOUR, begin + (number + 1) * HOUR
+            inside = [s for s in path if opened < datetime.fromtimestamp(s, UTC) <= closed]
+            if inside:
+                window = (opened.replace(tzinfo=None), closed.replace(tzinfo=None))
+                rows.append(("src_feeds-local", feed.address, *window, Decimal(path[max(inside)]), False))
+            else:
+                missing.append(number)
+        assert service.windows(pair) == rows
+        assert len(rows) == 5
+        result = service.discovery(asked).result or {}
+        assert result["pricesStored"] == 5
+        assert sum(
+            (datetime.fromisoformat(gap["to"]) - datetime.fromisoformat(gap["from"])) / HOUR
+            for gap in result["missing"]
+        ) == len(missing)
+        service.close()
+
+
+def test_the_command_collects_shows_and_tells_what_failed(sources: Sources, ready_service: Service) -> None:
+    server, made = sources(BTC)
+    service = ready_service
+    variables = {name: value for name, value in made.variables.items() if "PRICE" in name}
+    service.variables |= variables
+    service.settings = made.settings.__class__(
+        **{
+            field: getattr(service.settings, field)
+            for field in service.settings.__slots__
+            if field not in ("price_sources_file", "price_poll_seconds")
+        },
+        price_sources_file=made.settings.price_sources_file,
+        price_poll_seconds=1,
+    )
+    priced = PriceService.__new__(PriceService)
+    priced.__dict__ |= service.__dict__
+    tenant = priced.tenant()
+    pair = priced.pair(tenant, "BTC/USD", ["src_kraken", "src_binance"])
+    asked = priced.discover(tenant, pair, "2026-03-02", "2026-03-04", "day")
+    assert cycle(service)["exitCode"] == 0
+    assert [(row[1], row[2]) for row in polled(service)] == [("BTCUSD", "Trade"), ("XXBTZUSD", "Trade")]
+    # What the first cycle read past its publication, the second one publishes.
+    assert cycle(service)["exitCode"] == 0
+    ended = priced.discovery(asked)
+    assert (ended.status, ended.result) == (Status.SUCCEEDED, {"pricesStored": 4, "missing": []})
+    shown = json.loads(service.ledgermart("status", "--json").stdout)["priceSources"]
+    assert [(row["priceSource"], row["prices"], row["error"]) for row in shown] == [
+        ("src_binance", 1, None),
+        ("src_kraken", 1, None),
+    ]
+    server.always_reply("kraken", Reply(status=503))
+    time.sleep(1)
+    failed = cycle(service)
+    assert failed["exitCode"] != 0
+    assert "src_kraken" in failed["error"]
+    (kraken,) = [
+        row
+        for row in json.loads(service.ledgermart("status", "--json").stdout)["priceSources"]
+        if row["priceSource"] == "src_kraken"
+    ]
+    assert "src_kraken" in kraken["error"]
+    assert "src_kraken" in service.ledgermart("status").stdout
+
+
+def cycle(service: Service) -> dict[str, object]:
+    """Run the command and return the one object that it prints."""
+    done = service.ledgermart("cycle", "--json", LEDGERMART_CYCLE_SECONDS="5")
+    printed: dict[str, object] = json.loads(done.stdout)
+    return printed
