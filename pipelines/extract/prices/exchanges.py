@@ -5,9 +5,6 @@ the exchange gives no choice (Gemini, Bitstamp), many are wanted, or one of them
 request, or two where the first was refused. Ask and Bid are the best open offers, Trade is the last trade.
 """
 
-import functools
-import json
-import logging
 import os
 import re
 import time
@@ -17,27 +14,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from control.clock import utc_now
 from control.pricing.definitions import GRANULARITIES, PriceSource
-from pipelines.extract.errors import (
-    MarketUnknown,
-    PriceSourceError,
-    SourceMalformed,
-    SourceRateLimited,
-    SourceRefused,
-    SourceUnreachable,
+from pipelines.extract.errors import MarketUnknown, SourceMalformed, SourceRefused
+from pipelines.extract.prices.ccxt_objects import (
+    TICKER_FIELDS,
+    market_row,
+    open_exchange,
+    read_credentials,
+    understood,
 )
-from pipelines.extract.prices.ccxt_classes import UnknownExchange, exchange_class
 from pipelines.extract.prices.exact import exact_price
 from pipelines.extract.prices.http import HttpClient
 from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
-from pipelines.extract.transport import Reply
 
-_log = logging.getLogger(__name__)
-
-_TICKER_FIELDS = {"Ask": "ask", "Bid": "bid", "Trade": "last"}
 # Their names go into the URL: 100 of them take some 2,000 characters.
 _MOST_NAMED_MARKETS = 100
 # An exchange whose clock is a little behind ours closes its candles a little later.
@@ -45,83 +36,6 @@ _SETTLING = timedelta(seconds=2)
 # Where ccxt's `baseId` is its own code already, the exchange's is in the answer itself.
 _OWN_CODES = {"kraken": ("base", "quote")}
 _ZERO = re.compile(r"0*\.?0*")
-_UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-
-
-class _Exact:
-    """What is laid over every class of ccxt: our requests, and numbers left as the exchange wrote them."""
-
-    number = str  # ccxt's own is float
-    _http: HttpClient
-    _base_url: str | None
-    _call = "request"
-
-    def fetch(self, url: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Any:
-        """Replace ccxt's transport; its reading of the exchange's errors stays."""
-        source_id = self._http.source_id
-        if method != "GET" or (self._base_url is not None and not url.startswith(self._base_url)):
-            raise SourceRefused(source_id, self._call, f"{method} {urlsplit(url).hostname} is not what we ask")
-        return self._http.get(url, self._call, functools.partial(self._read, url), headers)
-
-    def _read(self, url: str, reply: Reply) -> Any:
-        text = bytes(reply.body).decode("utf-8", "replace")
-        try:
-            answer = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
-        except (ValueError, RecursionError):
-            answer = None
-        with _understood(self._http, self._call):
-            self.handle_errors(  # type: ignore[attr-defined]
-                reply.status, "", url, "GET", {}, text, answer, {}, None
-            )
-        self._http.check_status(reply, self._call)
-        if not isinstance(answer, dict | list):
-            raise SourceUnreachable(self._http.source_id, self._call, "the answer was cut off or is not JSON")
-        return answer
-
-    def safe_ticker(self, ticker: dict[str, Any], market: Any = None) -> dict[str, Any]:
-        """Add nothing: ccxt would work out a missing last price from others."""
-        return ticker
-
-    def parse_ohlcvs(self, ohlcvs: Sequence[Any], market: Any = None, *ignored: Any, **also: Any) -> list[Any]:
-        """Sort nothing, and leave nothing out: ccxt would cut duplicates' worth of candles off the end."""
-        return [self.parse_ohlcv(candle, market) for candle in ohlcvs]  # type: ignore[attr-defined]
-
-    def filter_by_array(self, rows: Any, key: Any, values: Any = None, indexed: bool = True) -> Any:
-        """Leave no ticker out: whose it is, is decided by us."""
-        return super().filter_by_array(rows, key, None, indexed)  # type: ignore[misc]
-
-    def parse_market(self, market: Any) -> Any:
-        """Leave out the one market that ccxt cannot read, such as one in a currency that it does not know."""
-        try:
-            return super().parse_market(market)  # type: ignore[misc]
-        except _UNREADABLE as error:
-            _log.warning("%s: market %.200r is left out: %r", self._http.source_id, market, error)
-            return {}
-
-
-@contextmanager
-def _understood(http: HttpClient, call: str) -> Iterator[None]:
-    """Turn what ccxt raises into our errors; what it stumbles over is an answer of another form."""
-    # Only now: `ccxt_classes` has made the package importable without all its exchanges.
-    from ccxt.base import errors  # type: ignore[import-untyped]
-
-    def of(kind: type[PriceSourceError], error: Exception) -> PriceSourceError:
-        return kind(http.source_id, call, http.redact(str(error)))
-
-    try:
-        yield
-    except PriceSourceError:
-        raise
-    except errors.DDoSProtection as error:  # and RateLimitExceeded
-        raise of(SourceRateLimited, error) from None
-    except errors.OperationFailed as error:  # the network, the exchange down or in maintenance
-        raise of(SourceUnreachable, error) from None
-    except errors.BadSymbol as error:
-        raise of(MarketUnknown, error) from None
-    except errors.BaseError as error:
-        raise of(SourceRefused, error) from None
-    except _UNREADABLE as error:
-        raise SourceMalformed(http.source_id, call, f"not of its form: {error!r}") from error
 
 
 @dataclass(frozen=True)
@@ -160,7 +74,7 @@ class ExchangeClient:
         self._now = now
         self._sleep = sleep
         self._http = HttpClient(source, tuple(credentials.values()), sleep=sleep, clock=clock)
-        self._exchange = _open_exchange(source, credentials, self._http)
+        self._exchange = open_exchange(source, credentials, self._http)
         self._markets: dict[str, Market] | None = None
         if known_markets:
             self._remember(known_markets)
@@ -197,7 +111,7 @@ class ExchangeClient:
         prices = []
         for market_id, price_type in asked:
             ticker = tickers.get(market_id)
-            text = None if ticker is None else ticker.get(_TICKER_FIELDS[price_type])
+            text = None if ticker is None else ticker.get(TICKER_FIELDS[price_type])
             try:
                 if ticker is None:
                     raise ValueError("no ticker in the answer")
@@ -240,7 +154,7 @@ class ExchangeClient:
     @contextmanager
     def _calling(self, call: str) -> Iterator[None]:
         self._exchange._call = call
-        with _understood(self._http, call):
+        with understood(self._http, call):
             yield
 
     def _market(self, row: Mapping[str, Any]) -> Market:
@@ -272,10 +186,8 @@ class ExchangeClient:
         """Give ccxt the markets that are about to be asked for: all 3,000 of an exchange take it half a second."""
         if not self._told.issuperset(market_ids):
             self._told.update(market_ids)
-            known = self._known()
-            rows = [
-                _row(self._exchange, known[market_id], self._symbols[market_id]) for market_id in sorted(self._told)
-            ]
+            told = [self._known()[market_id] for market_id in sorted(self._told)]
+            rows = [market_row(self._exchange, market, self._symbols[market.market_id]) for market in told]
             self._exchange.set_markets(rows)
 
     def _tickers(self, market_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -318,7 +230,7 @@ class ExchangeClient:
                 self._symbols[market_id], granularity, int(opens.timestamp()) * 1000, limit
             )
         now = self._now()
-        closes: dict[datetime, set[str | None]] = defaultdict(set)
+        closes: dict[datetime, list[object]] = defaultdict(list)
         problems = []
         for row in rows:
             try:
@@ -329,96 +241,22 @@ class ExchangeClient:
                 problems.append(Problem(market_id, price_type, str(error)))
                 continue
             if opens <= candle.start < page_end and candle.end <= now and candle.is_traded:
-                closes[candle.end].add(candle.close)
+                closes[candle.end].append(candle.close)
         prices = []
         for end, texts in sorted(closes.items()):
             try:
-                if len(texts) > 1:
-                    raise ValueError(f"it is there with {len(texts)} last prices")
-                price = exact_price(next(iter(texts)))
-                prices.append(MarketPrice(market_id, price_type, end, end - step, price))
+                different = {exact_price(text) for text in texts}
+                if len(different) > 1:
+                    raise ValueError(f"it is there with {len(different)} last prices")
+                prices.append(MarketPrice(market_id, price_type, end, end - step, different.pop()))
             except ValueError as error:
                 detail = f"the candle of {end - step:%Y-%m-%dT%H:%M:%SZ}: {error}"
                 problems.append(Problem(market_id, price_type, detail))
         return prices, problems
 
 
-def _open_exchange(source: PriceSource, credentials: Mapping[str, str], http: HttpClient) -> Any:
-    """Return ccxt's object of the exchange, with ours laid over its class, and check the definition against it."""
-
-    def refused(detail: str) -> SourceRefused:
-        return SourceRefused(source.id, "open", f"{detail}; correct its definition")
-
-    try:
-        base = exchange_class(str(source.exchange))
-    except UnknownExchange:
-        raise refused(f"ccxt has no exchange {source.exchange!r}") from None
-    # Pacing and retries are ours.
-    exchange = type(base.__name__, (_Exact, base), {})(
-        {"enableRateLimit": False, "options": source.options, **credentials}
-    )
-    exchange._http = http
-    exchange._base_url = None if source.url is None else f"{source.url}/"
-    if source.url is not None:
-        exchange.urls["api"] = _moved(exchange.urls["api"], source.url)
-    for types, method in ((source.price_types, "fetchTickers"), (source.history_types, "fetchOHLCV")):
-        if types and exchange.has[method] is not True:
-            raise refused(f"ccxt's {source.exchange} has no {method}")
-    for price_type in source.price_types:
-        if price_type not in _TICKER_FIELDS:
-            raise refused(f"an exchange supplies no {price_type} prices")
-    if not set(source.history_types) <= {"Trade"}:
-        raise refused("an exchange's candles are of Trade prices")
-    for granularity in source.granularities:
-        if granularity not in exchange.timeframes:
-            raise refused(f"ccxt's {source.exchange} has no candles of {granularity}")
-    return exchange
-
-
-def read_credentials(source: PriceSource, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the credentials that a definition names, by field.
-
-    Raises:
-        SourceRefused: a variable is unset or empty; names it.
-    """
-    for _, variable in source.credentials:
-        if not environ.get(variable):
-            raise SourceRefused(source.id, "open", f"needs a credential; set {variable}")
-    return {name: environ[variable] for name, variable in source.credentials}
-
-
-def _moved(urls: Any, base_url: str) -> Any:
-    """Return ccxt's addresses with scheme and host replaced; their paths stay."""
-    if isinstance(urls, dict):
-        return {name: _moved(url, base_url) for name, url in urls.items()}
-    return base_url + urlsplit(urls).path if isinstance(urls, str) else urls
-
-
 def _symbol(market: Market) -> str:
     return f"{market.base}/{market.quote}"
-
-
-def _row(exchange: Any, market: Market, symbol: str) -> dict[str, Any]:
-    """Return a market in ccxt's form, as far as asking for prices needs it."""
-    row: dict[str, Any] = exchange.safe_market_structure(
-        {
-            "id": market.market_id,
-            "symbol": symbol,
-            "base": market.base,
-            "quote": market.quote,
-            "baseId": market.base_code,
-            "quoteId": market.quote_code,
-            "type": "spot",
-            "spot": True,
-            "margin": False,
-            "swap": False,
-            "future": False,
-            "option": False,
-            "contract": False,
-            "active": market.is_active,
-        }
-    )
-    return row
 
 
 def _read_candle(row: Sequence[Any], step: timedelta) -> _Candle:

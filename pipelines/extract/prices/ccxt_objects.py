@@ -1,0 +1,186 @@
+"""ccxt's object of one exchange with ours laid over it: our requests, exact numbers, our errors.
+
+What is asked of it, and what becomes of the answers, is in `exchanges`.
+"""
+
+import functools
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from control.pricing.definitions import PriceSource
+from pipelines.extract.errors import (
+    MarketUnknown,
+    PriceSourceError,
+    SourceMalformed,
+    SourceRateLimited,
+    SourceRefused,
+    SourceUnreachable,
+)
+from pipelines.extract.prices.ccxt_classes import UnknownExchange, exchange_class
+from pipelines.extract.prices.http import HttpClient
+from pipelines.extract.prices.protocol import Market
+from pipelines.extract.transport import Reply
+
+_log = logging.getLogger(__name__)
+
+TICKER_FIELDS = {"Ask": "ask", "Bid": "bid", "Trade": "last"}
+"""The field of ccxt's ticker that holds a price type."""
+
+_UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+class _Exact:
+    """What is laid over every class of ccxt: our requests, and numbers left as the exchange wrote them."""
+
+    number = str  # ccxt's own is float
+    _http: HttpClient
+    _base_url: str | None
+    _call = "request"
+
+    def fetch(self, url: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: Any = None) -> Any:
+        """Replace ccxt's transport; its reading of the exchange's errors stays."""
+        source_id = self._http.source_id
+        if method != "GET" or (self._base_url is not None and not url.startswith(self._base_url)):
+            raise SourceRefused(source_id, self._call, f"{method} {urlsplit(url).hostname} is not what we ask")
+        return self._http.get(url, self._call, functools.partial(self._read, url), headers)
+
+    def _read(self, url: str, reply: Reply) -> Any:
+        body = bytes(reply.body)
+        try:
+            answer = json.loads(body, parse_float=str, parse_int=str, parse_constant=str)
+        except (ValueError, RecursionError):
+            answer = None
+        with understood(self._http, self._call):
+            text = body.decode("utf-8", "replace")
+            self.handle_errors(reply.status, "", url, "GET", {}, text, answer, {}, None)  # type: ignore[attr-defined]
+        self._http.check_status(reply, self._call)
+        if not isinstance(answer, dict | list):
+            raise SourceUnreachable(self._http.source_id, self._call, "the answer was cut off or is not JSON")
+        return answer
+
+    def safe_ticker(self, ticker: dict[str, Any], market: Any = None) -> dict[str, Any]:
+        """Add nothing: ccxt would work out a missing last price from others."""
+        return ticker
+
+    def parse_ohlcvs(self, ohlcvs: Sequence[Any], market: Any = None, *ignored: Any, **also: Any) -> list[Any]:
+        """Sort nothing, and leave nothing out: ccxt would cut duplicates' worth of candles off the end."""
+        return [self.parse_ohlcv(candle, market) for candle in ohlcvs]  # type: ignore[attr-defined]
+
+    def filter_by_array(self, rows: Any, key: Any, values: Any = None, indexed: bool = True) -> Any:
+        """Leave no ticker out: whose it is, is decided by us."""
+        return super().filter_by_array(rows, key, None, indexed)  # type: ignore[misc]
+
+    def parse_market(self, market: Any) -> Any:
+        """Leave out the one market that ccxt cannot read, such as one in a currency that it does not know."""
+        try:
+            return super().parse_market(market)  # type: ignore[misc]
+        except _UNREADABLE as error:
+            _log.warning("%s: market %.200r is left out: %r", self._http.source_id, market, error)
+            return {}
+
+
+@contextmanager
+def understood(http: HttpClient, call: str) -> Iterator[None]:
+    """Turn what ccxt raises into our errors; what it stumbles over is an answer of another form."""
+    # Only now: `ccxt_classes` has made the package importable without all its exchanges.
+    from ccxt.base import errors  # type: ignore[import-untyped]
+
+    def of(kind: type[PriceSourceError], error: Exception) -> PriceSourceError:
+        return kind(http.source_id, call, http.redact(str(error)))
+
+    try:
+        yield
+    except PriceSourceError:
+        raise
+    except errors.DDoSProtection as error:  # and RateLimitExceeded
+        raise of(SourceRateLimited, error) from None
+    except errors.OperationFailed as error:  # the network, the exchange down or in maintenance
+        raise of(SourceUnreachable, error) from None
+    except errors.BadSymbol as error:
+        raise of(MarketUnknown, error) from None
+    except errors.BaseError as error:
+        raise of(SourceRefused, error) from None
+    except _UNREADABLE as error:
+        raise SourceMalformed(http.source_id, call, http.redact(f"not of its form: {error!r}")) from error
+
+
+def read_credentials(source: PriceSource, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the credentials that a definition names, by field.
+
+    Raises:
+        SourceRefused: a variable is unset or empty; names it.
+    """
+    for _, variable in source.credentials:
+        if not environ.get(variable):
+            raise SourceRefused(source.id, "open", f"needs a credential; set {variable}")
+    return {name: environ[variable] for name, variable in source.credentials}
+
+
+def open_exchange(source: PriceSource, credentials: Mapping[str, str], http: HttpClient) -> Any:
+    """Return ccxt's object of the exchange, with ours laid over its class.
+
+    Raises:
+        SourceRefused: ccxt has no such exchange, or the definition says of it what is not so.
+    """
+
+    def refused(detail: str) -> SourceRefused:
+        return SourceRefused(source.id, "open", f"{detail}; correct its definition")
+
+    try:
+        base = exchange_class(str(source.exchange))
+    except UnknownExchange:
+        raise refused(f"ccxt has no exchange {source.exchange!r}") from None
+    # Pacing and retries are ours.
+    exchange = type(base.__name__, (_Exact, base), {})(
+        {"enableRateLimit": False, "options": source.options, **credentials}
+    )
+    exchange._http = http
+    exchange._base_url = None if source.url is None else f"{source.url}/"
+    if source.url is not None:
+        exchange.urls["api"] = _moved(exchange.urls["api"], source.url)
+    for types, method in ((source.price_types, "fetchTickers"), (source.history_types, "fetchOHLCV")):
+        if types and exchange.has[method] is not True:
+            raise refused(f"ccxt's {source.exchange} has no {method}")
+    for price_type in source.price_types:
+        if price_type not in TICKER_FIELDS:
+            raise refused(f"an exchange supplies no {price_type} prices")
+    if not set(source.history_types) <= {"Trade"}:
+        raise refused("an exchange's candles are of Trade prices")
+    for granularity in source.granularities:
+        if granularity not in exchange.timeframes:
+            raise refused(f"ccxt's {source.exchange} has no candles of {granularity}")
+    return exchange
+
+
+def market_row(exchange: Any, market: Market, symbol: str) -> dict[str, Any]:
+    """Return a market in ccxt's form, as far as asking for prices needs it."""
+    row: dict[str, Any] = exchange.safe_market_structure(
+        {
+            "id": market.market_id,
+            "symbol": symbol,
+            "base": market.base,
+            "quote": market.quote,
+            "baseId": market.base_code,
+            "quoteId": market.quote_code,
+            "type": "spot",
+            "spot": True,
+            "margin": False,
+            "swap": False,
+            "future": False,
+            "option": False,
+            "contract": False,
+            "active": market.is_active,
+        }
+    )
+    return row
+
+
+def _moved(urls: Any, base_url: str) -> Any:
+    """Return ccxt's addresses with scheme and host replaced; their paths stay."""
+    if isinstance(urls, dict):
+        return {name: _moved(url, base_url) for name, url in urls.items()}
+    return base_url + urlsplit(urls).path if isinstance(urls, str) else urls
