@@ -60,6 +60,10 @@ class ApiClient:
         """Answer of a POST, sent under a new idempotency key; errors as `get`."""
         return self._request("POST", path, body, {"Idempotency-Key": str(uuid.uuid4())})
 
+    def patch(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Answer of a PATCH, with a body or without; errors as `get`."""
+        return self._request("PATCH", path, body)
+
     def delete(self, path: str) -> dict[str, Any]:
         """Answer of a DELETE, empty where it has none; errors as `get`."""
         return self._request("DELETE", path)

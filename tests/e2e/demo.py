@@ -1,7 +1,8 @@
 """The demo: `python -m tests.e2e.demo [--once]`. A chain, the service, and every number compared.
 
-It starts a node and the service, goes through the API as a user's program would, and checks what the API answers
-against the node. Without `--once` it then goes on, with new transfers every second, until it is interrupted.
+It starts a node and the service, goes through the API as a user's program would, asks for the past, prices it, and
+checks what the API answers against the node. Without `--once` it then goes on, with new transfers every second, until
+it is interrupted.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from rich.table import Table
 from tests.chain.node import AnvilNode, NodeError
 from tests.chain.process import adopt_orphans, stop_descendants
 from tests.chain.world import Token
+from tests.e2e import prices
 from tests.e2e.checks import (
     Verdict,
     check_balances,
@@ -132,7 +134,11 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         console.print(f"{len(scenario.tokens)} tokens, {WALLETS} wallets, {made:,} transfers before anybody tracks.")
 
         console.rule("The service")
-        extra = {"LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
+        extra = {
+            "LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS),
+            "LEDGERMART_PRICE_POLL_SECONDS": str(_CYCLE_SECONDS),
+            "LEDGERMART_NETWORKS": str(prices.networks_file(options.data_dir, scenario)),
+        }
         service = started.enter_context(Service(options.data_dir, node.url, extra))
         key = service.init("demo")
         service.start()
@@ -141,12 +147,24 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         console.rule("Set up through the API")
         client = started.enter_context(ApiClient(service.api_url, key))
         subjects = _set_up(client, scenario, console)
+        tokens = {str(subject.token.symbol): subject.path for subject in subjects if subject.token is not None}
+        pricing = prices.set_up(client, scenario, tokens, console)
+        gold, wallet = _chosen(subjects)
+        asked = [
+            f"{subject.path}/history-requests/"
+            + str(client.post(f"{subject.path}/history-requests", {"from": "creation", "to": "now"})["id"])
+            for subject in (gold, wallet)
+        ]
+        console.print("POST .../history-requests                of GOLD and Wallet 1, from creation on")
 
         console.rule("What happens next is collected")
         last_block = _collect(client, scenario, service, subjects, console, options.limit)
+        _wait_for_past(client, [*asked, *pricing.operations], service, options.limit)
 
         console.rule("Every number, compared with the node")
-        is_agreed = _compare(client, scenario, subjects, last_block, console)
+        is_agreed = _compare(client, scenario, subjects, {gold.path, wallet.path}, last_block, console)
+        console.rule("Prices and values")
+        is_agreed &= _compare_values(client, scenario, pricing, gold, wallet, console)
         if options.once:
             return 0 if is_agreed else 1
         _show_where(service, key, subjects, console)
@@ -185,6 +203,12 @@ def _set_up(client: ApiClient, scenario: Scenario, console: Console) -> list[Sub
         shown = ", ".join(f"{row['name']} {row['trackingStatus']}" for row in rows)
         console.print(f"POST, PUT .../tracking, GET {path:12} {shown}")
     return subjects
+
+
+def _chosen(subjects: Sequence[Subject]) -> tuple[Subject, Subject]:
+    """GOLD and Wallet 1, of which the whole past is shown."""
+    named = {subject.label: subject for subject in subjects}
+    return named["GOLD"], named["Wallet 1"]
 
 
 def _collect(
@@ -226,6 +250,18 @@ def _collect(
                     f"(-1: nothing collected): {behind}.\n{service.log_tail()}"
                 )
             time.sleep(max(0.0, begun + 1 - time.monotonic()))
+
+
+def _wait_for_past(client: ApiClient, operations: Sequence[str], service: Service, limit_seconds: int) -> None:
+    """Wait for history requests and price discoveries.
+
+    Raises:
+        DemoError: one failed, or did not end in time.
+    """
+    left = prices.wait_for(client, operations, limit_seconds)
+    if left:
+        told = "; ".join(f"{answer['id']} is {answer['status']}: {answer['error']}" for answer in left)
+        raise DemoError(f"within {limit_seconds} s the past is not there: {told}\n{service.log_tail()}")
 
 
 def _shown_block(client: ApiClient, subject: Subject) -> int:
@@ -270,28 +306,40 @@ class _Progress:
 
 
 def _compare(
-    client: ApiClient, scenario: Scenario, subjects: Sequence[Subject], last_block: int, console: Console
+    client: ApiClient,
+    scenario: Scenario,
+    subjects: Sequence[Subject],
+    whole: set[str],
+    last_block: int,
+    console: Console,
 ) -> bool:
-    """Read everything through the API, check it, and print a summary; True when every number agrees."""
+    """Read everything through the API, check it, and print a summary; True when every number agrees.
+
+    Args:
+        client: of the tenant.
+        scenario: the chain.
+        subjects: what is tracked.
+        whole: paths of those whose whole past was asked for.
+        last_block: that must be shown.
+        console: to print on.
+    """
     world = scenario.world
-    verdicts: list[Verdict] = []
-    lines: list[str] = []
+    verdicts: list[tuple[Verdict, str]] = []
 
     def note(verdict: Verdict, text: str) -> None:
-        verdicts.append(verdict)
-        mark = "[green]agree[/]" if verdict.is_agreed else "[red]DIFFER[/]"
-        lines.append(f"{mark}  {text.format(verdict=verdict)}")
+        verdicts.append((verdict, text.format(verdict=verdict)))
 
     for subject in subjects:
+        first_block = 1 if subject.path in whole else subject.first_block
         activities = list(client.pages(f"{subject.path}/activities", limit=_ACTIVITY_PAGE))
         if subject.token is not None:
             pages = list(client.pages(f"{subject.path}/cap-table", limit=_PAGE))
             if subject.token.symbol == "GOLD":
                 _print_cap_table(pages[0], console)
                 _print_activities(activities[0], console)
-            verdict = check_cap_table(world, subject.token, subject.first_block, pages)
+            verdict = check_cap_table(world, subject.token, first_block, pages)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} holders agree")
-            verdict = check_token_activities(world, subject.token, subject.first_block, activities)
+            verdict = check_token_activities(world, subject.token, first_block, activities)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} activities agree")
         else:
             answer = client.get(f"{subject.path}/balances")
@@ -299,17 +347,42 @@ def _compare(
                 _print_balances(answer, console)
             verdict = check_balances(world, scenario.tokens, subject.address, answer)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} balances agree")
-            verdict = check_wallet_activities(world, scenario.tokens, subject.address, subject.first_block, activities)
+            verdict = check_wallet_activities(world, scenario.tokens, subject.address, first_block, activities)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} movements agree")
     console.print(f"\nAgainst balanceOf, eth_getBalance, totalSupply and the logs of the node, block {last_block}:")
-    for line in lines:
-        console.print(f"  {line}")
-    problems = [problem for verdict in verdicts for problem in verdict.problems]
+    return _tell(verdicts, console)
+
+
+def _compare_values(
+    client: ApiClient,
+    scenario: Scenario,
+    pricing: prices.Pricing,
+    gold: Subject,
+    wallet: Subject,
+    console: Console,
+) -> bool:
+    """Show prices and values, check them, and print a summary; True when every number agrees."""
+    assert gold.token is not None
+    verdicts = prices.compare(
+        client, scenario, pricing, (gold.path, gold.token), (wallet.path, wallet.address), console
+    )
+    console.print("\nAgainst the rounds of the feeds, the manual prices, balanceOf and totalSupply, in exact decimals:")
+    return _tell(
+        [(verdict, f"{verdict.agreed} of {verdict.total} {text} agree") for verdict, text in verdicts], console
+    )
+
+
+def _tell(verdicts: Sequence[tuple[Verdict, str]], console: Console) -> bool:
+    """Print a line for each verdict, and what is wrong; True when nothing is and there was something to compare."""
+    for verdict, text in verdicts:
+        mark = "[green]agree[/]" if verdict.is_agreed else "[red]DIFFER[/]"
+        console.print(f"  {mark}  {text}")
+    problems = [problem for verdict, _ in verdicts for problem in verdict.problems]
     for problem in problems[:20]:
         console.print(f"  [red]{escape(problem)}[/]")
     if len(problems) > 20:
         console.print(f"  [red]and {len(problems) - 20} more[/]")
-    if not any(verdict.total for verdict in verdicts):
+    if not any(verdict.total for verdict, _ in verdicts):
         console.print("  [red]there was nothing to compare[/]")
         return False
     return not problems

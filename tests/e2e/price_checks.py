@@ -161,7 +161,7 @@ def check_value_history(
         answer: of GET /v1/wallets/{walletId}/value-history at 1d.
     """
     verdict = Verdict()
-    for row in answer["history"]:
+    for row in answer["points"]:
         moment, block = _moment(world, row, answer["asOf"])
         total, is_priced, unpriced = Decimal(0), False, set()
         for address, (symbol, decimals) in assets.items():

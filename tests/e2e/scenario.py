@@ -1,20 +1,30 @@
-"""The demo's chain: five tokens of different make, a few hundred wallets, and traffic before and during tracking.
+"""The demo's chain: five tokens of different make, two price feeds, a few hundred wallets, and their traffic.
 
 It knows the chain alone, not the service.
 """
 
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
 
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
 
+Made = TypeVar("Made")
+
 WALLETS = 300
 # Wallets that hold tokens and never move once tracking has begun.
 SLEEPING = 40
-_BLOCK_SECONDS = 60
+FEED_DECIMALS = 8
+# Of the first half: so that it fills days.
+_BLOCK_SECONDS = 4 * 3600
 _GAS_PRICE = 10**9
 # Blocks made before the random traffic: contracts and first balances.
-_SET_UP_BLOCKS = 11
+_SET_UP_BLOCKS = 13
+# First prices in US dollars, in the feeds' units.
+_FIRST_ANSWERS = {"GOLD": 2_431_07000000, "ETH": 3_127_55000000}
 _PER_OLD_BLOCK = 40
 
 
@@ -32,14 +42,18 @@ class Scenario:
         self.world = World(node, wallet_count=WALLETS, block_seconds=_BLOCK_SECONDS, gas_price=_GAS_PRICE)
         self.awake = self.world.wallets[:-SLEEPING]
         self.world.place_multicall()
+        self.feeds = {symbol: self.world.deploy("Feed", f"{symbol} / USD", FEED_DECIMALS) for symbol in _FIRST_ANSWERS}
+        self.rounds: dict[str, list[tuple[int, int]]] = {symbol: [] for symbol in self.feeds}
+        """What each feed answered: Unix seconds from which on, and the price in its units; oldest first."""
         collector = self.world.wallets[3]
-        self.tokens = [
-            self.world.deploy_token("GOLD", 18, name="Demo Gold"),
-            self.world.deploy_token("CASH", 6, name="Demo Cash"),
-            self.world.deploy_bytes32_token("RELIC", 18),
-            self.world.deploy_token("TICKET", 0, name="Demo Ticket"),
-            self.world.deploy_token("TAX", 18, name="Demo Tax", fee_basis_points=150, fee_collector=collector),
+        makers: list[Callable[[], Token]] = [
+            lambda: self.world.deploy_token("GOLD", 18, name="Demo Gold"),
+            lambda: self.world.deploy_token("CASH", 6, name="Demo Cash"),
+            lambda: self.world.deploy_bytes32_token("RELIC", 18),
+            lambda: self.world.deploy_token("TICKET", 0, name="Demo Ticket"),
+            lambda: self.world.deploy_token("TAX", 18, name="Demo Tax", fee_basis_points=150, fee_collector=collector),
         ]
+        self.tokens = [self._quoted(make) for make in makers]
         self._splitter = self.world.deploy("Splitter")
 
     @staticmethod
@@ -47,6 +61,12 @@ class Scenario:
         """Return the genesis time, Unix seconds, with which the first half ends a moment before now."""
         blocks = _SET_UP_BLOCKS + -(-(transfers // 2) // _PER_OLD_BLOCK)
         return int(time.time()) - blocks * _BLOCK_SECONDS - 30
+
+    @property
+    def started_at(self) -> datetime:
+        """The start of the UTC day of the first block."""
+        first = datetime.fromtimestamp(self.world.node.block_time(0), UTC)
+        return first.replace(hour=0, minute=0, second=0)
 
     @property
     def tracked_wallets(self) -> tuple[str, ...]:
@@ -59,8 +79,10 @@ class Scenario:
             supply = 10 ** (9 + (token.decimals or 0))
             for index, wallet in enumerate(self.world.wallets):
                 self.world.transfer(token, self.world.deployer, wallet, supply // (8 * (index + 4)))
-            self.world.mine()
-        self.world.transfer_many(self.half, self.tokens, per_block=_PER_OLD_BLOCK)
+            self._quoted(self.world.mine)
+        for start in range(0, self.half, _PER_OLD_BLOCK):
+            count = min(_PER_OLD_BLOCK, self.half - start)
+            self._quoted(partial(self.world.transfer_many, count, self.tokens, per_block=_PER_OLD_BLOCK))
         self.sent += self.half
 
     def step(self, count: int) -> int:
@@ -77,12 +99,25 @@ class Scenario:
         if self.world.random.random() < 0.2:
             split = call_data("Splitter", "split", [payee, other])
             self.world.submit(other, self._splitter, split, value=coins // 5)
-        made = self.world.transfer_many(
-            count, self.tokens, per_block=count, wallets=self.awake, timestamp=int(time.time())
-        )
+        now = max(int(time.time()), self.world.node.block_time(self.world.node.head()) + 1)
+        self._quote(now)
+        made = self.world.transfer_many(count, self.tokens, per_block=count, wallets=self.awake, timestamp=now)
         self.sent += count
         return made.last
 
     def token_named(self, symbol: str) -> Token:
         """Return one of the five tokens by its symbol."""
         return next(token for token in self.tokens if token.symbol == symbol)
+
+    def _quoted(self, make: Callable[[], Made]) -> Made:
+        """Do what makes the next block of the first half, with new prices in it."""
+        self._quote(self.world.node.block_time(self.world.node.head()) + _BLOCK_SECONDS)
+        return make()
+
+    def _quote(self, updated_at: int) -> None:
+        """Put a new price of each feed, up to 3 % from the last one, into the next block, whose time this is."""
+        for symbol, address in self.feeds.items():
+            last = self.rounds[symbol][-1][1] if self.rounds[symbol] else _FIRST_ANSWERS[symbol]
+            answer = last + last * self.world.random.randint(-300, 300) // 10_000
+            self.world.submit(self.world.deployer, address, call_data("Feed", "answer", answer, updated_at))
+            self.rounds[symbol].append((updated_at, answer))
