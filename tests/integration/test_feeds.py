@@ -67,6 +67,15 @@ def collected(pages: list[HistoryPage]) -> list[tuple[datetime, Decimal]]:
     return [(price.effective_from, price.price) for page in pages for price in page.prices]
 
 
+def assert_joined(pages: list[HistoryPage], after: datetime, until: datetime) -> None:
+    """Every page gets on, the last one to the end, and each holds only what it says it was asked for."""
+    ends = [page.up_to for page in pages]
+    assert ends[-1] == until
+    for before, page in zip([after, *ends[:-1]], pages, strict=True):
+        assert before < page.up_to
+        assert all(before < price.effective_from <= page.up_to for price in page.prices)
+
+
 def test_a_poll_reads_every_feed_exactly(world: World, open_client: Open) -> None:
     bitcoin = deploy_feed(world, "BTC")
     tiny = deploy_feed(world, "TINY", decimals=18)
@@ -159,11 +168,7 @@ def test_history_is_every_round_of_the_span(world: World, open_client: Open, pro
     ):
         pages = list(client.history(feed.address, "Market", "round", after, until))
         assert collected(pages) == expected(feed, after, until)
-        ends = [page.up_to for page in pages]
-        assert ends == sorted(ends)
-        assert ends[-1] == until
-        for before, page in zip([after, *ends[:-1]], pages, strict=True):
-            assert all(before < price.effective_from <= page.up_to for price in page.prices)
+        assert_joined(pages, after, until)
     assert client.poll([(feed.address, "Market")]).prices[0].price == feed.at(START)
 
 
@@ -177,6 +182,50 @@ def test_history_resumes_where_a_page_ended(world: World, open_client: Open) -> 
     rest = list(client.history(feed.address, "Market", "round", first.up_to, START))
     assert 0 < len(first.prices) < len(feed.prices)
     assert collected([first, *rest]) == expected(feed, after, START)
+
+
+def test_any_page_may_be_the_last_before_a_kill(
+    world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "_ROUNDS_PER_BATCH", 4)
+    feed = deploy_feed(world, "ETH")
+    second = int(START.timestamp()) - 1_000
+    times = [*range(0, 30, 3), 28, 28, 28, 28, 28, 29, *range(30, 60, 2)]
+    skipped = 0
+    for number, offset in enumerate(times, start=1):
+        skipped += 6 if number == 5 else 0  # ids without a round: more than a batch of them
+        feed.write_round(number + skipped, number * 10**8, second + offset)
+    world.mine()
+    client = open_client(feed)
+    after, pages = instant(second - 5), list[HistoryPage]()
+    while after < START:
+        page = next(client.history(feed.address, "Market", "round", after, START))
+        assert_joined([page], after, page.up_to)
+        pages.append(page)
+        after = page.up_to
+    answered = {offset: number for number, offset in enumerate(times, start=1)}
+    assert collected(pages) == [(instant(second + offset), Decimal(answered[offset])) for offset in sorted(answered)]
+    assert len(pages) > 5
+
+
+def test_rounds_with_wrong_times_hide_no_others(
+    world: World, open_client: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "_ROUNDS_PER_BATCH", 4)
+    feed = deploy_feed(world, "ETH")
+    second = int(START.timestamp()) - 1_000
+    for number in range(1, 21):
+        feed.write_round(number, number * 10**8, second + number)
+    feed.write_round(7, 10**8, second + 10**8)  # from the future
+    feed.write_round(15, 10**8, second + 2)  # older than those before it
+    world.mine()
+    pages = list(open_client(feed).history(feed.address, "Market", "round", instant(second), START))
+    expected_numbers = [number for number in range(1, 21) if number not in (7, 15)]
+    assert collected(pages) == [(instant(second + number), Decimal(number)) for number in expected_numbers]
+    assert [problem.detail for page in pages for problem in page.problems] == [
+        "round 18446744073709551631: updatedAt is before that of an earlier round"
+    ]
+    assert_joined(pages, instant(second), START)
 
 
 def test_the_search_reads_little_of_a_long_history(
@@ -254,6 +303,7 @@ def test_rounds_without_an_answer_are_named_and_hide_no_others(
         pages = list(client.history(feed.address, "Market", "round", instant(second + low), instant(second + high)))
         answered = [number for number in present if low < number <= high and number != 120]
         assert collected(pages) == [(instant(second + number), Decimal(number)) for number in answered]
+        assert_joined(pages, instant(second + low), instant(second + high))
     details = [problem.detail for page in pages for problem in page.problems]
     assert any("not positive" in detail for detail in details)
     everything = list(client.history(feed.address, "Market", "round", instant(second), START))

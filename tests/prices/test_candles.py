@@ -131,6 +131,11 @@ def test_long_histories_come_in_pages_that_join_and_resume(
     pages = history(open_exchange, name, "1m", start, end)
     assert [len(piece.prices) for piece in pages] == [min(page, 2_500 - done) for done in range(0, 2_500, page)]
     assert prices(pages) == expected(start, end, timedelta(minutes=1))
+    ends = [start, *(piece.up_to for piece in pages)]
+    for before, piece in zip(ends, pages, strict=False):
+        assert before < piece.up_to
+        assert all(before < price.effective_from <= piece.up_to for price in piece.prices)
+    assert ends[-1] == end
     rest = history(open_exchange, name, "1m", pages[0].up_to, end)
     assert prices(pages[:1]) + prices(rest) == prices(pages)
 

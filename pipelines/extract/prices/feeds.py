@@ -120,22 +120,27 @@ class FeedClient:
         if market_id not in self._feeds:
             raise MarketUnknown(self._source.id, "history", f"the network defines no feed {market_id} (any more)")
         after, until = int(start.timestamp()), int(end.timestamp())
+        reached, problems = start, list[Problem]()
         held: list[_Round] = []
         for batch in self._batches(market_id, after):
             by_time = {found.updated_at: found for found in (*held, *batch.rounds) if after < found.updated_at <= until}
-            rounds = [by_time[second] for second in sorted(by_time)]
-            is_over = any(found.updated_at > until for found in batch.rounds)
+            rounds = [by_time[second] for second in sorted(by_time) if _instant(second) > reached]
+            problems += _late(market_id, price_type, batch, after, reached)
+            # A round from the future says nothing about those behind it.
+            is_over = any(end < _instant(found.updated_at) <= batch.head.time for found in batch.rounds)
             # The next batch may have another round of this one's last second.
             rounds, held = (rounds, []) if is_over else (rounds[:-1], rounds[-1:])
-            prices, problems = self._prices(market_id, price_type, batch, rounds)
+            prices, wrong = self._prices(market_id, price_type, batch, rounds)
+            problems += wrong
+            up_to = end if is_over or not held else _instant(held[0].updated_at) - timedelta(microseconds=1)
+            if is_over or (held and up_to > reached):
+                yield HistoryPage(prices, up_to, tuple(problems))
+                reached, problems = up_to, []
             if is_over:
-                yield HistoryPage(prices, end, problems)
                 return
-            if held:
-                yield HistoryPage(prices, _instant(held[0].updated_at) - timedelta(microseconds=1), problems)
         head, outputs = self._read([Read(market_id, _DECIMALS)])
-        prices, problems = self._prices(market_id, price_type, _Batch(head, outputs[0], [], 0, 0), held)
-        yield HistoryPage(prices, end, problems)
+        prices, wrong = self._prices(market_id, price_type, _Batch(head, outputs[0], [], 0, 0), held)
+        yield HistoryPage(prices, end, (*problems, *wrong))
 
     def close(self) -> None:
         """Close the kept connections."""
@@ -253,6 +258,15 @@ class _Batch:
     rounds: list[_Round]
     missing: int
     first_id: int
+
+
+def _late(address: str, price_type: str, batch: _Batch, after: int, reached: datetime) -> list[Problem]:
+    """Return the rounds that are older than one before them, whose time is done with."""
+    return [
+        Problem(address, price_type, f"round {found.id}: updatedAt is before that of an earlier round")
+        for found in batch.rounds
+        if found.updated_at > after and _instant(found.updated_at) <= reached
+    ]
 
 
 def _round(output: str | None) -> _Round | None:
