@@ -18,17 +18,86 @@
 
 
 {#
-    The earliest instant from which on some changed pair is computed anew, as a constant: scans skip what lies before it.
-    '-infinity' when everything is, 'infinity' when nothing is.
+    The answer to a query for one instant, as a constant in the query that is built: scans skip what lies before it, which they
+    cannot for an instant that only a join tells.
 #}
-{% macro changed_since() -%}
-    {%- set changed_pairs = ref('int_changed_pairs') -%}
+{% macro constant_instant(query) -%}
     {%- if execute -%}
-        {%- set found = run_query("select coalesce(min(from_time), 'infinity'::timestamp)::varchar from " ~ changed_pairs) -%}
-        '{{ found.columns[0].values()[0] }}'::timestamp
+        '{{ run_query(query).columns[0].values()[0] }}'::timestamp
     {%- else -%}
         '-infinity'::timestamp
     {%- endif -%}
+{%- endmacro %}
+
+
+{# The earliest instant from which on some pair is computed anew; 'infinity' when none is. #}
+{% macro changed_since() -%}
+    {%- set changed_pairs = ref('int_changed_pairs') -%}
+    {{ constant_instant("select coalesce(min(from_time), 'infinity')::varchar from " ~ changed_pairs) }}
+{%- endmacro %}
+
+
+{#
+    An instant before which no source price can count any more when the changed pairs are computed anew, by `relation` of such
+    prices. Where age does not matter, every price can.
+#}
+{% macro counting_since(relation) -%}
+    {%- set pairs = ref('stg_prices__pairs') -%}
+    {%- set changed_pairs = ref('int_changed_pairs') -%}
+    {%- set query -%}
+        select
+            case
+                when exists (
+                    select 1
+                    from {{ pairs }} as pairs
+                    semi join {{ changed_pairs }} as changed on pairs.pair_key = changed.pair_key
+                    where pairs.max_age_seconds is null
+                ) then '-infinity'
+                else coalesce(min(effective_from), 'infinity')::varchar
+            end
+        from {{ relation }}
+        where fresh_until >= {{ changed_since() }}
+    {%- endset -%}
+    {{ constant_instant(query) }}
+{%- endmacro %}
+
+
+{# The same for the legs of bridges. #}
+{% macro legs_counting_since() -%}
+    {%- set pairs = ref('stg_prices__pairs') -%}
+    {%- set routes = ref('stg_prices__pair_routes') -%}
+    {%- set windows = ref('stg_prices__pair_windows') -%}
+    {%- set changed_pairs = ref('int_changed_pairs') -%}
+    {%- set query -%}
+        with bridged as (
+            select
+                pairs.pair_key,
+                pairs.max_age_seconds,
+                changed.from_time
+            from {{ pairs }} as pairs
+            inner join {{ changed_pairs }} as changed on pairs.pair_key = changed.pair_key
+            semi join (select pair_key from {{ routes }} where derivation = 'Bridge') as routes
+                on pairs.pair_key = routes.pair_key
+        ),
+
+        lengths as (
+            select max(epoch_us(windows.effective_from) - epoch_us(windows.window_start)) as length_us
+            from {{ windows }} as windows
+            semi join bridged on windows.pair_key = bridged.pair_key
+        )
+
+        select
+            case
+                when count(*) = 0 then 'infinity'
+                when count(max_age_seconds) < count(*) or not isfinite(min(from_time)) then '-infinity'
+                else make_timestamp(
+                    epoch_us(min(from_time))
+                    - greatest(max(max_age_seconds) * 1000000, (select length_us from lengths))
+                )::varchar
+            end
+        from bridged
+    {%- endset -%}
+    {{ constant_instant(query) }}
 {%- endmacro %}
 
 
@@ -256,58 +325,70 @@
 {%- endmacro %}
 
 
-{# Deletes source prices of the changed pairs, from the changed instant on, that are not there any more or are otherwise. #}
+{# Source prices that `relation` holds of the changed pairs, from the changed instant on. A query. #}
+{% macro changeable_source_prices(relation) -%}
+    select known.*
+    from {{ relation }} as known
+    inner join {{ ref('int_changed_pairs') }} as changed
+        on
+            known.pair_key = changed.pair_key
+            and known.effective_from >= changed.from_time
+    where known.effective_from >= {{ changed_since() }}
+{%- endmacro %}
+
+
+{# Deletes source prices that are not there any more or are otherwise. #}
 {% macro delete_other_source_prices() -%}
-    {%- set changed_pairs = ref('int_changed_pairs') -%}
+    {%- set changeable = changeable_source_prices(this) -%}
     {%- set judged = judged_prices() -%}
-    {%- set since = changed_since() -%}
     {%- if is_incremental() -%}
-        delete from {{ this }}
+        delete from {{ this }} as written
+        using (
+            {{ changeable }}
+            except
+            {{ judged }}
+        ) as others
         where
-            effective_from >= {{ since }}
-            and (pair_key, source_id, effective_from) in (
-                select (pair_key, source_id, effective_from)
-                from (
-                    select written.*
-                    from {{ this }} as written
-                    inner join {{ changed_pairs }} as changed
-                        on
-                            written.pair_key = changed.pair_key
-                            and written.effective_from >= changed.from_time
-                    where written.effective_from >= {{ since }}
-                    except
-                    {{ judged }}
-                ) as others
-            )
+            written.pair_key = others.pair_key
+            and written.source_id = others.source_id
+            and written.effective_from = others.effective_from
     {%- endif -%}
 {%- endmacro %}
 
 
 {#
-    The steps of the changed pairs in `relation` that the changed instant or what follows can alter: from the one before that
-    instant on. A query for a common table expression.
+    Steps that `relation` holds of the changed pairs, from the one before the changed instant on. A query; in two parts, because
+    scans skip by one bound only.
 #}
-{% macro alterable_steps(relation) -%}
+{% macro changeable_steps(relation) -%}
+    select known.*
+    from {{ relation }} as known
+    inner join {{ ref('int_changed_pairs') }} as changed
+        on
+            known.pair_key = changed.pair_key
+            and known.valid_until >= changed.from_time
+    where known.valid_until >= {{ changed_since() }}
+    union all
     select known.*
     from {{ relation }} as known
     inner join {{ ref('int_changed_pairs') }} as changed on known.pair_key = changed.pair_key
-    where coalesce(known.valid_until, 'infinity') >= changed.from_time
+    where known.valid_until is null
 {%- endmacro %}
 
 
 {# Deletes steps that are not there any more or are otherwise. #}
 {% macro delete_other_steps() -%}
-    {%- set alterable = alterable_steps(this) -%}
+    {%- set changeable = changeable_steps(this) -%}
     {%- set steps = ref('int_price_steps') -%}
     {%- if is_incremental() -%}
-        delete from {{ this }}
-        where (pair_key, valid_from) in (
-            select (pair_key, valid_from)
-            from (
-                {{ alterable }}
-                except
-                select * from {{ steps }}
-            ) as others
-        )
+        delete from {{ this }} as written
+        using (
+            ({{ changeable }})
+            except
+            select * from {{ steps }}
+        ) as others
+        where
+            written.pair_key = others.pair_key
+            and written.valid_from = others.valid_from
     {%- endif -%}
 {%- endmacro %}

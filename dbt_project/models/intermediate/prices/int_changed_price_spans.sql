@@ -36,7 +36,7 @@ changed as (
 {%- else -%}
 known_steps as (
 
-    {{ alterable_steps(known_steps) }}
+    {{ changeable_steps(known_steps) }}
 
 ),
 

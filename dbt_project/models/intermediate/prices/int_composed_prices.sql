@@ -64,7 +64,12 @@ changed_prices as (
 -- A leg's price goes on counting while the other leg's changes.
 earlier_prices as (
 
-    {{ visible_prices('bridge_legs', 'prices.effective_from < legs.from_time') }}
+    {{
+        visible_prices(
+            'bridge_legs',
+            'prices.effective_from >= ' ~ legs_counting_since() ~ ' and prices.effective_from < legs.from_time',
+        )
+    }}
 
 ),
 

@@ -1,4 +1,5 @@
 {%- set since = changed_since() -%}
+{%- set counting = counting_since(ref('source_prices')) -%}
 {%- set known_steps = previous_mart('system_prices') -%}
 
 -- The system price of the changed pairs in steps, from the step before the changed instant on. Between two moments at
@@ -28,7 +29,9 @@ newest as (
         max(source_prices.effective_from) filter (where source_prices.state != 'Quarantined') as used_from
     from source_prices
     inner join changed_pairs on source_prices.pair_key = changed_pairs.pair_key
-    where source_prices.effective_from < changed_pairs.from_time
+    where
+        source_prices.effective_from >= {{ counting }}
+        and source_prices.effective_from < changed_pairs.from_time
     group by source_prices.pair_key, source_prices.source_id
 
 ),
@@ -59,6 +62,7 @@ prices as (
                 source_prices.effective_from = newest.said_from
                 or source_prices.effective_from = newest.used_from
             )
+    where source_prices.effective_from >= {{ counting }}
 
 ),
 
@@ -223,11 +227,9 @@ begun as (
         known.window_start,
         known.is_partial,
         known.derivation
-    from {{ known_steps }} as known
+    from ({{ changeable_steps(known_steps) }}) as known
     inner join changed_pairs on known.pair_key = changed_pairs.pair_key
-    where
-        known.valid_from < changed_pairs.from_time
-        and coalesce(known.valid_until, 'infinity') >= changed_pairs.from_time
+    where known.valid_from < changed_pairs.from_time
     {%- endif %}
 
 ),

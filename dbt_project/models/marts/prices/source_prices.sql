@@ -20,9 +20,6 @@ judged as (
 select * from judged
 {% if is_incremental() -%}
 except
-select written.*
-from {{ this }} as written
-semi join {{ ref('int_changed_pairs') }} as changed on written.pair_key = changed.pair_key
-where written.effective_from >= {{ changed_since() }}
+{{ changeable_source_prices(this) }}
 {% endif -%}
 order by pair_key, effective_from, position

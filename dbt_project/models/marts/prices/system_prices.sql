@@ -36,8 +36,6 @@ select
 from steps
 {% if is_incremental() -%}
 except
-select written.*
-from {{ this }} as written
-semi join steps on written.pair_key = steps.pair_key
+({{ changeable_steps(this) }})
 {% endif -%}
 order by pair_key, valid_from
