@@ -40,9 +40,11 @@ def mapping_statuses(
     """Return what the sources' published market lists say of an item's mappings, by the source's id."""
     statuses: dict[str, priced_items.SymbolMappingStatus] = {}
     for source_id in item.mappings:
-        # What was preconfigured when it was mapped need not be any more.
-        is_gone = source_id not in definitions and not is_manual(source_id)
-        statuses[source_id] = "Unknown" if is_gone else "NotNeeded" if is_manual(source_id) else "Pending"
+        if source_id in definitions:
+            statuses[source_id] = "Pending"
+        else:
+            # What was preconfigured when it was mapped need not be any more.
+            statuses[source_id] = "NotNeeded" if is_manual(source_id) else "Unknown"
     if item.mappings:
         asked = {"source_ids": list(item.mappings), "symbols": list(item.mappings.values())}
         for row in snapshot.rows("listed_symbols", ListedSymbolRow, **asked):
