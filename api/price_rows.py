@@ -140,19 +140,6 @@ class ActivityValueRow(Row, frozen=True):
     value_status: ValueStatus
 
 
-class ValueRow(Row, frozen=True):
-    """`values`: a value, in the order of the quantities."""
-
-    value: str | None
-
-
-class SumRow(Row, frozen=True):
-    """`sums_of_values`: the sum of the values of one place."""
-
-    place: int
-    value: str
-
-
 class SupplyChangeRow(Row, frozen=True):
     """`token_supply_changes`: the last supply in one interval, or before all of them (bucket null)."""
 

@@ -98,6 +98,8 @@ class _OpenVersion:
                 "memory_limit": f"{memory_megabytes}MB",
                 "threads": _THREADS,
                 "enable_external_access": "false",
+                # The loop that is taken for few rows otherwise: 3 s for 120 moments among 500,000 prices, sorted 0.1 s.
+                "asof_loop_join_threshold": "0",
                 "lock_configuration": "true",
             },
         )

@@ -1,12 +1,46 @@
--- The newest price of each pair up to a moment. It is in force when the step that holds the moment has it.
-with steps as (
+-- The newest price of each pair up to a moment: of the step that holds it, or, where that has none, of the last one
+-- before it that has. Steps without an end are looked at apart, so that whole blocks of older ones are skipped.
+with standing as (
 
     select
         pair_key,
-        max(valid_from) as newest,
-        max(valid_from) filter (where price_text is not null) as priced
+        valid_from,
+        price_text is not null as is_in_force
     from marts.system_prices
-    where tenant_id = $tenant_id and pair_key = any($pair_keys) and valid_from <= $moment
+    where tenant_id = $tenant_id and pair_key = any($pair_keys) and valid_from <= $moment and valid_until > $moment
+
+    union all
+
+    select
+        pair_key,
+        valid_from,
+        price_text is not null as is_in_force
+    from marts.system_prices
+    where tenant_id = $tenant_id and pair_key = any($pair_keys) and valid_from <= $moment and valid_until is null
+
+),
+
+newest as (
+
+    select
+        pair_key,
+        valid_from,
+        is_in_force
+    from standing
+    where is_in_force
+
+    union all
+
+    select
+        pair_key,
+        max(valid_from) as valid_from,
+        false as is_in_force
+    from marts.system_prices
+    where
+        tenant_id = $tenant_id
+        and pair_key in (select pair_key from standing where not is_in_force)
+        and valid_from <= $moment
+        and price_text is not null
     group by pair_key
 
 )
@@ -18,9 +52,9 @@ select
     prices.window_start,
     prices.source_id,
     prices.is_fallback,
-    steps.priced = steps.newest as is_in_force,
+    newest.is_in_force,
     pairs.max_age_seconds
-from steps
-inner join marts.system_prices as prices on steps.pair_key = prices.pair_key and steps.priced = prices.valid_from
-inner join marts.price_pairs as pairs on steps.pair_key = pairs.pair_key
-where prices.tenant_id = $tenant_id and prices.pair_key = any($pair_keys)
+from newest
+inner join marts.system_prices as prices on newest.pair_key = prices.pair_key and newest.valid_from = prices.valid_from
+inner join marts.price_pairs as pairs on newest.pair_key = pairs.pair_key
+where prices.tenant_id = $tenant_id

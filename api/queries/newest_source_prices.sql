@@ -22,37 +22,53 @@ asked as (
 
 ),
 
-prices as (
+said as (
 
     select
         pair_key,
         source_id,
-        price_text,
-        effective_from,
-        fresh_until,
-        state,
-        reason
+        effective_from
     from marts.source_prices
     where tenant_id = $tenant_id and pair_key = any($pair_keys) and effective_from <= $last_moment
+
+),
+
+found as (
+
+    select
+        asked.pair_key,
+        asked.moment,
+        asked.source_id,
+        asked.position,
+        asked.status,
+        asked.detail,
+        said.effective_from
+    from asked
+    asof left join said
+        on
+            asked.pair_key = said.pair_key
+            and asked.source_id = said.source_id
+            and asked.moment >= said.effective_from
 
 )
 
 select
-    asked.pair_key,
-    asked.moment,
-    asked.source_id,
-    asked.position,
-    asked.status,
-    asked.detail,
+    found.pair_key,
+    found.moment,
+    found.source_id,
+    found.position,
+    found.status,
+    found.detail,
     prices.price_text as price,
     prices.effective_from,
     prices.fresh_until,
     prices.state,
     prices.reason
-from asked
-asof left join prices
+from found
+left join marts.source_prices as prices
     on
-        asked.pair_key = prices.pair_key
-        and asked.source_id = prices.source_id
-        and asked.moment >= prices.effective_from
-order by asked.pair_key, asked.moment, asked.position
+        found.pair_key = prices.pair_key
+        and found.source_id = prices.source_id
+        and found.effective_from = prices.effective_from
+        and prices.tenant_id = $tenant_id
+order by found.pair_key, found.moment, found.position

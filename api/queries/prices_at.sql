@@ -1,5 +1,5 @@
 -- The step of the system price at each moment asked for; a pair without one has no row. Only the steps between the first
--- moment and the last one are looked at.
+-- moment and the last one are looked at, and narrowly: the columns of an as-of join are sorted along.
 with moments as (
 
     select
@@ -12,39 +12,41 @@ steps as (
 
     select
         pair_key,
-        price_text,
-        price_status,
-        source_id,
-        position,
-        is_fallback,
-        effective_from,
-        window_start,
-        is_partial,
-        derivation,
-        valid_from,
-        valid_until
+        valid_from
     from marts.system_prices
     where
         tenant_id = $tenant_id
         and pair_key = any($pair_keys)
         and valid_from <= $last_moment
-        and (valid_until is null or valid_until > $first_moment)
+        and (valid_until > $first_moment or valid_until is null)
+
+),
+
+found as (
+
+    select
+        moments.pair_key,
+        moments.moment,
+        steps.valid_from
+    from moments
+    asof inner join steps on moments.pair_key = steps.pair_key and moments.moment >= steps.valid_from
 
 )
 
 select
-    moments.pair_key,
-    moments.moment,
-    steps.price_text as price,
-    steps.price_status,
-    steps.source_id,
-    steps.position,
-    steps.is_fallback,
-    steps.effective_from,
-    steps.window_start,
-    steps.is_partial,
-    steps.derivation,
-    steps.valid_from,
-    steps.valid_until
-from moments
-asof inner join steps on moments.pair_key = steps.pair_key and moments.moment >= steps.valid_from
+    found.pair_key,
+    found.moment,
+    prices.price_text as price,
+    prices.price_status,
+    prices.source_id,
+    prices.position,
+    prices.is_fallback,
+    prices.effective_from,
+    prices.window_start,
+    prices.is_partial,
+    prices.derivation,
+    prices.valid_from,
+    prices.valid_until
+from found
+inner join marts.system_prices as prices on found.pair_key = prices.pair_key and found.valid_from = prices.valid_from
+where prices.tenant_id = $tenant_id

@@ -4,12 +4,13 @@ A version values by the links that it was made with. Where a token's link has ch
 those of the new pair: until the next cycle there are none. Without a value the status says why.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import decimal
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from api.errors import ApiError
-from api.price_rows import PriceAtRow, SumRow, TokenPairRow, TokenPriceRow, ValueRow, WalletTotalRow
+from api.price_rows import PriceAtRow, TokenPairRow, TokenPriceRow, WalletTotalRow
 from api.reading.prices import prices_at
 from api.schemas.common import Decimal, ValueStatus
 from api.schemas.values import TotalStatus
@@ -18,6 +19,13 @@ from control.subjects import SubjectRow
 
 CURRENCY = "USD"
 """What values are expressed in: the Priced In of the initial release."""
+
+_DIGITS = 512
+"""More than any product has: quantities have up to 78 digits and 255 decimals, prices 38."""
+
+_EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
+_ROUNDING = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_HALF_EVEN, traps=[decimal.InvalidOperation])
+_UNIT = decimal.Decimal(1).scaleb(-18)
 
 _WORST_FIRST: tuple[TotalStatus, ...] = ("Quarantined", "StalePrice", "NoPrice", "UnknownDecimals")
 
@@ -120,16 +128,14 @@ def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, L
         snapshot, tenant_id, ((link.pair_key, moment) for _, link, moment in held if link.pair_key and moment)
     )
     prices = [steps.get((link.pair_key, moment)) if link.pair_key and moment else None for _, link, moment in held]
-    found = [
-        Worth(None, _status(quantity, link, price), price)
+    return [
+        Worth(
+            product(quantity, price.price) if quantity is not None and price and price.price else None,
+            _status(quantity, link, price),
+            price,
+        )
         for (quantity, link, _), price in zip(held, prices, strict=True)
     ]
-    places = [place for place, one in enumerate(found) if one.status == "Priced"]
-    for place, value in zip(
-        places, _values(snapshot, [(held[place][0], found[place].price) for place in places]), strict=True
-    ):
-        found[place] = Worth(value, "Priced", found[place].price)
-    return found
 
 
 def price_status(link: Link, price: PriceAtRow | None) -> ValueStatus:
@@ -139,12 +145,21 @@ def price_status(link: Link, price: PriceAtRow | None) -> ValueStatus:
     return price.price_status if price else "NoPrice"
 
 
-def sums(snapshot: Snapshot, values: Sequence[tuple[int, str]]) -> dict[int, str]:
-    """Return the sums of values, exact, by the places that they are given with."""
-    rows = snapshot.rows(
-        "sums_of_values", SumRow, places=[place for place, _ in values], amounts=[value for _, value in values]
-    )
-    return {row.place: row.value for row in rows}
+def product(quantity: str, price: str) -> str:
+    """Return quantity times price, exact, rounded once: half to even, to 18 decimals.
+
+    As the marts' `to_value`, which a test compares; a statement that names it takes 4 ms before the first row.
+    """
+    exact = _EXACT.multiply(decimal.Decimal(quantity), decimal.Decimal(price))
+    return _text(exact.quantize(_UNIT, context=_ROUNDING))
+
+
+def total(values: Iterable[str]) -> str:
+    """Return the sum of values, exact."""
+    found = decimal.Decimal(0)
+    for value in values:
+        found = _EXACT.add(found, decimal.Decimal(value))
+    return _text(found)
 
 
 def total_status(statuses: Collection[ValueStatus]) -> TotalStatus:
@@ -159,11 +174,9 @@ def _status(quantity: str | None, link: Link, price: PriceAtRow | None) -> Value
     return status if quantity is not None else value_status(quantity, status)
 
 
-def _values(snapshot: Snapshot, held: Sequence[tuple[str | None, PriceAtRow | None]]) -> list[str | None]:
-    if not held:
-        return []
-    quantities = [quantity for quantity, _ in held]
-    rows = snapshot.rows(
-        "values", ValueRow, quantities=quantities, prices=[price.price if price else None for _, price in held]
-    )
-    return [row.value for row in rows]
+def _text(number: decimal.Decimal) -> str:
+    """Return canonical text: no exponent, no needless zeros."""
+    if not number:
+        return "0"  # never "-0"
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -12,13 +12,13 @@ from api.reading.buckets import Bucket, read_buckets
 from api.reading.explain import Held, check_explain, explain
 from api.reading.intervals import label
 from api.reading.moments import State, View
-from api.reading.values import sums, total_status, wallet_totals
+from api.reading.values import total, total_status, wallet_totals
 from api.schemas.common import Interval
 from api.schemas.values import PositionExplanation, WalletExplanation, WalletValuePoint
 from api.serving import Snapshot
 
 
-def total(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
+def current(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
     """Return what the wallet is worth at its newest covered block; None until the pipeline has seen it."""
     subject = view.subject
     return wallet_totals(snapshot, subject.tenant_id, [subject.subject_key]).get(subject.subject_key)
@@ -50,7 +50,7 @@ def history(
     if explains or interval == "1h":
         assets = asset_histories(snapshot, view, state, buckets, interval)
     if interval == "1h":
-        points = _measured(snapshot, assets, buckets, interval)
+        points = _measured(assets, buckets, interval)
     else:
         points = _from_days(snapshot, view, buckets, interval)
     if not explains:
@@ -72,7 +72,7 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
         first_day=buckets[0].last_day,
         last_day=buckets[-1].last_day,
     )
-    days, now = {row.day: row for row in rows}, total(snapshot, view)
+    days, now = {row.day: row for row in rows}, current(snapshot, view)
     points: list[WalletValuePoint] = []
     for bucket in buckets:
         day = days.get(bucket.last_day) if bucket.is_complete else None
@@ -97,33 +97,24 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
     return points
 
 
-def _measured(
-    snapshot: Snapshot, assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interval: Interval
-) -> list[WalletValuePoint]:
+def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interval: Interval) -> list[WalletValuePoint]:
     """Add up the values of the positions at the end of each interval, as the marts do with days."""
-    values = [
-        (place, balance.worth.value)
-        for asset in assets
-        for place, balance in enumerate(asset.balances)
-        if balance.is_held and balance.worth and balance.worth.value is not None
-    ]
-    totals = sums(snapshot, values)
     points: list[WalletValuePoint] = []
     for place, bucket in enumerate(buckets):
         if not bucket.is_covered:
             points.append(_not_covered(bucket, interval))
             continue
         held = [
-            (asset.token.symbol or asset.address, balance.worth.status)
+            (asset.token.symbol or asset.address, balance.worth)
             for asset in assets
             if (balance := asset.balances[place]).is_held and balance.worth
         ]
-        unpriced = sorted(name for name, status in held if status != "Priced")
-        status = total_status([status for _, status in held])
+        unpriced = sorted(name for name, value in held if value.value is None)
+        status = total_status([value.status for _, value in held])
         points.append(
             WalletValuePoint(
                 date=label(bucket.start, interval),
-                value=totals.get(place, "0") if status == "Priced" else None,
+                value=total(value.value for _, value in held if value.value) if status == "Priced" else None,
                 value_status=status,
                 value_complete=not unpriced,
                 unpriced=unpriced,

@@ -1,4 +1,6 @@
-"""Latency of first pages over a serving file with 100,000 holders and activities, made without a chain or a pipeline.
+"""Latency of first pages over a serving file with 100,000 holders and activities and 500,000 steps of a price.
+
+Made without a chain or a pipeline.
 
 Run it by hand: `python -m tests.api.latency [requests]`. The benchmark of the whole path is `tests/bench/api.py`.
 """
@@ -18,9 +20,11 @@ import psutil
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import move_pointer
+from tests.api.valued import SMALL_PAIR_ID, SMALL_PAIR_KEY, link_small
 from tests.api.world import World, make_world
 
 _ROWS = 100_000
+_STEPS = 500_000
 _SERVE = """
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +88,52 @@ def publish_large(world: World) -> None:
         }
         listed = ", ".join(values.get(column, "null") for column in columns)
         connection.execute(f"insert into marts.wallet_activities select {listed} from range({_ROWS}) t (i)")
+        _add_values(connection, world, token, wallet)
     move_pointer(directory, 2, path.name)
+
+
+def _add_values(connection: duckdb.DuckDBPyConnection, world: World, token: int, wallet: int) -> None:
+    """Link the token to a pair with a step every second up to its newest block, and value everything."""
+    link_small(world)
+    keys = f"'{world.tenant_id}' as tenant_id, {SMALL_PAIR_KEY} as pair_key"
+    connection.execute(
+        f"""insert into marts.price_pairs by name select {keys}, '{SMALL_PAIR_ID}' as pair_id, 'SMALL' as priced_as,
+            'USD' as priced_in, 'Trade' as price_type, 420 as max_age_seconds"""
+    )
+    connection.execute(
+        f"""insert into marts.system_prices by name
+        select {keys}, valid_from, valid_from + to_seconds(1) as valid_until, valid_from as effective_from,
+            1.5::decimal(38, 18) + i % 1000 as price, (1.5::decimal(38, 1) + i % 1000)::varchar as price_text,
+            'Priced' as price_status, 'src_kraken' as source_id, 0 as position, false as is_fallback,
+            false as is_partial, 'Direct' as derivation
+        from (
+            select i, timestamp '2026-02-01 01:00:00' - to_seconds({_STEPS - 1} - i) as valid_from
+            from range({_STEPS}) t (i)
+        ) order by valid_from"""
+    )
+    connection.execute(
+        f"""insert into marts.source_prices by name
+        select tenant_id, pair_key, source_id, position, effective_from, price, price_text, is_partial, derivation,
+            'Used' as state, 'price_' || row_number() over () as price_id
+        from marts.system_prices where pair_key = {SMALL_PAIR_KEY}"""
+    )
+    connection.execute(
+        f"""update marts.token_prices set pair_key = {SMALL_PAIR_KEY}, pair_id = '{SMALL_PAIR_ID}', price_text = '2',
+            price_status = 'Priced', market_capitalization = '310', market_capitalization_status = 'Priced'
+        where subject_key = {token}"""
+    )
+    connection.execute(
+        f"""insert into marts.token_pairs by name
+        select {keys}, {wallet} as subject_key, 'ethereum' as network, address as token_address
+        from (values ('native'), ('0x{"a" * 40}')) t (address)"""
+    )
+    for kind, subject in (("token", token), ("wallet", wallet)):
+        connection.execute(
+            f"""insert into marts.{kind}_activity_values by name
+            select {keys}, subject_key, activity_id, block_number, block_time, '2' as price_text, '4' as value,
+                'Priced' as value_status
+            from marts.{kind}_activities where subject_key = {subject} order by block_number"""
+        )
 
 
 def measure(requests: int) -> None:
@@ -112,6 +161,15 @@ def measure(requests: int) -> None:
                 (f"/v1/wallets/{EXAMPLE_WALLET_ID}/balances", requests // 10),
                 (f"/v1/wallets/{EXAMPLE_WALLET_ID}/balances?asOf=block:380", requests // 10),
                 ("/v1/tokens", requests),
+                (f"/v2/pairs/{SMALL_PAIR_ID}", requests // 10),
+                (f"/v2/pairs/{SMALL_PAIR_ID}/prices/history", requests // 10),
+                (f"/v2/pairs/{SMALL_PAIR_ID}/prices/history?interval=1h", requests // 50),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/market-capitalization", requests // 10),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/market-capitalization?interval=1h", requests // 50),
+                (f"/v1/wallets/{EXAMPLE_WALLET_ID}/value-history", requests // 10),
+                (f"/v1/wallets/{EXAMPLE_WALLET_ID}/value-history?interval=1h", requests // 50),
+                (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table?explain=true&limit=100", requests // 50),
+                (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities?explain=true&limit=100", requests // 50),
             ):
                 _ask(client, path, world.headers(), 20)
                 before = process.cpu_times()

@@ -1,13 +1,17 @@
 """Values of activities, cap tables, balances, lists: at the price of their moment, exact, or absent with a reason."""
 
+import random
 from datetime import datetime
+from fractions import Fraction
 from typing import Any
 
+import duckdb
 import pytest
 
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.reading.values import product, total
 from control.models import Subject
-from tests.api.marts import publish
+from tests.api.marts import functions, publish
 from tests.api.pricing import LINKED_PAIR_KEY
 from tests.api.test_errors import problem
 from tests.api.valued import (
@@ -20,7 +24,7 @@ from tests.api.valued import (
     value_of,
     valued_rows,
 )
-from tests.api.world import World, time_of
+from tests.api.world import World, text_of, time_of
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 
@@ -192,3 +196,38 @@ def test_tabular_answers_have_the_values(valued: World) -> None:
             assert "explanation" not in table[0]
             place = table[0].split(",").index("value")
             assert [line.split(",")[place] for line in table[1:]] == [row["value"] or "" for row in rows]
+
+
+def test_products_are_those_of_the_marts() -> None:
+    """The marts' function, the API's and fractions agree: halves, sizes beyond any machine number, many decimals."""
+    source = random.Random(7)
+    cases = [
+        (raw, decimals, price)
+        for raw in (0, 1, 5, 15, 25, 10**12, 10**18 + 5, 2**255, 2**256 - 1)
+        for decimals in (0, 1, 6, 18, 77, 255)
+        for price in (1, 5, 25, 10**18, 10**24, 10**38 - 1)
+    ]
+    cases += [
+        (
+            source.getrandbits(source.randint(1, 256)),
+            source.randint(0, 40),
+            source.randint(1, 10 ** source.randint(1, 38)),
+        )
+        for _ in range(50)
+    ]
+    with duckdb.connect() as connection:
+        connection.execute(functions())
+        connection.execute("create table cases (raw bignum, decimals integer, price decimal(38, 18))")
+        given = [(str(raw), str(decimals), text_of(price, 18)) for raw, decimals, price in cases]
+        connection.executemany("insert into cases values (?::bignum, ?::integer, ?::decimal(38, 18))", given)
+        found = connection.execute("select marts.to_value(raw, decimals, price) from cases order by rowid").fetchall()
+    for (raw, decimals, price), (value,) in zip(cases, found, strict=True):
+        expected = text_of(round(Fraction(raw * price, 10**decimals)), 18)
+        assert value == expected
+        assert product(str(text_of(raw, decimals)), str(text_of(price, 18))) == expected
+
+
+def test_sums_are_exact() -> None:
+    assert total([]) == "0"
+    assert total(["0.1"] * 10) == "1"
+    assert total([str(2**256 - 1), "0.000000000000000001"]) == f"{2**256 - 1}.000000000000000001"
