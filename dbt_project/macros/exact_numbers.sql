@@ -193,7 +193,11 @@
 {% macro limbs_of_digits(digits, count) -%}
     {%- set width = 18 * count -%}
     {%- set limbs -%}
-        [{% for place in range(count) %}{{ ', ' if place }}substr(padded, {{ width - 18 * place - 17 }}, 18)::hugeint{% endfor %}]
+        [
+            {%- for place in range(count) -%}
+            {{ ', ' if place }}substr(padded, {{ width - 18 * place - 17 }}, 18)::hugeint
+            {%- endfor -%}
+        ]
     {%- endset -%}
     {{ let('padded', "lpad(" ~ digits ~ ", " ~ width ~ ", '0')", limbs) }}
 {%- endmacro %}
@@ -207,7 +211,8 @@
     {%- set sums -%}
         {% for place in range(left_count + right_count - 1) -%}
         {{ '+ ' if place }}((0::hugeint
-            {%- for left in range(left_count) if 0 <= place - left < right_count %} + left_limbs[{{ left + 1 }}] * right_limbs[{{ place - left + 1 }}]
+            {%- for left in range(left_count) if 0 <= place - left < right_count %}
+            + left_limbs[{{ left + 1 }}] * right_limbs[{{ place - left + 1 }}]
             {%- endfor -%}
         )::varchar || '{{ '0' * 18 * place }}')::bignum
         {% endfor -%}
@@ -250,9 +255,12 @@
             let('half', "rpad('5', " ~ cut ~ "::integer, '0')", rounded)))
         }}
     {%- endset -%}
+    {%- set padded -%}
+        lpad({{ digits }}, greatest(length({{ digits }}), {{ cut }} + 1)::integer, '0')
+    {%- endset -%}
     case
         when {{ cut }} <= 0 then {{ digits }} || repeat('0', 0 - {{ cut }})
-        else {{ let('padded', "lpad(" ~ digits ~ ", greatest(length(" ~ digits ~ "), " ~ cut ~ " + 1)::integer, '0')", cut_in_two) }}
+        else {{ let('padded', padded, cut_in_two) }}
     end
 {%- endmacro %}
 
@@ -286,7 +294,10 @@
 
 
 {% macro value_units_body(raw, decimals, price) -%}
-    {{ let_value_digits(raw, decimals, price, "(case when " ~ raw ~ " < 0::bignum then '-' else '' end || value_digits)::bignum") }}
+    {%- set units -%}
+        (case when {{ raw }} < 0::bignum then '-' else '' end || value_digits)::bignum
+    {%- endset -%}
+    {{ let_value_digits(raw, decimals, price, units) }}
 {%- endmacro %}
 
 
@@ -295,7 +306,10 @@
         case when {{ raw }} < 0::bignum and value_digits != '0' then '-' else '' end
         || rtrim(rtrim(left(padded, length(padded) - 18) || '.' || right(padded, 18), '0'), '.')
     {%- endset -%}
-    {{ let_value_digits(raw, decimals, price, let('padded', "lpad(value_digits, greatest(length(value_digits), 19)::integer, '0')", text)) }}
+    {%- set padded -%}
+        lpad(value_digits, greatest(length(value_digits), 19)::integer, '0')
+    {%- endset -%}
+    {{ let_value_digits(raw, decimals, price, let('padded', padded, text)) }}
 {%- endmacro %}
 
 

@@ -46,6 +46,12 @@
 {%- endmacro %}
 
 
+{# The text of a value as BIGNUM of 10^-18. #}
+{% macro value_to_units(value) -%}
+    (split_part({{ value }}, '.', 1) || rpad(split_part({{ value }}, '.', 2), 18, '0'))::bignum
+{%- endmacro %}
+
+
 {# Why a quantity has no value, or that it has one. #}
 {% macro value_status(decimals, pair_key, price_status) -%}
     case

@@ -1,5 +1,5 @@
--- Which pairs the marts' values were computed with; read by the next build. Built last: a build that fails before leaves
--- the earlier record.
+-- Which pairs the marts' values were computed with; read by the next build. Built last: a build that fails before
+-- leaves the earlier record.
 -- depends_on: {{ ref('token_activity_values') }}, {{ ref('wallet_activity_values') }}
 -- depends_on: {{ ref('token_capitalization_days') }}, {{ ref('wallet_value_days') }}
 with

@@ -27,6 +27,13 @@ token_pairs as (
 
 ),
 
+wallets as (
+
+    select * from subjects
+    where kind = 'wallet'
+
+),
+
 valued_subjects as (
 
     select
@@ -34,7 +41,9 @@ valued_subjects as (
         kind,
         network
     from subjects
-    where kind = 'wallet' or subject_key in (select token_pairs.subject_key from token_pairs)
+    where
+        subject_key in (select wallets.subject_key from wallets)
+        or subject_key in (select token_pairs.subject_key from token_pairs)
 
 ),
 
@@ -128,8 +137,8 @@ touched as (
         min(from_block) as from_block
     from {{ ref('int_touched_balances') }}
     where
-        subject_key in (select subjects.subject_key from subjects where subjects.kind = 'wallet')
-        or holder_address = {{ supply_holder() }}
+        holder_address = {{ supply_holder() }}
+        or subject_key in (select wallets.subject_key from wallets)
     group by subject_key, range_from_block
 
 ),

@@ -1,0 +1,41 @@
+{{ config(tags=['audit']) }}
+
+-- No price counts later than the moment that it values.
+with
+
+valued as (
+
+    select
+        activity_id as name,
+        block_time as at_time,
+        price_effective_from
+    from {{ ref('token_activity_values') }}
+
+    union all
+
+    select
+        activity_id as name,
+        block_time as at_time,
+        price_effective_from
+    from {{ ref('wallet_activity_values') }}
+
+    union all
+
+    select
+        subject_key || ' ' || day as name,
+        {{ end_of_day('day') }} as at_time,
+        price_effective_from
+    from {{ ref('token_capitalization_days') }}
+
+    union all
+
+    select
+        pair_key::varchar as name,
+        at_time,
+        price_effective_from
+    from {{ ref('as_of_prices') }}
+
+)
+
+select * from valued
+where price_effective_from > at_time
