@@ -125,7 +125,7 @@ def _manual_offers(session: Session, tenant_id: str, source_ids: Collection[str]
             ManualSource.tenant_id == tenant_id, ManualSource.removed_at.is_(None), ManualSource.id.in_(source_ids)
         )
     )
-    offers = {source_id: Offer(name, True, supported_pairs={}) for source_id, name in sources}
+    offers = {source_id: (name, dict[tuple[str, str, str], int]()) for source_id, name in sources}
     supported = session.execute(
         select(
             ManualSource.id,
@@ -139,7 +139,6 @@ def _manual_offers(session: Session, tenant_id: str, source_ids: Collection[str]
         .join(priced_in, priced_in.item_key == SupportedPair.priced_in_key)
         .where(ManualSource.id.in_(offers), SupportedPair.removed_at.is_(None))
     )
-    pairs: defaultdict[str, dict[tuple[str, str, str], int]] = defaultdict(dict)
     for source_id, key, base, quote, price_type in supported:
-        pairs[source_id][base, quote, price_type] = key
-    return {source_id: Offer(offer.name, True, supported_pairs=pairs[source_id]) for source_id, offer in offers.items()}
+        offers[source_id][1][base, quote, price_type] = key
+    return {source_id: Offer(name, True, supported_pairs=pairs) for source_id, (name, pairs) in offers.items()}
