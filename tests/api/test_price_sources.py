@@ -370,6 +370,26 @@ def test_sources_in_pages_and_tables(client: TestClient[Any]) -> None:
     assert [row["id"] for row in pairs] == [EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_UNUSED_SUPPORTED_PAIR_ID]
 
 
+def test_a_pair_takes_a_manual_source_once_it_is_enabled_and_supports_the_pair(client: TestClient[Any]) -> None:
+    client.post("/v1/priced-items", json={"symbol": "FUND2", "name": "Second fund", "class": "Fund"})
+    source = client.post(PATH, json={"name": "Administrator"}).json()["id"]
+    asked = {"pricedAs": "FUND2", "pricedIn": "USD", "priceType": "NAV", "priceSources": [source]}
+    problem(client.post("/v2/pairs", json=asked), 409, "price-source-disabled")
+    client.patch(f"{PATH}/{source}/enable")
+    assert pointers(client.post("/v2/pairs", json=asked)) == ["/priceSources"]
+    supported = client.post(f"{PATH}/{source}/pairs", json={"pricedAs": "FUND2", "priceType": "NAV"}).json()["id"]
+    price = {"price": "10.5", "effectiveFrom": "2026-01-31"}
+    assert client.post(f"{PATH}/{source}/pairs/{supported}/prices", json=price).status_code == 201
+    made = client.post("/v2/pairs", json=asked)
+    assert made.status_code == 201
+    assert (made.json()["mappingStatus"], made.json()["maxAge"]) == ("Resolved", "P35D")
+    found = problem(client.delete(f"{PATH}/{source}/pairs/{supported}"), 409, "supported-pair-in-use")
+    assert made.json()["id"] in found["detail"]
+    problem(client.delete(f"{PATH}/{source}"), 409, "source-in-use")
+    client.patch(f"{PATH}/{source}/disable")
+    assert client.post(f"{PATH}/{source}/pairs/{supported}/prices", json=price).json()["revision"] == 2
+
+
 def test_a_repeated_request_enters_prices_once(client: TestClient[Any]) -> None:
     text = "price,effectiveFrom\n1,2026-04-01\n2,2026-04-02\n"
     first = post_csv(client, text, **{"Idempotency-Key": "k"})

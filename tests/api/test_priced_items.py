@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +97,19 @@ def test_mappings_say_what_the_market_lists_have(client: TestClient[Any]) -> Non
         (mapping,) = put(client, ("src_kraken", symbol)).json()["mappings"]
         assert mapping == {"priceSource": "src_kraken", "symbol": symbol, "mappingStatus": status}
     assert put(client).json()["mappings"] == []
+
+
+def test_a_mapping_outlives_the_definition_of_its_source(world: World, tmp_path: Path) -> None:
+    (tmp_path / "sources.toml").write_text("")
+    with world.client(settings=replace(world.settings, price_sources_file=tmp_path / "sources.toml")) as client:
+        (mapping,) = client.get(ITEM).json()["mappings"]
+        assert mapping["priceSource"] == "src_kraken"
+        assert client.get("/v2/price-sources/src_kraken").status_code == 404
+        assert {source["kind"] for source in client.get("/v2/price-sources").json()["data"]} == {"Manual"}
+        # Its list is published still.
+        assert mapping["mappingStatus"] == "Resolved"
+        put(client)
+        problem(put(client, ("src_kraken", "XXBT")), 422, "invalid-body")
 
 
 def test_mappings_that_cannot_be(world: World, client: TestClient[Any]) -> None:
