@@ -9,7 +9,7 @@ from control.networks.in_force import networks_in_force
 from control.settings import load_settings
 from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import cycle_job, cycle_sensor
-from pipelines.defs.dbt import transform_assets
+from pipelines.defs.dbt import built_marts, transform_assets
 from pipelines.defs.history import history_asset
 from pipelines.defs.keys import (
     DISCOVERIES,
@@ -45,7 +45,7 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             *(network_assets(network) for network in enabled),
             price_assets,
             transform,
-            publication_asset(sorted(key for key in transform.keys if key.path[0] == "marts")),
+            publication_asset(built_marts(transform)),
             price_discoveries,
             history_asset([n.name for n in enabled], [network_key(n.name, "blocks") for n in enabled]),
             outcome_asset([network.name for network in enabled]),

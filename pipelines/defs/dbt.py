@@ -153,3 +153,14 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
             record_transform(connection, batch_of_run(connection, context.run_id), fingerprint)
 
     return transform, _Dbt(project_dir=str(PROJECT_DIR), profiles_dir=str(PROJECT_DIR), dbt_executable=_DBT)
+
+
+def built_marts(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
+    """The marts that every build makes, for what follows a build to depend on.
+
+    Not the views among them: a cycle leaves those as they are (`WITHOUT_VIEWS`), and a step that depends on an asset
+    which was not made is skipped without a word.
+    """
+    kind = "dagster-dbt/materialization_type"
+    specs = [spec for spec in transform.specs if spec.key.path[0] == "marts"]
+    return sorted(spec.key for spec in specs if spec.metadata[kind] != "view")
