@@ -48,7 +48,7 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
 def _fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(PROJECT_DIR.rglob("*")):
-        if path.is_file() and path.suffix in (".sql", ".yml", ".yaml", ".csv", ".md"):
+        if path.is_file() and path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md"):
             digest.update(str(path.relative_to(PROJECT_DIR)).encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
