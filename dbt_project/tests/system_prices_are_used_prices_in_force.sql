@@ -1,0 +1,21 @@
+{{ config(tags=['audit']) }}
+
+-- Steps whose price is later than what it values, or too old at the step's last instant, or not what its source said.
+select
+    steps.pair_key,
+    steps.valid_from
+from {{ ref('system_prices') }} as steps
+left join {{ ref('source_prices') }} as said
+    on
+        steps.pair_key = said.pair_key
+        and steps.source_id = said.source_id
+        and steps.effective_from = said.effective_from
+        and steps.price = said.price
+        and said.state in ('Used', 'Accepted')
+where
+    steps.price_status = 'Priced'
+    and (
+        said.pair_key is null
+        or steps.effective_from > steps.valid_from
+        or coalesce(steps.valid_until, 'infinity') > coalesce(said.fresh_until, 'infinity')
+    )
