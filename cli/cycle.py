@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from control.networks.in_force import networks_in_force
+from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from pipelines.definitions import build_definitions
 from pipelines.defs.cycle import JOB, selection_of
@@ -85,8 +86,11 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
 
     Raises:
         UnknownNetwork: a network is not defined or is disabled; says which and why.
+        PriceSourcesError: the file of price sources is wrong; names file, source and field.
     """
     definitions = networks_in_force(settings)
+    # A slip in their file is told before anything begins.
+    price_sources_in_force(settings)
     for name in networks or ():
         if name not in definitions:
             raise UnknownNetwork(f"network {name!r} is not defined in {settings.networks_file}")

@@ -12,6 +12,7 @@ from cli import environment
 from control import access, tenants
 from control.errors import ControlError
 from control.networks.definitions import NetworksError
+from control.pricing.definitions import PriceSourcesError
 from control.settings import Settings, SettingsError
 from control.store import open_store
 
@@ -33,7 +34,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NetworksError, ControlError) as error:
+        except (SettingsError, NetworksError, PriceSourcesError, ControlError) as error:
             raise click.UsageError(str(error)) from error
 
 

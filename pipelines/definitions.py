@@ -6,6 +6,7 @@ import dagster as dg
 
 from control.networks.definitions import Network
 from control.networks.in_force import networks_in_force
+from control.pricing.definitions import price_sources_in_force
 from control.settings import load_settings
 from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import cycle_job, cycle_sensor
@@ -60,4 +61,7 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
 @dg.definitions
 def definitions() -> dg.Definitions:
     """What Dagster loads."""
-    return build_definitions(networks_in_force(load_settings()))
+    settings = load_settings()
+    # A slip in their file is told when the code is loaded, not in the middle of every cycle.
+    price_sources_in_force(settings)
+    return build_definitions(networks_in_force(settings))

@@ -1,0 +1,108 @@
+"""What a cycle leaves behind of prices: when the sensor starts the next one for them, and what went wrong."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipelines.collect.prices.routes import update_routes
+from pipelines.defs.cycle import has_price_work
+from pipelines.load.prices import note_failed_list, note_failed_poll, replace_markets, store_poll
+from pipelines.load.state import record_publication, record_transform, transform_due
+from pipelines.load.warehouse import utc_now
+from pipelines.progress import Progress, read_progress, write_price_progress, write_progress
+from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def raw() -> Iterator[Raw]:
+    with raw_warehouse() as warehouse:
+        warehouse.query("insert into raw.control_revisions values (1)")
+        yield warehouse
+
+
+def _end_cycle(raw: Raw, folder: Path) -> Progress:
+    now = utc_now()
+    raw.query("insert into raw.batches values (?, 'run', ?, ?)", raw.batch, now, now)
+    return write_progress(raw.connection, folder, raw.batch)
+
+
+def _publish(raw: Raw) -> None:
+    record_transform(raw.connection, raw.batch, "fingerprint")
+    record_publication(raw.connection, raw.batch, raw.batch)
+
+
+def _poll(raw: Raw, price: str, interval: timedelta = MINUTE) -> None:
+    now = utc_now()
+    at = now.replace(tzinfo=UTC) - datetime(2026, 5, 1, 12, tzinfo=UTC)
+    store_poll(raw.connection, "src_kraken", [polled(price, at)], [], now, interval, raw.batch)
+
+
+def test_a_source_is_due_until_it_was_asked_and_again_after_its_interval(raw: Raw, tmp_path: Path) -> None:
+    assert not has_price_work(None)
+    raw.snapshot(pricing())
+    assert not has_price_work(_end_cycle(raw, tmp_path))
+    raw.snapshot(pricing(pair(1)))
+    assert has_price_work(_end_cycle(raw, tmp_path))
+    replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
+    update_routes(raw.connection, SOURCES, raw.batch)
+    assert has_price_work(_end_cycle(raw, tmp_path))
+    _poll(raw, "100")
+    progress = _end_cycle(raw, tmp_path)
+    assert not has_price_work(progress)
+    assert progress.price_sources["src_kraken"].in_last_cycle
+    raw.batch += 1
+    _poll(raw, "100", timedelta(microseconds=1))
+    assert has_price_work(_end_cycle(raw, tmp_path))
+
+
+def test_a_cycle_that_ends_before_its_end_says_when_sources_are_due(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1)))
+    before = _end_cycle(raw, tmp_path)
+    assert has_price_work(before)
+    raw.batch += 1
+    note_failed_list(raw.connection, "src_kraken", "src_kraken: markets: HTTP 503", MINUTE, raw.batch)
+    write_price_progress(raw.connection, tmp_path, raw.batch)
+    after = read_progress(tmp_path)
+    assert after is not None
+    assert not has_price_work(after)
+    assert (after.batch_id, after.errors) == (before.batch_id, ["src_kraken: markets: HTTP 503"])
+    raw.batch += 1
+    write_price_progress(raw.connection, tmp_path, raw.batch)
+    later = read_progress(tmp_path)
+    assert later is not None
+    # The trouble stays; it was not of the last cycle.
+    assert (later.errors, later.price_sources["src_kraken"].trouble) == ([], "src_kraken: markets: HTTP 503")
+
+
+def test_an_unfinished_discovery_is_work_and_keeps_the_marts_due(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1)))
+    _publish(raw)
+    assert not transform_due(raw.connection, 300)
+    asked = discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z")
+    raw.snapshot(pricing(pair(1), discoveries=[asked]))
+    assert _end_cycle(raw, tmp_path).has_unfinished_discoveries
+    assert transform_due(raw.connection, 300)
+
+
+def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: Raw) -> None:
+    raw.snapshot(pricing(pair(1)))
+    replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
+    update_routes(raw.connection, SOURCES, raw.batch)
+    _poll(raw, "100")
+    assert transform_due(raw.connection, 300)
+    _publish(raw)
+    assert not transform_due(raw.connection, 300)
+    assert raw.query("select count(*) from raw.price_changes") == [(0,)]
+    raw.batch += 1
+    _poll(raw, "101")
+    assert transform_due(raw.connection, 300)
+    _publish(raw)
+    note_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
+    assert transform_due(raw.connection, 300)
+    _publish(raw)
+    note_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
+    assert not transform_due(raw.connection, 300)
