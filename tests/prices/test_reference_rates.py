@@ -145,7 +145,8 @@ def test_faults_are_errors(
     naps: Naps,
 ) -> None:
 
-    source = replace(sources["ecb"], timeout_seconds=0.1, max_attempts=2)
+    is_slow = isinstance(reply, Reply) and reply.delay_seconds
+    source = replace(sources["ecb"], timeout_seconds=0.1 if is_slow else 10.0, max_attempts=2)
     client = ReferenceRateClient(source, now=lambda: NOW, sleep=naps.sleep, clock=naps.clock)
     server.always_reply("ecb", reply)
     with pytest.raises(kind, match="src_ecb"):
