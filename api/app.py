@@ -14,6 +14,7 @@ from api.calls import Services
 from api.controllers.audit import AuditController
 from api.controllers.health import HealthController
 from api.controllers.history_requests import TokenHistoryController, WalletHistoryController
+from api.controllers.manual_prices import SupportedPairController
 from api.controllers.networks import NetworkController
 from api.controllers.price_discoveries import PriceDiscoveryController
 from api.controllers.price_history import PairPriceController, TokenPriceController
@@ -68,6 +69,7 @@ def create_app(settings: Settings) -> Litestar:
             WalletHistoryController,
             PricedItemController,
             PriceSourceController,
+            SupportedPairController,
             PairController,
             PriceDiscoveryController,
             PriceReviewController,

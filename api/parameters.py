@@ -56,6 +56,7 @@ Search = Annotated[
 ]
 TokenId = Annotated[str, PathParameter(name="tokenId", description="Id of the token, `tok_...`.")]
 WalletId = Annotated[str, PathParameter(name="walletId", description="Id of the wallet, `wal_...`.")]
+SourceId = Annotated[str, PathParameter(name="id", description="Id of the price source, `src_...`.")]
 PairId = Annotated[str, PathParameter(name="pairId", description="Id of the pair, `pair_...`.")]
 
 NetworkName = Annotated[str, PathParameter(name="name", description="Name of the network.")]

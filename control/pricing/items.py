@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from msgspec import UNSET, UnsetType
-from sqlalchemy import Select, delete, func, or_, select
+from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -19,6 +19,7 @@ from control.models import MappingSymbol, PricedItem, PricePair, SupportedPair
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing import sources
 from control.pricing.definitions import PriceSource
+from control.pricing.in_use import named
 
 _PREFIX = "item_"
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._$:+-]{0,63}")
@@ -221,7 +222,7 @@ def remove(session: Session, principal: Principal, symbol: str, now: datetime | 
     before = _to_rows(session, [item])[0]
     users = _users(session, item.item_key)
     if users:
-        raise Conflict("item-in-use", f"{symbol!r} is used by {', '.join(users)}; remove them first", symbol)
+        raise Conflict("item-in-use", f"{symbol!r} is used by {named(users)}; remove them first", symbol)
     session.execute(delete(MappingSymbol).where(MappingSymbol.item_key == item.item_key))
     item.removed_at = item.updated_at = max(now or utc_now(), item.updated_at)
     _record(session, principal, "priced-item.remove", before, None, now)
@@ -253,7 +254,7 @@ def _check_mappings(
 
 
 def _users(session: Session, item_key: int) -> list[str]:
-    """Ids of the pairs and supported pairs that use an item, oldest first, at most ten of each."""
+    """Ids of the pairs and supported pairs that use an item, oldest first."""
     pairs = select(PricePair.id).where(
         PricePair.removed_at.is_(None),
         or_(
@@ -266,14 +267,10 @@ def _users(session: Session, item_key: int) -> list[str]:
         SupportedPair.removed_at.is_(None),
         or_(SupportedPair.priced_as_key == item_key, SupportedPair.priced_in_key == item_key),
     )
-    users: list[str] = []
-    for query, column in ((pairs, PricePair.id), (supported, SupportedPair.id)):
-        count = session.execute(select(func.count()).select_from(query.subquery())).scalar_one()
-        named = session.scalars(query.order_by(column).limit(10)).all()
-        users += named
-        if count > len(named):
-            users.append(f"{count - len(named)} more")
-    return users
+    return [
+        *session.scalars(pairs.order_by(PricePair.id)),
+        *session.scalars(supported.order_by(SupportedPair.id)),
+    ]
 
 
 def _select(tenant_id: str) -> Select[PricedItem]:

@@ -28,6 +28,7 @@ from control.models import (
 )
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing.definitions import PriceSource
+from control.pricing.in_use import named
 from control.pricing.price_types import PriceType
 
 _PREFIX = "src_"
@@ -243,7 +244,7 @@ def remove(
     before = get(session, principal.tenant_id, definitions, source_id)
     users = [*_pairs_of(session, source_id), *_items_mapped_to(session, source_id)]
     if users:
-        raise Conflict("source-in-use", f"{source.name!r} is used by {', '.join(users)}; change them first", source_id)
+        raise Conflict("source-in-use", f"{source.name!r} is used by {named(users)}; change them first", source_id)
     moment = max(now or utc_now(), source.updated_at)
     session.execute(
         update(SupportedPair)

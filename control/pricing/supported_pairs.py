@@ -16,6 +16,7 @@ from control.models import ManualSource, PairSource, PricedItem, PricePair, Supp
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing import items, sources
 from control.pricing.definitions import PriceSource
+from control.pricing.in_use import named
 from control.pricing.price_types import PriceType, check_price_type
 
 _PREFIX = "spair_"
@@ -195,7 +196,7 @@ def remove(
         .order_by(PricePair.id)
     ).all()
     if users:
-        raise Conflict("supported-pair-in-use", f"{pair_id} is used by {', '.join(users)}; change it first", pair_id)
+        raise Conflict("supported-pair-in-use", f"{pair_id} is used by {named(users)}; change them first", pair_id)
     session.get_one(SupportedPair, before.supported_pair_key).removed_at = now or utc_now()
     _record(session, principal, "supported-pair.remove", before, None, now)
     revision.bump(session)

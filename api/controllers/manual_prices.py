@@ -1,0 +1,294 @@
+"""Manual price sources: the pairs that they support, and the prices entered for them."""
+
+from typing import Annotated, Any
+
+from litestar import Controller, Response, delete, get, post
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, SkipValidation
+from sqlalchemy.orm import Session
+
+from api.bodies import Rows, body_of, rows_of
+from api.calls import Call, Fetched
+from api.operations import (
+    EXAMPLE_SOURCE_ID,
+    EXAMPLE_SUPPORTED_PAIR_ID,
+    EXAMPLE_SYMBOL,
+    EXAMPLE_UNUSED_SUPPORTED_PAIR_ID,
+    Example,
+    Operation,
+)
+from api.paging import Key
+from api.parameters import Cursor, From, Limit, SourceId, To, read_range
+from api.schemas.price_sources import (
+    ManualPrice,
+    ManualPriceBatch,
+    ManualPriceCreate,
+    ManualPrices,
+    SupportedPair,
+    SupportedPairCreate,
+    SupportedPairs,
+)
+from api.serving import Snapshot
+from control.access import Role
+from control.pages import After
+from control.pricing import manual_prices, supported_pairs
+from control.pricing.manual_prices import ManualPriceRow, PriceEntry
+from control.pricing.supported_pairs import SupportedPairRow
+
+_TAG = "Manual prices"
+_SOURCE = {"id": EXAMPLE_SOURCE_ID}
+_PAIR = {**_SOURCE, "pairId": EXAMPLE_SUPPORTED_PAIR_ID}
+
+SupportedPairId = Annotated[
+    str, PathParameter(name="pairId", description="Id of the pair of this source, `spair_...`.")
+]
+
+
+class SupportedPairController(Controller):
+    """What manual sources have prices of."""
+
+    path = "/v2/price-sources/{id:str}/pairs"
+
+    @post(
+        "/",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(SupportedPairCreate)},
+        operation=Operation(
+            answer=SupportedPair,
+            tag=_TAG,
+            example=Example(
+                path=_SOURCE, body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}, status=201
+            ),
+            role=Role.OPERATOR,
+            statuses={201: "The pair was stored."},
+            errors=(404, 409),
+            body=SupportedPairCreate,
+        ),
+    )
+    def create_supported_pair(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        source_id: SourceId,
+        payload: NamedDependency[SkipValidation[SupportedPairCreate]],
+    ) -> Response[Any]:
+        """Let a manual price source have prices of an item.
+
+        No price pair is needed for it, and the source need not be enabled. A preconfigured source is a conflict, and so
+        is the same pair again.
+        """
+
+        def work(session: Session) -> SupportedPair:
+            return _to_supported_pair(
+                supported_pairs.create(
+                    session,
+                    call.principal,
+                    call.services.price_sources,
+                    source_id,
+                    priced_as=payload.priced_as,
+                    priced_in=payload.priced_in,
+                    price_type=payload.price_type,
+                )
+            )
+
+        return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=SupportedPairs,
+            tag=_TAG,
+            example=Example(path=_SOURCE),
+            row=SupportedPair,
+            errors=(404, 409),
+            is_paged=True,
+        ),
+    )
+    def list_supported_pairs(
+        self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
+    ) -> Response[Any]:
+        """List the pairs of a manual price source.
+
+        Oldest first. A preconfigured source is a conflict.
+        """
+
+        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[SupportedPair]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = supported_pairs.list_page(
+                    session, call.tenant_id, call.services.price_sources, source_id, min(count, 1000), position
+                )
+            return Fetched(
+                [_to_supported_pair(pair) for pair in page.rows],
+                (page.after.value, page.after.id) if page.after else None,
+            )
+
+        position = call.position(cursor)
+        fetched = fetch(None, position.key if position else None, limit)
+        if call.is_tabular:
+            return call.tabular(None, SupportedPair, fetch)
+        page, headers = call.page(None, fetched, limit)
+        return call.answer(SupportedPairs(data=list(fetched.rows), page=page), headers)
+
+    @get(
+        "/{pairId:str}",
+        sync_to_thread=True,
+        operation=Operation(answer=SupportedPair, tag=_TAG, example=Example(path=_PAIR), errors=(404,)),
+    )
+    def read_supported_pair(
+        self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId, pair_id: SupportedPairId
+    ) -> Response[Any]:
+        """Read one pair of a manual price source.
+
+        By its id at this source.
+        """
+        with call.store.read() as session:
+            pair = supported_pairs.get(session, call.tenant_id, call.services.price_sources, source_id, pair_id)
+        return call.answer(_to_supported_pair(pair))
+
+    @delete(
+        "/{pairId:str}",
+        sync_to_thread=True,
+        status_code=200,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(path={**_SOURCE, "pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}, status=204),
+            role=Role.ADMIN,
+            statuses={204: "The pair is removed."},
+            errors=(404, 409),
+        ),
+    )
+    def remove_supported_pair(
+        self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId, pair_id: SupportedPairId
+    ) -> Response[Any]:
+        """Remove a pair of a manual price source.
+
+        With its prices. While a price pair asks the source for it, this is a conflict that names it.
+        """
+        with call.store.write() as session:
+            supported_pairs.remove(session, call.principal, call.services.price_sources, source_id, pair_id)
+        return call.removed()
+
+    @post(
+        "/{pairId:str}/prices",
+        sync_to_thread=True,
+        dependencies={"payload": rows_of(ManualPriceCreate)},
+        operation=Operation(
+            answer=ManualPrice,
+            tag=_TAG,
+            example=Example(
+                path=_PAIR,
+                body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"},
+                status=201,
+            ),
+            role=Role.OPERATOR,
+            statuses={201: "The prices were stored."},
+            errors=(404,),
+            body=ManualPriceCreate,
+            bulk_answer=ManualPriceBatch,
+        ),
+    )
+    def create_manual_prices(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        source_id: SourceId,
+        pair_id: SupportedPairId,
+        payload: NamedDependency[SkipValidation[Rows[ManualPriceCreate]]],
+    ) -> Response[Any]:
+        """Enter prices.
+
+        One price, an array of them, or CSV, up to the 1 MiB that any body may have: all are stored, or none. An instant
+        that has a price gets a further revision, which replaces it; both are kept. The same instant twice in one
+        request is refused. A disabled source takes prices, too. They show here at once, and in pairs and values after
+        the next cycle, which they trigger.
+        """
+        entries = [PriceEntry(row.price, row.effective_from, row.note) for row in payload.rows]
+        prices = manual_prices.check_prices(entries, is_bulk=payload.is_bulk)
+
+        def work(session: Session) -> ManualPrice | ManualPriceBatch:
+            definitions = call.services.price_sources
+            stored = manual_prices.enter(session, call.principal, definitions, source_id, pair_id, prices)
+            shown = [_to_manual_price(price) for price in stored]
+            return ManualPriceBatch(data=shown) if payload.is_bulk else shown[0]
+
+        return call.write_once(201, work, f"/v2/price-sources/{source_id}/pairs/{pair_id}/prices")
+
+    @get(
+        "/{pairId:str}/prices",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ManualPrices,
+            tag=_TAG,
+            example=Example(path=_PAIR, query={"from": "2026-01-01", "limit": "10"}),
+            row=ManualPrice,
+            errors=(404,),
+            is_paged=True,
+        ),
+    )
+    def list_manual_prices(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        source_id: SourceId,
+        pair_id: SupportedPairId,
+        start: From = None,
+        end: To = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Response[Any]:
+        """List the prices entered for a pair.
+
+        All revisions, newest `effectiveFrom` first and its newest revision first; `from` and `to` are of
+        `effectiveFrom`.
+        """
+        times = read_range(start, end)
+
+        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[ManualPrice]:
+            with call.store.read() as session:
+                position = After(str(after[0]), str(after[1])) if after else None
+                page = manual_prices.list_page(
+                    session,
+                    call.tenant_id,
+                    call.services.price_sources,
+                    source_id,
+                    pair_id,
+                    start=times.start,
+                    end=times.end,
+                    limit=min(count, 1000),
+                    after=position,
+                )
+            return Fetched(
+                [_to_manual_price(price) for price in page.rows],
+                (page.after.value, page.after.id) if page.after else None,
+            )
+
+        position = call.position(cursor)
+        fetched = fetch(None, position.key if position else None, limit)
+        if call.is_tabular:
+            return call.tabular(None, ManualPrice, fetch)
+        page, headers = call.page(None, fetched, limit)
+        return call.answer(ManualPrices(data=list(fetched.rows), page=page), headers)
+
+
+def _to_supported_pair(pair: SupportedPairRow) -> SupportedPair:
+    return SupportedPair(
+        id=pair.id,
+        price_source=pair.source_id,
+        priced_as=pair.priced_as,
+        priced_in=pair.priced_in,
+        price_type=pair.price_type.value,
+        created_at=pair.created_at,
+    )
+
+
+def _to_manual_price(price: ManualPriceRow) -> ManualPrice:
+    return ManualPrice(
+        id=price.id,
+        price=price.price,
+        effective_from=price.effective_from,
+        revision=price.revision,
+        is_current=price.is_current,
+        note=price.note,
+        created_at=price.created_at,
+        created_by=price.created_by,
+    )

@@ -1,0 +1,13 @@
+"""How an error names those who use what was to be removed."""
+
+from collections.abc import Sequence
+
+_MOST_NAMED = 10
+
+
+def named(users: Sequence[str]) -> str:
+    """Return users as one text: the first ten, and how many more there are."""
+    shown = list(users[:_MOST_NAMED])
+    if len(users) > len(shown):
+        shown.append(f"{len(users) - len(shown)} more")
+    return ", ".join(shown)
