@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from pipelines.load.warehouse import open_warehouse
+from tests.bench import values
 from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, open_marts, run_dbt
 from tests.integration.test_transform import (
     TOKEN_A,
@@ -297,3 +298,10 @@ def test_values_of_an_empty_warehouse(tmp_path: Path) -> None:
     with open_marts(stores) as marts:
         for mart in COLUMNS:
             assert marts.execute(f"select count(*) from marts.{mart}").fetchone() == (0,)
+
+
+@pytest.mark.long
+def test_the_benchmark_measures_what_it_says(tmp_path: Path) -> None:
+    measured = {row.quantity.strip(): row.value for row in values.run(tmp_path, 1, lambda _: None, values.SMALL)}
+    assert measured["days of wallets written"] == values.SMALL.wallets
+    assert 0 < measured["activities written"] < values.SMALL.activities / 100
