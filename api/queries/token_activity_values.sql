@@ -1,4 +1,4 @@
--- What the activities of a page were worth.
+-- What the activities of a page were worth, and few others: those of its blocks, or of its transactions in one block.
 select
     activity_id,
     pair_key,
@@ -10,4 +10,4 @@ where
     subject_key = $subject_key
     and tenant_id = $tenant_id
     and block_number between $first_block and $last_block
-    and activity_id in (select unnest($activity_ids::varchar[]))
+    and transaction_index between $first_transaction and $last_transaction

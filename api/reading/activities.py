@@ -36,6 +36,9 @@ _FIRST_TIME, _LAST_TIME = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 
 # Blocks before and after all; with them, what orders activities inside a block does not matter.
 _BEFORE_ALL, _AFTER_ALL = -1, 2**63 - 1
 
+# Bounds of the positions of transactions; what follows from readings has the first.
+_NO_TRANSACTION, _LAST_TRANSACTION = -1, 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class TokenFilters:
@@ -198,7 +201,8 @@ def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity])
     """Return what the activities of a page were worth at their own time, by id; those without a pair are missing."""
     if not rows:
         return {}
-    blocks = [row.block_number for row in rows]
+    blocks, transactions = [row.block_number for row in rows], [row.transaction_index for row in rows]
+    is_one_block = min(blocks) == max(blocks)
     found = snapshot.rows(
         f"{kind}_activity_values",
         ActivityValueRow,
@@ -206,7 +210,8 @@ def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity])
         tenant_id=view.subject.tenant_id,
         first_block=min(blocks),
         last_block=max(blocks),
-        activity_ids=[row.activity_id for row in rows],
+        first_transaction=min(transactions) if is_one_block else _NO_TRANSACTION,
+        last_transaction=max(transactions) if is_one_block else _LAST_TRANSACTION,
     )
     return {row.activity_id: row for row in found}
 

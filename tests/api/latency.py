@@ -130,8 +130,8 @@ def _add_values(connection: duckdb.DuckDBPyConnection, world: World, token: int,
     for kind, subject in (("token", token), ("wallet", wallet)):
         connection.execute(
             f"""insert into marts.{kind}_activity_values by name
-            select {keys}, subject_key, activity_id, block_number, block_time, '2' as price_text, '4' as value,
-                'Priced' as value_status
+            select {keys}, subject_key, activity_id, block_number, block_time, transaction_index, '2' as price_text,
+                '4' as value, 'Priced' as value_status
             from marts.{kind}_activities where subject_key = {subject} order by block_number"""
         )
 

@@ -215,7 +215,8 @@ def address_of(token_id: str) -> str:
 def _activity_value(row: dict[str, Any], pair_key: int, prices: Iterable[Said]) -> dict[str, Any]:
     resolved = price_at(prices, row["block_time"].replace(tzinfo=UTC))
     value = value_of(row["amount"], resolved.price)
-    return {name: row[name] for name in ("tenant_id", "subject_key", "activity_id", "block_number", "block_time")} | {
+    kept = ("tenant_id", "subject_key", "activity_id", "block_number", "block_time", "transaction_index")
+    return {name: row[name] for name in kept} | {
         "pair_key": pair_key,
         "price_text": resolved.price,
         "value": value,

@@ -354,7 +354,10 @@ def _add_values(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
             }
         )
     rows["token_activity_values"] = [
-        {name: row[name] for name in ("tenant_id", "subject_key", "activity_id", "block_number", "block_time")}
+        {
+            name: row[name]
+            for name in ("tenant_id", "subject_key", "activity_id", "block_number", "block_time", "transaction_index")
+        }
         | {
             "pair_key": LINKED_PAIR_KEY,
             "price_text": NAV,
