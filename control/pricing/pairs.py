@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from msgspec import UNSET, UnsetType
-from sqlalchemy import ColumnElement, Select, delete, func, select
+from sqlalchemy import ColumnElement, Select, delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
@@ -24,6 +24,7 @@ from control.models import PairSource, PricedItem, PricePair, Subject
 from control.pages import After, Page, check_limit, cut_page
 from control.pricing.definitions import PriceSource
 from control.pricing.durations import read_duration
+from control.pricing.in_use import named
 from control.pricing.pair_checks import (
     check_change,
     check_sources,
@@ -40,7 +41,6 @@ DEFAULT_MAX_AGE = "P1D"
 DEFAULT_NAV_MAX_AGE = "P35D"
 
 _PREFIX = "pair_"
-_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +272,9 @@ def remove(session: Session, principal: Principal, pair_id: str, now: datetime |
     pair = lock(session, principal.tenant_id, pair_id)
     before = get(session, principal.tenant_id, pair_id)
     linked = select(Subject.id).where(Subject.pair_key == pair.pair_key, Subject.removed_at.is_(None))
-    count = session.execute(select(func.count()).select_from(linked.subquery())).scalar_one()
-    if count:
-        named = list(session.scalars(linked.order_by(Subject.id).limit(_MOST_NAMED)))
-        listed = ", ".join(named) + (f" and {count - len(named)} more" if count > len(named) else "")
-        raise Conflict("pair-in-use", f"{pair_id} values {listed}; unlink them first", pair_id)
+    tokens = session.scalars(linked.order_by(Subject.id)).all()
+    if tokens:
+        raise Conflict("pair-in-use", f"{pair_id} values {named(tokens)}; unlink them first", pair_id)
     moment = max(now or utc_now(), pair.updated_at)
     cancel_unfinished(session, "pair_key", pair.pair_key, moment)
     pair.removed_at = pair.updated_at = moment
