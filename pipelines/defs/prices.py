@@ -18,7 +18,8 @@ from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Throttle, next_cycle
 from pipelines.load.chain import note_failure
 from pipelines.load.control import batch_of_run, open_batch
-from pipelines.load.discoveries import has_open_history, has_unfinished_discoveries
+from pipelines.load.discoveries import has_unfinished_discoveries
+from pipelines.load.history import has_open_history
 from pipelines.load.state import finish_batch
 from pipelines.operations import cancelled_discoveries, report_discoveries
 from pipelines.progress import write_price_progress

@@ -176,20 +176,6 @@ def askable(connection: duckdb.DuckDBPyConnection, pair_key: int) -> list[Asked]
     return [Asked(*row) for row in rows]
 
 
-def has_open_history(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether history requests wait for the same time at the end of the cycle."""
-    row = connection.execute(
-        """
-        select count(*) > 0
-        from raw.control_history_requests as requests
-        left join raw.history_requests as known on requests.operation_key = known.operation_key
-        where coalesce(known.status, requests.status) in ('Pending', 'Running')
-        """
-    ).fetchone()
-    assert row is not None
-    return bool(row[0])
-
-
 def begin_discovery(
     connection: duckdb.DuckDBPyConnection,
     discovery: Discovery,
@@ -235,19 +221,8 @@ def begin_discovery(
             connection.execute("insert into raw.discovery_gaps values (?, ?, ?, ?)", [key, source_id, start, end])
 
 
-def note_waiting(connection: duckdb.DuckDBPyConnection, discovery: Discovery, error: str) -> None:
-    """Say why a discovery cannot begin yet."""
-    _replace_unbegun(connection, discovery, "Pending", error)
-
-
-def end_unbegun(connection: duckdb.DuckDBPyConnection, discovery: Discovery, status: str, error: str | None) -> None:
-    """End a discovery that never began."""
-    _replace_unbegun(connection, discovery, status, error)
-
-
-def _replace_unbegun(
-    connection: duckdb.DuckDBPyConnection, discovery: Discovery, status: str, error: str | None
-) -> None:
+def record_unbegun(connection: duckdb.DuckDBPyConnection, discovery: Discovery, status: str, error: str | None) -> None:
+    """Record that a discovery has not begun: Pending with what it waits for, or why it ends before it could."""
     with transaction(connection):
         connection.execute("delete from raw.price_discoveries where operation_key = ?", [discovery.operation_key])
         connection.execute(

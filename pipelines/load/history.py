@@ -68,6 +68,20 @@ def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[R
     return [Request(*row) for row in rows]
 
 
+def has_open_history(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a history request of any network is not finished."""
+    row = connection.execute(
+        """
+        select count(*) > 0
+        from raw.control_history_requests as requests
+        left join raw.history_requests as known on requests.operation_key = known.operation_key
+        where coalesce(known.status, requests.status) in ('Pending', 'Running')
+        """
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
 def resolve_request(
     connection: duckdb.DuckDBPyConnection,
     request: Request,

@@ -26,12 +26,11 @@ from pipelines.load.discoveries import (
     askable,
     begin_discovery,
     cancel_discovery,
-    end_unbegun,
     give_up,
     note_trouble,
-    note_waiting,
     open_discoveries,
     open_readings,
+    record_unbegun,
     store_part,
 )
 from pipelines.load.warehouse import utc_now
@@ -165,7 +164,7 @@ def _settle(
         if discovery.is_begun:
             cancel_discovery(connection, discovery.operation_key)
         else:
-            end_unbegun(connection, discovery, "Cancelled", None)
+            record_unbegun(connection, discovery, "Cancelled", None)
         return []
     windows = list(
         requests.windows(
@@ -189,14 +188,13 @@ def _begin(
     """Decide what is read: every market of every enabled source of the pair that has history of its price type."""
     asked = [way for way in askable(connection, discovery.pair_key) if _has_history(sources, way)]
     if not asked:
-        end_unbegun(
-            connection, discovery, "Failed", "no enabled source of the pair has a history of its price type any more"
-        )
+        error = "no enabled source of the pair has a history of its price type any more"
+        record_unbegun(connection, discovery, "Failed", error)
         return
     waiting = [way for way in asked if way.status == MappingStatus.PENDING and way.list_failures < _MOST_FAILURES]
     if waiting:
         reasons = "; ".join(way.list_error or f"{way.source_id}: {way.detail}" for way in waiting)
-        note_waiting(connection, discovery, reasons)
+        record_unbegun(connection, discovery, "Pending", reasons)
         return
     markets = [(way.source_id, way.market_id, way.leg_type) for way in asked if way.market_id and way.leg_type]
     failures = {way.source_id: way.list_error or f"{way.source_id}: {way.detail}" for way in asked if not way.market_id}
