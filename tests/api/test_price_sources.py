@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 from litestar.testing import TestClient
 
 from api.operations import (
@@ -125,18 +124,16 @@ def test_a_supported_pair(client: TestClient[Any]) -> None:
     problem(client.get(f"{PAIRS}/{made['id']}"), 404, "supported-pair-not-found")
 
 
-@pytest.mark.parametrize(
-    ("body", "found"),
-    [
+def test_supported_pairs_that_cannot_be(client: TestClient[Any]) -> None:
+    cases: list[tuple[dict[str, str], list[str]]] = [
         ({}, ["/pricedAs", "/priceType"]),
         ({"pricedAs": "NONE", "priceType": "NAV"}, ["/pricedAs"]),
         ({"pricedAs": "USD", "priceType": "NAV"}, ["/pricedIn"]),
         ({"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "EUR", "priceType": "NAV"}, ["/pricedIn"]),
         ({"pricedAs": EXAMPLE_SYMBOL, "priceType": "Close"}, ["/priceType"]),
-    ],
-)
-def test_supported_pairs_that_cannot_be(client: TestClient[Any], body: dict[str, str], found: list[str]) -> None:
-    assert pointers(client.post(PAIRS, json=body)) == found
+    ]
+    for body, found in cases:
+        assert pointers(client.post(PAIRS, json=body)) == found
 
 
 def test_one_price(world: World, client: TestClient[Any]) -> None:
@@ -151,43 +148,39 @@ def test_one_price(world: World, client: TestClient[Any]) -> None:
     assert listed(client)[0] == made
 
 
-@pytest.mark.parametrize(
-    ("written", "text"),
-    [
+def test_prices_are_read_exactly(client: TestClient[Any]) -> None:
+    for written, text in (
         ("0.1", "0.1"),
         ("1e-7", "0.0000001"),
         ("123456789.123456789123456789", "123456789.123456789123456789"),
         ("99999999999999999999", "99999999999999999999"),
         ('"0.30000000000000000"', "0.3"),
         ('"1.5E+1"', "15"),
-    ],
-)
-def test_prices_are_read_exactly(client: TestClient[Any], written: str, text: str) -> None:
-    body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
-    answer = client.post(PRICES, content=body, headers=JSON)
-    assert answer.json()["price"] == text
-    assert listed(client)[0]["price"] == text
+    ):
+        body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
+        answer = client.post(PRICES, content=body, headers=JSON)
+        assert answer.json()["price"] == text
+        assert listed(client)[0]["price"] == text
 
 
-@pytest.mark.parametrize(
-    "written",
-    ["0", "-1", "null", "true", "[1]", '""', '"1,5"', '"1_000"', '" 1"', '"NaN"', '"Infinity"', '"\uff11"', "1e20",
-     "1e-19", '"1e99999999999999999999"', "1" * 4000],
-)  # fmt: skip
-def test_prices_that_are_none(client: TestClient[Any], written: str) -> None:
-    body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
-    assert pointers(client.post(PRICES, content=body.encode(), headers=JSON)) == ["/price"]
+def test_prices_that_are_none(client: TestClient[Any]) -> None:
+    before = listed(client)
+    for written in (
+        *("0", "-1", "null", "true", "[1]", '""', '"1,5"', '"1_000"', '" 1"', '"NaN"', '"Infinity"', '"\uff11"'),
+        *("1e20", "1e-19", '"1e99999999999999999999"', "1" * 4000),
+    ):
+        body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
+        assert pointers(client.post(PRICES, content=body.encode(), headers=JSON)) == ["/price"], written
+    for written in ("NaN", "1e99999999999999999999", "1" * 5000, "01", "1."):
+        body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
+        problem(client.post(PRICES, content=body, headers=JSON), 400, "malformed-json")
+    assert listed(client) == before
 
 
-@pytest.mark.parametrize("written", ["NaN", "1e99999999999999999999", "1" * 5000, "01", "1."])
-def test_numbers_that_json_does_not_have(client: TestClient[Any], written: str) -> None:
-    body = f'{{"price": {written}, "effectiveFrom": "2026-03-31"}}'
-    problem(client.post(PRICES, content=body, headers=JSON), 400, "malformed-json")
-
-
-@pytest.mark.parametrize("written", ["yesterday", "2026-02-30", "1969-12-31", "2200-01-01", "", 5, None])
-def test_instants_that_are_none(client: TestClient[Any], written: Any) -> None:
-    assert pointers(client.post(PRICES, json={"price": 1, "effectiveFrom": written})) == ["/effectiveFrom"]
+def test_instants_that_are_none(client: TestClient[Any]) -> None:
+    for written in ("yesterday", "2026-02-30", "1969-12-31", "2200-01-01", "", 5, None):
+        answer = client.post(PRICES, json={"price": 1, "effectiveFrom": written})
+        assert pointers(answer) == ["/effectiveFrom"], written
 
 
 def test_many_prices_as_an_array(client: TestClient[Any]) -> None:
@@ -253,9 +246,9 @@ def test_of_many_errors_the_first_hundred_are_named(client: TestClient[Any]) -> 
     assert found["detail"].endswith("; and 50 more")
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "code"),
-    [
+def test_csv_that_cannot_be_read(client: TestClient[Any]) -> None:
+    before = listed(client)
+    for text, status, code in (
         ("", 422, "invalid-body"),
         ("price,effectiveFrom\n", 422, "invalid-body"),
         ("1,2026-04-01\n2,2026-04-02\n", 400, "malformed-csv"),
@@ -267,11 +260,8 @@ def test_of_many_errors_the_first_hundred_are_named(client: TestClient[Any]) -> 
         ("price,effectiveFrom\n1,2026-04-01,\n", 422, "invalid-body"),
         ("price,effectiveFrom\n1,2026-04-01\n2\n", 422, "invalid-body"),
         ("effectiveFrom\n2026-04-01\n", 422, "invalid-body"),
-    ],
-)
-def test_csv_that_cannot_be_read(client: TestClient[Any], text: str, status: int, code: str) -> None:
-    before = listed(client)
-    problem(post_csv(client, text), status, code)
+    ):
+        problem(post_csv(client, text), status, code)
     assert listed(client) == before
 
 

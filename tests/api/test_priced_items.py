@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL
@@ -36,7 +35,7 @@ def test_an_item_is_there_as_soon_as_it_is_added(client: TestClient[Any]) -> Non
 
 
 def test_symbols_with_signs_work_in_paths(client: TestClient[Any]) -> None:
-    for symbol in ("S&P".replace("&", "."), "BRK.B", "x:y", "a+b", "c$", "d-e_f"):
+    for symbol in ("BRK.B", "x:y", "a+b", "c$", "d-e_f"):
         made = client.post(PATH, json=ETHER | {"symbol": symbol})
         assert client.get(made.headers["location"]).json()["symbol"] == symbol
     assert client.get(f"{PATH}/a%2Bb").json()["symbol"] == "a+b"
@@ -49,21 +48,19 @@ def test_the_same_symbol_again(client: TestClient[Any]) -> None:
     assert client.post(PATH, json=ETHER | {"symbol": EXAMPLE_SYMBOL.lower()}).status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "pointers"),
-    [
+def test_items_that_cannot_be(client: TestClient[Any]) -> None:
+    before = client.get(PATH).json()
+    cases: list[tuple[dict[str, Any], int, list[str]]] = [
         ({}, 422, ["/symbol", "/name", "/class"]),
         (ETHER | {"class": "Coin"}, 422, ["/class"]),
         (ETHER | {"symbol": "a b"}, 422, ["/symbol"]),
         (ETHER | {"name": 5}, 422, ["/name"]),
         (ETHER | {"ticker": "E"}, 400, ["/ticker"]),
-    ],
-)
-def test_items_that_cannot_be(client: TestClient[Any], body: dict[str, Any], status: int, pointers: list[str]) -> None:
-    before = client.get(PATH).json()
-    code = "invalid-body" if status == 422 else "unknown-field"
-    found = problem(client.post(PATH, json=body), status, code)
-    assert [error["pointer"] for error in found["errors"]] == pointers
+    ]
+    for body, status, pointers in cases:
+        code = "invalid-body" if status == 422 else "unknown-field"
+        found = problem(client.post(PATH, json=body), status, code)
+        assert [error["pointer"] for error in found["errors"]] == pointers
     assert client.get(PATH).json() == before
 
 

@@ -65,25 +65,22 @@ def test_a_symbol_is_one_tenants_and_case_counts(world: World) -> None:
         assert items.find(session, world.other.tenant_id, "btc") is None
 
 
-@pytest.mark.parametrize("symbol", ["B", "A" * 64, "BTC.b", "USD:EUR", "x$1", "a+b", "A_1-2", "7UP"])
-def test_symbols_that_fit_a_path(world: World, symbol: str) -> None:
-    assert create(world, symbol).symbol == symbol
+def test_symbols_that_fit_a_path(world: World) -> None:
+    for symbol in ("B", "A" * 64, "BTC.b", "USD:EUR", "x$1", "a+b", "A_1-2", "7UP"):
+        assert create(world, symbol).symbol == symbol
 
 
-@pytest.mark.parametrize("symbol", ["", "A" * 65, ".", "-A", "a b", "a/b", "é", "BTC\n", "a%41", "a?b", "\x00"])
-def test_symbols_that_do_not(world: World, symbol: str) -> None:
-    with pytest.raises(Invalid) as caught:
-        create(world, symbol)
-    assert caught.value.field == "symbol"
-    with pytest.raises(NotFound):
-        get(world, symbol)
-
-
-@pytest.mark.parametrize(("values", "field"), [({"name": ""}, "name"), ({"item_class": "currency"}, "class")])
-def test_other_bad_values(world: World, values: dict[str, str], field: str) -> None:
-    with pytest.raises(Invalid) as caught:
-        create(world, **values)
-    assert caught.value.field == field
+def test_values_that_cannot_be(world: World) -> None:
+    for symbol in ("", "A" * 65, ".", "-A", "a b", "a/b", "é", "BTC\n", "a%41", "a?b", "\x00"):
+        with pytest.raises(Invalid) as caught:
+            create(world, symbol)
+        assert caught.value.field == "symbol"
+        with pytest.raises(NotFound):
+            get(world, symbol)
+    for values, field in (({"name": ""}, "name"), ({"item_class": "currency"}, "class")):
+        with pytest.raises(Invalid) as caught:
+            create(world, **values)
+        assert caught.value.field == field
 
 
 def test_a_change_keeps_what_is_unset(world: World) -> None:

@@ -281,24 +281,21 @@ def test_supported_pairs(world: World) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("pair", "price_type", "field"),
-    [
+def test_supported_pairs_that_cannot_be(world: World) -> None:
+    add_items(world, world.acme, "FUND", "USD")
+    add_items(world, world.other, "THEIRS")
+    manual = create(world).id
+    for pair, price_type, field in (
         ("NONE/USD", "NAV", "pricedAs"),
         ("fund/USD", "NAV", "pricedAs"),
         ("FUND/NONE", "NAV", "pricedIn"),
         ("FUND/FUND", "NAV", "pricedIn"),
         ("THEIRS/USD", "NAV", "pricedAs"),
         ("FUND/USD", "nav", "priceType"),
-    ],
-)
-def test_supported_pairs_that_cannot_be(world: World, pair: str, price_type: str, field: str) -> None:
-    add_items(world, world.acme, "FUND", "USD")
-    add_items(world, world.other, "THEIRS")
-    manual = create(world).id
-    with pytest.raises(Invalid) as caught:
-        support(world, manual, pair, price_type)
-    assert caught.value.field == field
+    ):
+        with pytest.raises(Invalid) as caught:
+            support(world, manual, pair, price_type)
+        assert caught.value.field == field
 
 
 def test_a_supported_pair_in_use_stays(world: World) -> None:
