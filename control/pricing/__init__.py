@@ -1,1 +1,1 @@
-"""Pricing as tenants configure it: items, sources, pairs, manual prices, and what follows from them without a source."""
+"""Pricing as tenants configure it: items and their symbols at sources, sources, pairs, prices by hand."""
