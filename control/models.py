@@ -375,7 +375,7 @@ class SupportedPair(Base):
 
 
 class ManualPrice(Base):
-    """A price that a tenant entered; of those for one instant the greatest revision counts. Never changed or removed."""
+    """A price that a tenant entered, never changed; of those for one instant the greatest revision counts."""
 
     __tablename__ = "manual_prices"
     __table_args__ = (

@@ -1,7 +1,7 @@
 """One consistent picture of the configuration, in plain rows, for the pipeline."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -88,7 +88,7 @@ class ControlSnapshot:
     subjects: tuple[SnapshotSubject, ...]
     windows: tuple[SnapshotWindow, ...]
     history_requests: tuple[SnapshotHistoryRequest, ...]
-    pricing: PricingSnapshot = PricingSnapshot()
+    pricing: PricingSnapshot = field(default_factory=PricingSnapshot)
 
 
 def read_snapshot(session: Session) -> ControlSnapshot:
