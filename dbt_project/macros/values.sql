@@ -9,11 +9,24 @@
 {%- endmacro %}
 
 
+{# The earliest of the instants that a query gives, as a constant: scans skip what lies before it. #}
+{% macro earliest(query) -%}
+    {%- if execute and not flags.FULL_REFRESH -%}
+        {%- set found = run_query(
+            "select coalesce(min(at_time), 'infinity')::varchar from (" ~ query ~ ") as instants (at_time)"
+        ) -%}
+        '{{ found.columns[0].values()[0] }}'::timestamp
+    {%- else -%}
+        '-infinity'::timestamp
+    {%- endif -%}
+{%- endmacro %}
+
+
 {#
-    The system price in force at moments: a query for a common table expression. `moments` has distinct (pair_key, at_time); a pair
-    without a step yet gives a row without a price.
+    The system price in force at moments: a query for a common table expression. `moments` has distinct (pair_key, at_time), none
+    before `since`; a pair without a step yet gives a row without a price.
 #}
-{% macro prices_in_force(moments) -%}
+{% macro prices_in_force(moments, since) -%}
     select
         moments.pair_key,
         moments.at_time,
@@ -39,6 +52,7 @@
                 system_prices.pair_key = spans.pair_key
                 and system_prices.valid_from <= spans.to_time
                 and coalesce(system_prices.valid_until, 'infinity') > spans.from_time
+        where system_prices.valid_until is null or system_prices.valid_until > {{ since }}
     ) as steps
         on
             moments.pair_key = steps.pair_key
@@ -75,18 +89,14 @@
             {%- endif %}
             and written.block_time >= changed.from_time
             and written.block_time < changed.until_time
+            and written.block_time >= {{ earliest('select from_time from ' ~ changed_values) }}
     {%- endif -%}
 {%- endmacro %}
 
 
-{#
-    Activities that follow from readings of the touched pairs; `pair` matches an activity with a touched pair. The block is not asked
-    for: what such a pair's activities are worth is cheap to tell again.
-#}
-{% macro touched_adjustments(activities, pair) -%}
-    select distinct activities.activity_id
-    from {{ ref(activities) }} as activities
-    inner join {{ ref('int_touched_balances') }} as touched
+{# Joins activities that follow from readings of the touched pairs; `pair` matches an activity with a touched pair. #}
+{% macro semi_join_touched_adjustments(pair) -%}
+    semi join {{ ref('int_touched_balances') }} as touched
         on
             activities.subject_key = touched.subject_key
             and {{ pair }}
@@ -98,7 +108,7 @@
 {# Deletes values of activities that followed from readings and are no more, or are written anew. #}
 {% macro delete_touched_values(activities, pair) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- set adjustments = touched_adjustments(activities, pair) -%}
+    {%- set touched_adjustments = semi_join_touched_adjustments(pair) -%}
     {%- set relation = ref(activities) -%}
     {%- if is_incremental() -%}
         delete from {{ this }}
@@ -106,7 +116,10 @@
             transaction_index = -1
             and subject_key in (select subject_key from {{ touched_balances }})
             and (
-                activity_id in ({{ adjustments }})
+                activity_id in (
+                    select activities.activity_id from {{ relation }} as activities
+                    {{ touched_adjustments }}
+                )
                 or activity_id not in (
                     select activity_id from {{ relation }}
                     where
@@ -147,9 +160,10 @@
             {%- endif %}
             and activities.block_time >= changed.from_time
             and activities.block_time < changed.until_time
+    where activities.block_time >= {{ earliest('select from_time from ' ~ ref('int_changed_values')) }}
     union distinct
     {{ selected }}
-    where activities.activity_id in ({{ touched_adjustments(activities, pair) }})
+    {{ semi_join_touched_adjustments(pair) }}
     {%- else -%}
     {{ selected }}
     {%- endif -%}

@@ -1,13 +1,4 @@
-with
-
-token_pairs as (
-
-    select * from {{ ref('token_pairs') }}
-
-),
-
-as_of_times as (
-
+{%- set as_of_times -%}
     select
         subject_key,
         as_of_block_time as as_of_time
@@ -19,6 +10,19 @@ as_of_times as (
         subject_key,
         as_of_block_time as as_of_time
     from {{ ref('wallets') }}
+{%- endset -%}
+
+with
+
+token_pairs as (
+
+    select * from {{ ref('token_pairs') }}
+
+),
+
+as_of_times as (
+
+    {{ as_of_times }}
 
 ),
 
@@ -35,7 +39,11 @@ moments as (
 
 prices as (
 
-    {{ prices_in_force('moments') }}
+    {{
+        prices_in_force('moments', earliest(
+            'select as_of_time - interval 24 hours from (' ~ as_of_times ~ ') as as_of_times'
+        ))
+    }}
 
 ),
 

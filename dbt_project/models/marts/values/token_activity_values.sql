@@ -14,12 +14,13 @@
         ],
     )
 }}
+{%- set activities = activities_to_value('token_activities', columns, pair) -%}
 
 with
 
 activities as (
 
-    {{ activities_to_value('token_activities', columns, pair) }}
+    {{ activities }}
 
 ),
 
@@ -53,7 +54,7 @@ moments as (
 
 prices as (
 
-    {{ prices_in_force('moments') }}
+    {{ prices_in_force('moments', earliest('select block_time from (' ~ activities ~ ') as activities')) }}
 
 ),
 

@@ -15,12 +15,13 @@
         ],
     )
 }}
+{%- set activities = activities_to_value('wallet_activities', columns, pair, has_tokens=true) -%}
 
 with
 
 activities as (
 
-    {{ activities_to_value('wallet_activities', columns, pair, has_tokens=true) }}
+    {{ activities }}
 
 ),
 
@@ -55,7 +56,7 @@ moments as (
 
 prices as (
 
-    {{ prices_in_force('moments') }}
+    {{ prices_in_force('moments', earliest('select block_time from (' ~ activities ~ ') as activities')) }}
 
 ),
 

@@ -113,7 +113,11 @@ moments as (
 
 prices as (
 
-    {{ prices_in_force('moments') }}
+    {{
+        prices_in_force('moments', earliest(
+            "select first_day from " ~ ref('int_value_days') ~ " where kind = 'wallet' and is_changed"
+        ))
+    }}
 
 ),
 
