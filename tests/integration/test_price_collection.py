@@ -283,6 +283,8 @@ def test_feeds_on_a_node_are_polled_and_read_back(node: AnvilNode, tmp_path: Pat
 
 
 def test_the_command_collects_shows_and_tells_what_failed(sources: Sources, ready_service: Service) -> None:
+    # One store at a time: closing a file drops SQLite's locks of the whole process on it.
+    ready_service.close()
     server, service = sources(BTC, folder=ready_service.settings.data_dir.parent.name)
     tenant = service.tenant()
     pair = service.pair(tenant, "BTC/USD", ["src_kraken", "src_binance"])
