@@ -20,7 +20,7 @@ from control.settings import CHECKOUT, Settings, load_settings
 from pipelines.defs.keys import filled_by
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
-from pipelines.load.state import built_fingerprint, record_transform, transform_due
+from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
 _DBT = str(Path(sys.executable).with_name("dbt"))
@@ -28,8 +28,9 @@ _DBT = str(Path(sys.executable).with_name("dbt"))
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
 # `make test`; the audits of the whole history, left out of the assets below, in the daily job.
 CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test")
-# Views stay as they are until the project changes: 1 to 2 s less in each cycle.
-WITHOUT_VIEWS = ("--exclude", "config.materialized:view")
+# Views stay as they are until the project changes: 1 to 2 s less in each cycle. So does what is empty without pairs.
+VIEWS = "config.materialized:view"
+NEEDS_PAIRS = "needs_pairs"
 AUDIT_ARGUMENTS = ("test", "--exclude-resource-type", "unit_test", "--select", "tag:audit")
 
 
@@ -139,10 +140,11 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
                 context.log.info("nothing new: the marts stay as they are")
                 return
             built = built_fingerprint(connection)
+            is_priced = has_prices_to_build(connection)
         os.environ.update(dbt_environment(warehouse.settings))
         arguments = [*CYCLE_ARGUMENTS]
         if built == fingerprint:
-            arguments += WITHOUT_VIEWS
+            arguments += ["--exclude", VIEWS, *([] if is_priced else [f"tag:{NEEDS_PAIRS}"])]
         elif built is not None:
             # What earlier models computed need not be what these would have: everything is built anew.
             arguments.append("--full-refresh")
@@ -158,9 +160,9 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
 def built_marts(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
     """The marts that every build makes, for what follows a build to depend on.
 
-    Not the views among them: a cycle leaves those as they are (`WITHOUT_VIEWS`), and a step that depends on an asset
-    which was not made is skipped without a word.
+    Not the views among them, nor what needs pairs: a cycle may leave those as they are, and a step that depends on an
+    asset which was not made is skipped without a word.
     """
     kind = "dagster-dbt/materialization_type"
-    specs = [spec for spec in transform.specs if spec.key.path[0] == "marts"]
+    specs = [spec for spec in transform.specs if spec.key.path[0] == "marts" and NEEDS_PAIRS not in spec.tags]
     return sorted(spec.key for spec in specs if spec.metadata[kind] != "view")

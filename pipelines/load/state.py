@@ -52,6 +52,15 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
     return bool(row[0])
 
 
+def has_prices_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether any tenant has a price pair, or had one that the marts still know."""
+    row = connection.execute(
+        "select exists (select 1 from raw.control_price_pairs) or exists (select 1 from raw.price_changes)"
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
 def built_fingerprint(connection: duckdb.DuckDBPyConnection) -> str | None:
     """The fingerprint of the dbt project that built the marts; None before the first build."""
     row = connection.execute("select max(project_fingerprint) from raw.transforms").fetchone()

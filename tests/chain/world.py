@@ -288,9 +288,10 @@ class World:
         return self.balances_of(token, [holder], block)[0]
 
     def balances_of(self, token: Token | str, holders: Sequence[str], block: int) -> list[int]:
-        """Return `balanceOf` of many holders at the end of a block, in their order, base units."""
+        """Return `balanceOf` of many holders at the end of a block, in their order; 0 before the contract."""
         address = token if isinstance(token, str) else token.address
-        return [int(x, 16) for x in self.node.batch([_balance_call(address, h, hex(block)) for h in holders])]
+        answers = self.node.batch([_balance_call(address, holder, hex(block)) for holder in holders])
+        return [0 if answer == "0x" else int(answer, 16) for answer in answers]
 
     def total_supply(self, token: Token | str, block: int) -> int:
         """Return `totalSupply` at the end of a block, base units."""

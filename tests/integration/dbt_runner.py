@@ -17,6 +17,9 @@ BUILD = ("build", "--exclude-resource-type", "unit_test")
 CYCLE = (*BUILD, "--exclude", "tag:audit")
 # To follow CYCLE where the views are there already.
 WITHOUT_VIEWS = ("config.materialized:view",)
+# The same where there is no price pair: then a cycle leaves these as they are, too.
+WITHOUT_PRICES = ("tag:needs_pairs",)
+LATER_CYCLE = (*CYCLE, *WITHOUT_VIEWS, *WITHOUT_PRICES)
 
 # Every run is a process of its own, as in a cycle, forked from one that has imported dbt: that takes 2 s of its own.
 _PROCESSES = multiprocessing.get_context("forkserver")

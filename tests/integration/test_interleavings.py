@@ -29,7 +29,7 @@ from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data
 from tests.integration.clean_collection import Rows, check_against_clean, collect_cleanly, small_parts
-from tests.integration.dbt_runner import Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import WITHOUT_PRICES, Stores, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 from tests.integration.test_transform import content
@@ -243,7 +243,7 @@ class Play:
         self.history(None)
         self.cycle()
         if self.stores.marts.exists():
-            run_dbt(self.stores, "run")
+            run_dbt(self.stores, "run", "--exclude", *WITHOUT_PRICES)
         self._record_publication()
         self.history(0)
         with self.service.store.read() as session:

@@ -1,5 +1,6 @@
 """Fixtures of the control store's tests: each runs on an SQLite file and on a real Postgres."""
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,14 +33,43 @@ def postgres_server() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The SQLite file of a migrated store, to be copied: migrating takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("migrated")
+    _migrate(load_settings({"LEDGERMART_DATA_DIR": str(folder)}))
+    return folder / "control.db"
+
+
+@pytest.fixture(scope="session")
+def migrated_database(postgres_server: str) -> Iterator[str]:
+    """The name of a Postgres database with a migrated store, to be copied."""
+    with new_database(postgres_server, "migrated") as url:
+        _migrate(load_settings({"LEDGERMART_CONTROL_URL": url}))
+        yield "migrated"
+
+
+def _migrate(settings: Settings) -> None:
+    store = open_store(settings)
+    store.migrate()
+    store.close()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
-    """Settings of an empty, not migrated store."""
+    """Settings of a store: migrated where the test wants a `store`, else empty."""
     data_dir = tmp_path / "data"
+    is_migrated = "store" in request.fixturenames
     if request.param == "sqlite":
-        yield load_settings({"LEDGERMART_DATA_DIR": str(data_dir)})
+        found = load_settings({"LEDGERMART_DATA_DIR": str(data_dir)})
+        if is_migrated:
+            data_dir.mkdir()
+            shutil.copy(request.getfixturevalue("migrated_file"), data_dir / "control.db")
+        yield found
         return
-    with new_database(request.getfixturevalue("postgres_server"), f"t{uuid.uuid4().hex}") as url:
+    server = request.getfixturevalue("postgres_server")
+    template = request.getfixturevalue("migrated_database") if is_migrated else None
+    with new_database(server, f"t{uuid.uuid4().hex}", template) as url:
         yield load_settings({"LEDGERMART_DATA_DIR": str(data_dir), "LEDGERMART_CONTROL_URL": url})
 
 
@@ -52,7 +82,7 @@ def empty_store(settings: Settings) -> Iterator[ControlStore]:
 
 @pytest.fixture
 def store(empty_store: ControlStore) -> ControlStore:
-    empty_store.migrate()
+    assert empty_store.is_current()
     return empty_store
 
 

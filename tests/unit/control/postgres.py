@@ -46,10 +46,10 @@ def running_postgres() -> Iterator[str]:
 
 
 @contextmanager
-def new_database(server_url: str, name: str) -> Iterator[str]:
-    """Create a database on the server, give its URL, and drop it with whoever is still connected."""
+def new_database(server_url: str, name: str, template: str | None = None) -> Iterator[str]:
+    """Create a database on the server, as a copy or empty, give its URL, and drop it with whoever is connected."""
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'create database "{name}"')
+        connection.execute(f'create database "{name}"' + (f' template "{template}"' if template else ""))
     try:
         yield server_url.rpartition("/")[0] + f"/{name}"
     finally:

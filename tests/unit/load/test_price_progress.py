@@ -9,7 +9,7 @@ import pytest
 from pipelines.collect.prices.routes import update_routes
 from pipelines.defs.cycle import has_price_work
 from pipelines.load.prices import note_failed_list, note_failed_poll, replace_markets, store_poll
-from pipelines.load.state import record_publication, record_transform, transform_due
+from pipelines.load.state import has_prices_to_build, record_publication, record_transform, transform_due
 from pipelines.load.warehouse import utc_now
 from pipelines.progress import Progress, read_progress, write_price_progress, write_progress
 from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
@@ -106,3 +106,15 @@ def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: 
     _publish(raw)
     note_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
     assert not transform_due(raw.connection, 300)
+
+
+def test_prices_are_built_while_there_is_a_pair_and_once_more_without_it(raw: Raw) -> None:
+    assert not has_prices_to_build(raw.connection)
+    raw.snapshot(pricing(pair(1)))
+    _publish(raw)
+    assert has_prices_to_build(raw.connection)
+    raw.batch += 1
+    raw.snapshot(pricing())
+    assert has_prices_to_build(raw.connection)
+    _publish(raw)
+    assert not has_prices_to_build(raw.connection)
