@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help install demo misfortunes up test test-integration test-rest test-long bench lint format lock clean
+.PHONY: help install demo misfortunes up test test-integration test-rest test-pricing test-long bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -35,14 +35,22 @@ up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 
 test: install lint ## Prove the system, within 15 minutes on two cores
 	tests/debian-packages
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-rest
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-rest test-pricing
 
-# The two halves of `make test`, at once: each uses one core. Exit code 5: ARGS chose nothing of this half.
+# The parts of `make test`, two at once: each uses one core. Exit code 5: ARGS chose nothing of this part.
+PRICING := $(wildcard tests/integration/test_price*.py tests/integration/test_values*.py) \
+	tests/integration/test_pairs_over_http.py tests/integration/test_feeds.py
+SHORT := -m "not long and not bench"
+
 test-integration:
-	$(BIN)/pytest -m "not long and not bench" -o cache_dir=.pytest_cache/integration tests/integration $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
+		$(addprefix --ignore=,$(PRICING)) $(ARGS) || [ $$? = 5 ]
 
 test-rest:
-	$(BIN)/pytest -m "not long and not bench" -o cache_dir=.pytest_cache/rest --ignore=tests/integration $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/integration $(ARGS) || [ $$? = 5 ]
+
+test-pricing:
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(ARGS) || [ $$? = 5 ]
 
 test-long: install ## The same with more seeds, kills, examples and rows
 	tests/debian-packages
