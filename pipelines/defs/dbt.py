@@ -144,7 +144,8 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
         os.environ.update(dbt_environment(warehouse.settings))
         arguments = [*CYCLE_ARGUMENTS]
         if built == fingerprint:
-            arguments += ["--exclude", VIEWS, *([] if is_priced else [f"tag:{NEEDS_PAIRS}"])]
+            # In one word: dagster-dbt takes the flag and one value, and dbt splits it.
+            arguments += ["--exclude", VIEWS if is_priced else f"{VIEWS} tag:{NEEDS_PAIRS}"]
         elif built is not None:
             # What earlier models computed need not be what these would have: everything is built anew.
             arguments.append("--full-refresh")
