@@ -1,16 +1,14 @@
 """One consistent picture of the configuration, in plain rows, for the pipeline."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control.models import Ledger, Operation, Subject, Tenant, TrackingWindow
 from control.operations import OperationKind, Status
-from control.pricing.snapshot import PricingSnapshot, read_pricing
+from control.pricing.snapshot import PricingSnapshot, read_pricing, to_rows
 from control.revision import read_revision
 
 
@@ -98,8 +96,8 @@ def read_snapshot(session: Session) -> ControlSnapshot:
     """
     return ControlSnapshot(
         revision=read_revision(session),
-        tenants=_rows(SnapshotTenant, session.execute(select(Tenant.id, Tenant.name).order_by(Tenant.id))),
-        ledgers=_rows(
+        tenants=to_rows(SnapshotTenant, session.execute(select(Tenant.id, Tenant.name).order_by(Tenant.id))),
+        ledgers=to_rows(
             SnapshotLedger,
             session.execute(
                 select(Ledger.id, Ledger.tenant_id, Ledger.network, Ledger.name, Ledger.display_name)
@@ -107,7 +105,7 @@ def read_snapshot(session: Session) -> ControlSnapshot:
                 .order_by(Ledger.id)
             ),
         ),
-        subjects=_rows(
+        subjects=to_rows(
             SnapshotSubject,
             session.execute(
                 select(
@@ -129,7 +127,7 @@ def read_snapshot(session: Session) -> ControlSnapshot:
                 .order_by(Subject.subject_key)
             ),
         ),
-        windows=_rows(
+        windows=to_rows(
             SnapshotWindow,
             session.execute(
                 select(
@@ -174,10 +172,6 @@ def _read_history_requests(session: Session) -> tuple[SnapshotHistoryRequest, ..
         )
         for subject_key, operation in found
     )
-
-
-def _rows(row_type: Any, records: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(row_type(*record) for record in records)
 
 
 def networks_with_subjects(session: Session) -> set[str]:

@@ -164,7 +164,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
     """Read the pricing of all tenants, in the session's one transaction."""
     priced_as, priced_in, bridge = aliased(PricedItem), aliased(PricedItem), aliased(PricedItem)
     return PricingSnapshot(
-        items=_rows(
+        items=to_rows(
             SnapshotPricedItem,
             session.execute(
                 select(
@@ -178,7 +178,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 .order_by(PricedItem.item_key)
             ),
         ),
-        mapping_symbols=_rows(
+        mapping_symbols=to_rows(
             SnapshotMappingSymbol,
             session.execute(
                 select(MappingSymbol.item_key, MappingSymbol.source_id, MappingSymbol.symbol)
@@ -187,7 +187,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 .order_by(MappingSymbol.item_key, MappingSymbol.source_id)
             ),
         ),
-        manual_sources=_rows(
+        manual_sources=to_rows(
             SnapshotManualSource,
             session.execute(
                 select(ManualSource.id, ManualSource.tenant_id, ManualSource.name)
@@ -195,7 +195,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 .order_by(ManualSource.source_key)
             ),
         ),
-        source_switches=_rows(
+        source_switches=to_rows(
             SnapshotSourceSwitch,
             session.execute(
                 select(SourceSwitch.tenant_id, SourceSwitch.source_id, SourceSwitch.is_enabled).order_by(
@@ -203,7 +203,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 )
             ),
         ),
-        pairs=_rows(
+        pairs=to_rows(
             SnapshotPricePair,
             session.execute(
                 select(
@@ -230,7 +230,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 .order_by(PricePair.pair_key)
             ),
         ),
-        pair_sources=_rows(
+        pair_sources=to_rows(
             SnapshotPairSource,
             session.execute(
                 select(PairSource.pair_key, PairSource.position, PairSource.source_id)
@@ -239,7 +239,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 .order_by(PairSource.pair_key, PairSource.position)
             ),
         ),
-        supported_pairs=_rows(
+        supported_pairs=to_rows(
             SnapshotSupportedPair,
             session.execute(
                 select(
@@ -258,7 +258,7 @@ def read_pricing(session: Session) -> PricingSnapshot:
                 .order_by(SupportedPair.supported_pair_key)
             ),
         ),
-        reviews=_rows(
+        reviews=to_rows(
             SnapshotPriceReview,
             session.execute(
                 select(PriceReview.pair_key, PriceReview.price_id, PriceReview.decision)
@@ -316,5 +316,6 @@ def _read_discoveries(session: Session) -> tuple[SnapshotPriceDiscovery, ...]:
     )
 
 
-def _rows(row_type: Any, records: Iterable[Any]) -> tuple[Any, ...]:
+def to_rows(row_type: Any, records: Iterable[Any]) -> tuple[Any, ...]:
+    """Make a row of each record, whose columns are in the order of the row's fields."""
     return tuple(row_type(*record) for record in records)

@@ -170,6 +170,100 @@
 {%- endmacro %}
 
 
+{#
+    A query for a model: the activities to value, at the system price of their token's pair in force at their block's time. Those of
+    tokens that nothing prices are left out. Arguments as above.
+#}
+{% macro activity_values(activities, columns, pair, has_tokens=false) -%}
+    {%- set due = activities_to_value(activities, columns, pair, has_tokens) -%}
+with
+
+activities as (
+
+    {{ due }}
+
+),
+
+token_pairs as (
+
+    select * from {{ ref('token_pairs') }}
+
+),
+
+linked as (
+
+    select
+        activities.*,
+        token_pairs.pair_key,
+        token_pairs.token_decimals
+    from activities
+    inner join token_pairs
+        on
+            activities.subject_key = token_pairs.subject_key
+            {%- if has_tokens %}
+            and activities.token_address = token_pairs.token_address
+            {%- endif %}
+
+),
+
+moments as (
+
+    select distinct
+        pair_key,
+        block_time as at_time
+    from linked
+
+),
+
+prices as (
+
+    {{ prices_in_force('moments', earliest('select block_time from (' ~ due ~ ') as activities')) }}
+
+),
+
+valued as (
+
+    select
+        linked.*,
+        prices.price,
+        prices.price_text,
+        prices.price_effective_from,
+        prices.source_id,
+        prices.is_fallback,
+        {{ to_value('linked.amount_raw', 'linked.token_decimals', 'prices.price') }} as value,
+        {{ value_status('linked.token_decimals', 'linked.pair_key', 'prices.price_status') }} as value_status
+    from linked
+    inner join prices
+        on
+            linked.pair_key = prices.pair_key
+            and linked.block_time = prices.at_time
+
+)
+
+select
+    tenant_id,
+    subject_key,
+    activity_id,
+    block_number,
+    block_time,
+    transaction_index,
+    {%- if has_tokens %}
+    token_address,
+    {%- endif %}
+    pair_key,
+    price,
+    price_text,
+    price_effective_from,
+    source_id,
+    is_fallback,
+    value,
+    value::double as value_approx,
+    value_status
+from valued
+order by subject_key, block_number, transaction_index, log_index{{ ', trace_index nulls first' if has_tokens }}
+{%- endmacro %}
+
+
 {# Deletes days that are not due any more, or are written anew. #}
 {% macro delete_changed_days() -%}
     {%- set value_days = ref('int_value_days') -%}

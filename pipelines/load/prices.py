@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from control.pricing.definitions import PriceSource
+from control.pricing.matching import Market
 from pipelines.load.chain import note_failure
 from pipelines.load.price_control import PRICE
 from pipelines.load.warehouse import named, sql, transaction, utc_now
@@ -43,23 +44,6 @@ _LIST_EVERY = timedelta(days=1)
 _MOST_INTERVALS_BETWEEN_TRIES = 32
 # How much earlier than the interval says a poll still counts as due: the start-up of runs varies by so much.
 _EARLY = timedelta(seconds=5)
-
-
-class Market(Protocol):
-    """A market as a source lists it."""
-
-    @property
-    def market_id(self) -> str: ...
-    @property
-    def base(self) -> str: ...
-    @property
-    def quote(self) -> str: ...
-    @property
-    def base_code(self) -> str: ...
-    @property
-    def quote_code(self) -> str: ...
-    @property
-    def is_active(self) -> bool: ...
 
 
 class Price(Protocol):
