@@ -1,0 +1,267 @@
+"""What the embedded reports show, on the wire: heads, charts and rows of the cap table and of a wallet's activity.
+
+Where the JSON interface has the same thing, it has the same struct there.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from api.schemas.common import (
+    Address,
+    AsOf,
+    Coverage,
+    Decimal,
+    Instant,
+    Schema,
+    TokenReference,
+    TrackingStatus,
+)
+from api.schemas.tokens import Concentration, HolderCountStatus, Holding, SupplyStatus, Unattributed
+from api.schemas.values import ChangeStatus, TotalStatus, WalletValuePoint
+from api.schemas.wallets import Position, WalletActivity, WalletActivityType
+
+Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
+OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
+Version = Annotated[int, Meta(description="The published version that answered; pass it to page within it.")]
+Total = Annotated[int, Meta(description="Rows that match, on all pages.")]
+RowLimit = Annotated[int, Meta(ge=1, le=200, description="Most rows of a page.")]
+HoldersAtStatus = Annotated[
+    Literal["Counted", "NotCovered"], Meta(description="`NotCovered` beside null: the end of the day lies in a gap.")
+]
+HoldingChangeStatus = Annotated[
+    Literal["Known", "UnknownBefore", "NotCovered"],
+    Meta(
+        description="Whether the change is known; `UnknownBefore`: nobody saw the balance up to 30 days before; "
+        "`NotCovered`: that moment is not collected."
+    ),
+]
+
+
+class ReportToken(Schema, frozen=True, kw_only=True):
+    """The token of a report."""
+
+    id: Annotated[str, Meta(description="`tok_...`")]
+    name: str | None
+    symbol: str
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    network: str
+    network_display_name: str
+    ledger_id: Annotated[Address, Meta(description="Address of the contract.")]
+    decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
+
+
+class ReportWallet(Schema, frozen=True, kw_only=True):
+    """The wallet of a report."""
+
+    id: Annotated[str, Meta(description="`wal_...`")]
+    name: str | None
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    network: str
+    network_display_name: str
+    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+
+
+class ReconciliationCounts(Schema, frozen=True, kw_only=True):
+    """How many of the balances shown were compared with the chain; null while nothing is collected."""
+
+    reconciled: int | None
+    adjusted: int | None
+    unchecked: int | None
+    status: HolderCountStatus
+
+
+class LargestHolder(Schema, frozen=True, kw_only=True):
+    """One of the largest holders."""
+
+    rank: int
+    wallet: Address
+    name: OwnName
+    quantity: Decimal
+    percentage: Decimal | None
+    percentage_status: SupplyStatus
+
+
+class CurvePoint(Schema, frozen=True, kw_only=True):
+    """The share of the supply that the largest holders have together."""
+
+    holders: Annotated[int, Meta(description="How many of the largest holders.")]
+    percentage: Annotated[Decimal, Meta(description="Their share of the total supply, percent.")]
+
+
+class HoldersAtDay(Schema, frozen=True, kw_only=True):
+    """Holders at the end of a day; at `asOf` while it is not over."""
+
+    date: Day
+    holder_count: int | None
+    holder_count_status: HoldersAtStatus
+    is_complete: Annotated[bool, Meta(description="False while the day is not over, or its end is not covered.")]
+
+
+class CapTableReport(Schema, frozen=True, kw_only=True):
+    """The head and the charts of a cap table report."""
+
+    token: ReportToken
+    currency: Annotated[str, Meta(description="What prices and values are in.")]
+    price: Annotated[Decimal | None, Meta(description="System price at the moment.")]
+    price_status: TotalStatus
+    price_effective_from: Annotated[Instant | None, Meta(description="Since when that price holds.")]
+    is_current: Annotated[bool, Meta(description="Whether the report describes the newest covered block.")]
+    as_of: AsOf
+    coverage: Coverage
+    reconciliation: ReconciliationCounts
+    total_supply: Decimal | None
+    total_supply_status: SupplyStatus
+    holder_count: int | None
+    holder_count_status: HolderCountStatus
+    market_capitalization: Decimal | None
+    market_capitalization_status: TotalStatus
+    unattributed: Unattributed
+    concentration: Concentration
+    largest: Annotated[list[LargestHolder], Meta(description="The ten largest, largest first.")]
+    curve: Annotated[
+        list[CurvePoint],
+        Meta(description="At most 80 points, evenly spaced by logarithm; empty without holders or supply."),
+    ]
+    holders_over_time: Annotated[list[HoldersAtDay], Meta(description="By day, oldest first; at most 365.")]
+    data_version: Version
+
+
+class ReportHolding(Holding, frozen=True, kw_only=True):
+    """One row of a cap table report."""
+
+    name: OwnName
+    wallet_id: Annotated[str | None, Meta(description="The tenant's wallet with this address, `wal_...`.")]
+    change30d: Annotated[Decimal | None, Meta(description="Quantity less that of 30 days before.")]
+    change30d_status: HoldingChangeStatus
+
+
+class ReportHoldings(Schema, frozen=True, kw_only=True):
+    """A page of the rows of a cap table report."""
+
+    data: list[ReportHolding]
+    total: Total
+    limit: RowLimit
+    offset: int
+    data_version: Version
+
+
+class ReportRange(Schema, frozen=True, kw_only=True):
+    """The range a wallet report describes, `from` <= t < `to`; null where it is open and nothing is collected."""
+
+    from_: Instant | None = field(name="from")
+    to: Instant | None
+
+
+class Flows(Schema, frozen=True, kw_only=True):
+    """What went into a wallet and out of it in the range, fees included, at the prices of the time."""
+
+    in_: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")] = field(name="in")
+    out: Decimal | None
+    net: Annotated[Decimal | None, Meta(description="In less out.")]
+    status: TotalStatus
+    is_complete: Annotated[bool, Meta(description="Whether every movement has a value and the range has no gap.")]
+
+
+class TimelinePoint(Schema, frozen=True, kw_only=True):
+    """The activities of one kind on one day."""
+
+    date: Day
+    type: WalletActivityType
+    count: int
+    value: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")]
+    value_status: TotalStatus
+    value_complete: Annotated[bool, Meta(description="Whether every activity is in the value.")]
+
+
+class WalletActivityReport(Schema, frozen=True, kw_only=True):
+    """The head and the charts of a wallet activity report."""
+
+    wallet: ReportWallet
+    currency: Annotated[str, Meta(description="What prices and values are in.")]
+    range: ReportRange
+    is_current: Annotated[bool, Meta(description="Whether the report goes up to the newest covered block.")]
+    as_of: AsOf
+    coverage: Coverage
+    holdings_complete: Annotated[
+        bool, Meta(description="False until history from the wallet's first block is covered.")
+    ]
+    reconciliation: ReconciliationCounts
+    total_value: Annotated[Decimal | None, Meta(description="Of the positions that have a value, at `asOf`.")]
+    total_value_status: TotalStatus
+    value_complete: bool
+    unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions without a value.")]
+    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
+    change24h_status: ChangeStatus
+    activity_count: Annotated[int, Meta(description="In the range.")]
+    counterparty_count: Annotated[int, Meta(description="Different addresses in the range.")]
+    last_activity_at: Annotated[Instant | None, Meta(description="In the range; null without any activity.")]
+    flows: Flows
+    value_history: Annotated[list[WalletValuePoint], Meta(description="By day, oldest first; at most 366.")]
+    timeline: Annotated[list[TimelinePoint], Meta(description="By day, oldest first; at most 366 days.")]
+    balances: Annotated[list[Position], Meta(description="At `asOf`.")]
+    tokens: Annotated[list[TokenReference], Meta(description="Assets that the activities of the range have.")]
+    types: Annotated[list[WalletActivityType], Meta(description="Kinds that the activities of the range have.")]
+    data_version: Version
+
+
+class ReportActivity(WalletActivity, frozen=True, kw_only=True):
+    """One row of a wallet activity report."""
+
+    counterparty_name: OwnName
+
+
+class ReportActivities(Schema, frozen=True, kw_only=True):
+    """A page of the rows of a wallet activity report."""
+
+    data: list[ReportActivity]
+    total: Total
+    limit: RowLimit
+    offset: int
+    data_version: Version
+
+
+class IndexToken(Schema, frozen=True, kw_only=True):
+    """A token that has a cap table report."""
+
+    id: Annotated[str, Meta(description="`tok_...`")]
+    name: str | None
+    symbol: str
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    network: str
+    ledger_id: Annotated[Address, Meta(description="Address of the contract.")]
+    tracking_status: TrackingStatus
+    holder_count: int | None
+    holder_count_status: HolderCountStatus
+    market_capitalization: Decimal | None
+    market_capitalization_status: TotalStatus
+
+
+class IndexWallet(Schema, frozen=True, kw_only=True):
+    """A wallet that has an activity report."""
+
+    id: Annotated[str, Meta(description="`wal_...`")]
+    name: str | None
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    network: str
+    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+    tracking_status: TrackingStatus
+    total_value: Decimal | None
+    total_value_status: TotalStatus
+    value_complete: bool
+    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
+    change24h_status: ChangeStatus
+
+
+class ReportIndex(Schema, frozen=True, kw_only=True):
+    """What a tenant has reports of: a page of its tokens and one of its wallets, oldest first."""
+
+    tenant: Annotated[str, Meta(description="Name of the tenant.")]
+    currency: Annotated[str, Meta(description="What values are in.")]
+    tokens: list[IndexToken]
+    token_total: Total
+    wallets: list[IndexWallet]
+    wallet_total: Total
+    limit: RowLimit
+    offset: int
+    data_version: Version
