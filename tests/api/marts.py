@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import yaml
 from jinja2 import Environment
 
@@ -40,13 +41,30 @@ def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[s
         for table, columns in contract().items():
             listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             connection.execute(f"create table marts.{table} ({listed})")
-            for row in rows.get(table, ()):
-                names = [name for name in columns if name in row]
-                marks = ", ".join(f"?::varchar::{columns[name]}" for name in names)
-                values = [None if row[name] is None else str(row[name]) for name in names]
-                connection.execute(f"insert into marts.{table} ({', '.join(names)}) values ({marks})", values)
+            told = [
+                {name: None if row[name] is None else str(row[name]) for name in row} for row in rows.get(table, ())
+            ]
+            if told:
+                # In one statement: row by row, ten thousand rows take half a minute.
+                lines = pa.Table.from_pylist(told, schema=pa.schema([(name, pa.string()) for name in columns]))
+                connection.register("lines", lines)
+                connection.execute(f"insert into marts.{table} select * from lines")
+                connection.unregister("lines")
     move_pointer(directory, version, path.name)
     return path
+
+
+def count_holders(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fill in `holder_change` of balances made by hand, from each balance and the one before it in its range."""
+    connection.execute(
+        """update marts.balance_changes as changes set holder_change = counted.change
+        from (
+            select rowid as place, (balance_raw <> 0::bignum)::tinyint - coalesce(lag(balance_raw <> 0::bignum) over (
+                partition by subject_key, range_from_block, token_address, holder_address order by block_number
+            ), false)::tinyint as change
+            from marts.balance_changes
+        ) as counted where changes.rowid = counted.place"""
+    )
 
 
 def move_pointer(directory: Path, version: int, file: str) -> None:
