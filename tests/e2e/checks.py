@@ -155,6 +155,24 @@ def check_balances(world: World, tokens: Sequence[Token], wallet: str, answer: d
     return verdict
 
 
+def check_holders(world: World, token: Token, summary: dict[str, Any]) -> Verdict:
+    """Check the head of the cap table's report of a token whose whole past is shown."""
+    verdict = Verdict()
+    block, decimals = summary["asOf"]["blockNumber"], token.decimals or 0
+    parties = sorted(_parties(world.transfer_logs(0, block, token.address)) - {ZERO_ADDRESS})
+    held = {who: raw for who, raw in zip(parties, world.balances_of(token, parties, block), strict=True) if raw}
+    supply, of = world.total_supply(token, block), token.symbol
+    ranked = sorted(held, key=lambda who: (-held[who], who))
+    verdict.count(verdict.differs(f"{of} holderCount", summary["holderCount"], len(held)))
+    verdict.count(verdict.differs(f"{of} totalSupply", summary["totalSupply"], decimal_text(supply, decimals)))
+    rest = decimal_text(supply - sum(held.values()), decimals)
+    verdict.count(verdict.differs(f"{of} unattributed", summary["unattributed"]["quantity"], rest))
+    shown = [(row["wallet"].lower(), row["quantity"]) for row in summary["largest"]]
+    true = [(who, decimal_text(held[who], decimals)) for who in ranked[: len(shown)]]
+    verdict.count(verdict.differs(f"{of} largest holders", shown, true))
+    return verdict
+
+
 def check_token_activities(world: World, token: Token, first_block: int, pages: Sequence[dict[str, Any]]) -> Verdict:
     """Check that a token's activities are exactly the node's Transfer logs from `first_block` to the answer's block."""
     verdict = Verdict()

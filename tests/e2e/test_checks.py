@@ -13,6 +13,7 @@ from tests.chain.world import ZERO_ADDRESS, Token, World
 from tests.e2e.checks import (
     check_balances,
     check_cap_table,
+    check_holders,
     check_token_activities,
     check_wallet_activities,
     decimal_text,
@@ -186,3 +187,34 @@ def test_first_block_of_a_window(made: tuple[World, Token, int]) -> None:
         return first_block_at(node, datetime.fromtimestamp(GENESIS_TIME + offset, UTC).isoformat())
 
     assert [first(offset) for offset in (-5, 0, 1, 12, 13, 10_000)] == [0, 0, 1, 1, 2, node.head() + 1]
+
+
+def test_head_of_a_report(made: tuple[World, Token, int]) -> None:
+    world, token, first_block = made
+    largest = [
+        (world.wallets[1], "125"),
+        (world.wallets[2], "100"),
+        (world.wallets[3], "100"),
+        (world.wallets[0], "75"),
+    ]
+    # the deployer holds what was not distributed
+    ranked = [(world.deployer, "600"), largest[0], *sorted(largest[1:3]), largest[3]]
+    honest: Answer = {
+        "asOf": {"blockNumber": first_block + 1},
+        "holderCount": 5,
+        "totalSupply": "1000",
+        "unattributed": {"quantity": "0"},
+        "largest": [{"wallet": Web3.to_checksum_address(who), "quantity": quantity} for who, quantity in ranked],
+    }
+    verdict = check_holders(world, token, honest)
+    assert (verdict.total, verdict.agreed, verdict.problems) == (4, 4, [])
+    for untrue in (
+        {"holderCount": 4},
+        {"totalSupply": "1000.00"},
+        {"unattributed": {"quantity": "1"}},
+        {"largest": honest["largest"][::-1]},
+        {"largest": honest["largest"][1:]},
+    ):
+        verdict = check_holders(world, token, honest | untrue)
+        assert verdict.agreed == 3
+        assert len(verdict.problems) == 1
