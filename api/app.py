@@ -12,6 +12,7 @@ from litestar.exceptions import HTTPException
 from api.auth import authorize, provide_call
 from api.calls import Services
 from api.controllers.audit import AuditController
+from api.controllers.embed import EmbedController
 from api.controllers.health import HealthController
 from api.controllers.history_requests import TokenHistoryController, WalletHistoryController
 from api.controllers.manual_prices import SupportedPairController
@@ -23,6 +24,7 @@ from api.controllers.price_pairs import PairController
 from api.controllers.price_reviews import PriceReviewController
 from api.controllers.price_sources import PriceSourceController
 from api.controllers.priced_items import PricedItemController
+from api.controllers.reports import ReportController
 from api.controllers.tokens import TokenController
 from api.controllers.valuations import MarketCapitalizationController, WalletValueController
 from api.controllers.wallets import WalletController
@@ -30,6 +32,7 @@ from api.documentation import documentation_routes
 from api.errors import handle_error
 from api.openapi import argument_names, build_document, query_parameters, routes
 from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
+from api.reports.calls import authorize_embed, provide_embed_call
 from api.request_log import observed
 from api.serving import Serving
 from control.networks.definitions import load_networks
@@ -79,12 +82,19 @@ def create_app(settings: Settings) -> Litestar:
             MarketCapitalizationController,
             WalletValueController,
             AuditController,
+            ReportController,
         ],
         guards=[authorize],
         dependencies={"call": Provide(provide_call, sync_to_thread=False)},
     )
+    embedded = Router(
+        "/",
+        route_handlers=[EmbedController],
+        guards=[authorize_embed],
+        dependencies={"call": Provide(provide_embed_call, sync_to_thread=False)},
+    )
     app = Litestar(
-        route_handlers=[guarded, HealthController, *documentation_routes(document)],
+        route_handlers=[guarded, embedded, HealthController, *documentation_routes(document)],
         lifespan=[services],
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         request_max_body_size=_MOST_BODY_BYTES,

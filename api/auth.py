@@ -34,7 +34,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]
-    principal = await sync_to_thread(_authenticate, services, _bearer(connection))
+    principal = await sync_to_thread(_authenticate, services, bearer(connection))
     state["principal"] = principal
     state["headers"] = services.limiter.admit(principal.key_id)
     _require(principal, operation.role or Role.VIEWER)
@@ -48,10 +48,15 @@ def provide_call(request: Request[Any, Any, Any]) -> Call:
     return Call(request.app.state.services, request, state["principal"], state["media_type"])
 
 
-def _bearer(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+def bearer(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """Return the bearer credential of a request.
+
+    Raises:
+        Unauthenticated: there is none.
+    """
     scheme, _, token = (connection.headers.get("authorization") or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("there is no API key; send Authorization: Bearer and the key")
+        raise Unauthenticated("there is no credential; send Authorization: Bearer and the API key, or the embed token")
     return token.strip()
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from litestar import Request
@@ -61,6 +62,51 @@ def rows_of(body_type: type[Body]) -> Provide:
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Rows[Body]]] = provide
     return Provide(reader)
+
+
+def form_of(body_type: type[Body]) -> Provide:
+    """Return the dependency that reads a form, as browsers send it, as a struct of texts and numbers."""
+
+    async def provide(request: Request[Any, Any, Any]) -> Body:
+        return read_form(await content_of(request, media_types.FORM), body_type)
+
+    reader: Callable[[Request[Any, Any, Any]], Awaitable[Body]] = provide
+    return Provide(reader)
+
+
+async def content_of(request: Request[Any, Any, Any], *known: str) -> bytes:
+    """Return a request's body, which is of one of these media types.
+
+    Raises:
+        ApiError: 415, it is of another one.
+    """
+    _media_type_of(request, *known)
+    return await _content(request)
+
+
+def form_fields(content: bytes) -> list[tuple[str, str]]:
+    """Return names and values of a form (application/x-www-form-urlencoded, UTF-8), in its order.
+
+    Raises:
+        ApiError: 400, it is none.
+    """
+    try:
+        return parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict")
+    except ValueError as error:
+        raise ApiError(400, "malformed-form", "the body is not a form in UTF-8, percent-encoded") from error
+
+
+def read_form(content: bytes, body_type: type[Body]) -> Body:
+    """Read a form as a struct of texts and numbers; an empty field is one left out.
+
+    Raises:
+        ApiError: 400 when it is no form or has unknown or repeated fields, 422 when values are missing or malformed.
+    """
+    pairs = form_fields(content)
+    values = {name: _to_number(body_type, name, value) for name, value in pairs if value}
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ApiError(400, "repeated-field", "the form has a field more than once; send each once")
+    return _read_all([("", "", values)], body_type)[0]
 
 
 def read_body(content: bytes, body_type: type[Body]) -> Body:
@@ -154,6 +200,15 @@ async def _content(request: Request[Any, Any, Any]) -> bytes:
     content = await request.body()
     request.scope["state"]["body_hash"] = hashlib.sha256(content).hexdigest()
     return content
+
+
+def _to_number(body_type: type[Schema], name: str, value: str) -> Any:
+    """Return a form's text as the number that the struct wants there, or as it is."""
+    wanted = next((found.type for found in _fields(body_type) if found.encode_name == name), str)
+    try:
+        return msgspec.convert(value, wanted, strict=False)
+    except msgspec.ValidationError:
+        return value  # told with the other wrong values
 
 
 def _decode(content: bytes) -> Any:

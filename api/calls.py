@@ -21,6 +21,8 @@ from api.errors import ApiError
 from api.paging import CursorSigner, Key, Position, cursor_scope
 from api.parameters import query_items
 from api.rate_limits import RateLimiter
+from api.reports.links import LinkMaker
+from api.reports.tokens import TokenSigner
 from api.schemas.common import AsOf, Coverage, DataVersion, FieldError, Page, Schema
 from api.serving import Serving, Snapshot
 from control import idempotency, revision, service_secrets
@@ -54,6 +56,7 @@ class Services:
         self.price_sources = price_sources
         self.limiter = RateLimiter(settings.rate_limit_per_minute)
         self._signer: CursorSigner | None = None
+        self._token_signer: TokenSigner | None = None
 
     def signer(self) -> CursorSigner:
         """Return the signer of cursors; its key is read once, when the control store is there."""
@@ -61,6 +64,17 @@ class Services:
             with self.store.read() as session:
                 self._signer = CursorSigner(service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY))
         return self._signer
+
+    def token_signer(self) -> TokenSigner:
+        """Return the signer of embed tokens; its key is read once, when the control store is there."""
+        if self._token_signer is None:
+            with self.store.read() as session:
+                self._token_signer = TokenSigner(service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY))
+        return self._token_signer
+
+    def link_maker(self) -> LinkMaker:
+        """Return the maker of links to reports."""
+        return LinkMaker(self.settings, self.store, self.token_signer())
 
 
 @dataclass(frozen=True, slots=True)

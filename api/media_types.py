@@ -5,6 +5,9 @@ CSV = "text/csv"
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 PROBLEM = "application/problem+json"
+HTML = "text/html"
+FORM = "application/x-www-form-urlencoded"
 
 JSON_ONLY = (JSON,)
+JSON_OR_HTML = (JSON, HTML)
 TABULAR = (JSON, CSV, NDJSON, PARQUET)

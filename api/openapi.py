@@ -21,11 +21,12 @@ from api.schemas.common import AsOf, Coverage, ExactNumber, Problem
 
 _REF = "#/components/schemas/{name}"
 _SECURITY = "apiKey"
+_EMBED_SECURITY = "embedToken"
 
 _STATUSES = {
     400: "Unparseable, or an unknown parameter or field.",
-    401: "No valid API key.",
-    403: "The key's role is too low.",
+    401: "No valid API key, or no valid embed token.",
+    403: "The key's role is too low, or the embed token is for another report.",
     404: "There is no such object for this tenant.",
     406: "None of the acceptable formats is offered.",
     409: "Conflicts with what is stored, or asks for a moment that is not covered.",
@@ -61,7 +62,7 @@ def routes(app: Litestar) -> Iterator[tuple[str, str, HTTPRouteHandler]]:
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for method, (handler, _) in route.route_handler_map.items():
-                if OPERATION in handler.opt:
+                if OPERATION in handler.opt and method != "HEAD":
                     yield route.path_format, method, handler
 
 
@@ -81,7 +82,14 @@ def build_document(app: Litestar) -> dict[str, Any]:
     types: list[type[Any]] = [Problem, AsOf, Coverage]
     for _, _, handler in described:
         operation: Operation = handler.opt[OPERATION]
-        named = (operation.answer, operation.bulk_answer, operation.body, operation.row, *operation.other_rows)
+        named = (
+            operation.answer,
+            operation.bulk_answer,
+            operation.body,
+            operation.form,
+            operation.row,
+            *operation.other_rows,
+        )
         types += [kind for kind in named if kind]
     _, schemas = msgspec.json.schema_components(types, schema_hook=_describe_type, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
@@ -108,7 +116,13 @@ def build_document(app: Litestar) -> dict[str, Any]:
                     "scheme": "bearer",
                     "bearerFormat": "lm_<keyId>_<secret>",
                     "description": "API key of one tenant with one role.",
-                }
+                },
+                _EMBED_SECURITY: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "Embed token of one report of one tenant, from the fragment of a report's link.",
+                },
             },
         },
     }
@@ -119,28 +133,35 @@ def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
     # A handler that runs in a thread is wrapped; the docstring is that of the function inside.
     function = getattr(handler.fn, "func", handler.fn)
     summary, _, description = (function.__doc__ or "").partition("\n\n")
-    role = "" if operation.role is None else f"\n\nNeeds the role `{operation.role}`."
+    needed = "" if operation.role is None else f"\n\nNeeds the role `{operation.role}`."
+    if operation.reports:
+        needed = f"\n\nNeeds an embed token of the report {' or '.join(f'`{name}`' for name in operation.reports)}."
     example = operation.example
+    is_created = "POST" in handler.http_methods and operation.role is not None
     described: dict[str, Any] = {
         "operationId": handler.handler_name,
         "tags": [operation.tag],
         "summary": summary.strip().removesuffix("."),
-        "description": " ".join(description.split()) + role,
-        "security": [] if operation.role is None else [{_SECURITY: []}],
+        "description": " ".join(description.split()) + needed,
+        "security": _security(operation),
         "parameters": [
             _describe_parameter(name, location, field, example.path if location == "path" else example.query)
             for name, location, field in _parameters(handler)
         ],
         "responses": {
             **{
-                str(status): _success(operation, text, is_created="POST" in handler.http_methods)
+                str(status): _success(operation, status, text, is_created=is_created)
                 for status, text in operation.statuses.items()
             },
-            **({"304": {"description": "Nothing has changed."}} if "GET" in handler.http_methods else {}),
+            **(
+                {"304": {"description": "Nothing has changed."}}
+                if "GET" in handler.http_methods and operation.is_conditional
+                else {}
+            ),
             **{str(status): {"$ref": f"#/components/responses/{status}"} for status in _error_statuses(operation)},
         },
     }
-    if "POST" in handler.http_methods:
+    if is_created:
         described["parameters"].append(
             {
                 "name": "Idempotency-Key",
@@ -152,7 +173,16 @@ def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
         )
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": _describe_body(operation, operation.body)}
+    if operation.form is not None:
+        form = {"schema": _reference(operation.form), "example": dict(operation.example.body or {})}
+        described["requestBody"] = {"required": True, "content": {media_types.FORM: form}}
     return described
+
+
+def _security(operation: Operation) -> list[dict[str, list[str]]]:
+    if operation.form is not None or not operation.is_guarded:
+        return []  # a form's token is one of its fields
+    return [{_EMBED_SECURITY if operation.reports else _SECURITY: []}]
 
 
 def _describe_body(operation: Operation, body: type[Any]) -> dict[str, Any]:
@@ -209,13 +239,20 @@ def _describe_parameter(
     return described
 
 
-def _success(operation: Operation, text: str, *, is_created: bool) -> dict[str, Any]:
+def _success(operation: Operation, status: int, text: str, *, is_created: bool) -> dict[str, Any]:
+    if status == 303:
+        headers = {"Location": "Where to go on."} | _RATE_HEADERS
+        return {"description": text, "headers": _describe_headers(headers)}
     content: dict[str, Any] = {}
     if operation.answer is not None:
         answers = [_reference(kind) for kind in (operation.answer, operation.bulk_answer) if kind]
         answer: dict[str, Any] = {**answers[0]} if len(answers) == 1 else {"anyOf": answers}
         content[media_types.JSON] = {"schema": answer}
-    headers = dict(_RESPONSE_HEADERS) | (_RATE_HEADERS if operation.role is not None else {})
+    elif media_types.CSV in operation.media_types:
+        content[media_types.CSV] = {"schema": {"type": "string", "description": "A header and one line per row."}}
+    headers = {**_RESPONSE_HEADERS} | (_RATE_HEADERS if operation.is_guarded else {})
+    if not operation.is_conditional:
+        del headers["ETag"]
     if operation.row is not None:
         rows = [_reference(row) for row in (operation.row, *operation.other_rows)]
         row: dict[str, Any] = {"$ref": rows[0]["$ref"]} if len(rows) == 1 else {"anyOf": rows}
@@ -238,19 +275,23 @@ def _success(operation: Operation, text: str, *, is_created: bool) -> dict[str, 
         headers |= {"Location": "Path of the object.", "Idempotency-Replayed": "`true` when the answer is a replay."}
     return {
         "description": text,
-        "headers": {
-            name: {"description": meaning, "required": False, "schema": {"type": "string"}}
-            for name, meaning in headers.items()
-        },
+        "headers": _describe_headers(headers),
         **({"content": content} if content else {}),
+    }
+
+
+def _describe_headers(meanings: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        name: {"description": meaning, "required": False, "schema": {"type": "string"}}
+        for name, meaning in meanings.items()
     }
 
 
 def _error_statuses(operation: Operation) -> list[int]:
     statuses = {*operation.errors, 500}
-    if operation.role is not None:
+    if operation.is_guarded:
         statuses |= {400, 401, 403, 406, 422, 429, 503}
-    if operation.body is not None:
+    if operation.body is not None or operation.form is not None:
         statuses |= {413, 415}
     return sorted(statuses)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from api import media_types
 from api.schemas.common import Schema
+from api.schemas.reports import Report
 from control.access import Role
 
 # Keys of a route's `opt`: its Operation, and what `create_app` derives from its signature.
@@ -36,9 +37,12 @@ class Operation:
         tag: section of the interface.
         example: a request that succeeds on the example data.
         role: the lowest role that may call it; None needs no key.
+        reports: the reports whose embed tokens it takes instead of a key; `role` is None then.
         statuses: success statuses and what each means.
         errors: error statuses beyond those every operation with a key has.
         body: struct of the request body.
+        form: struct of a form in place of a body; its field `token` is the embed token.
+        answers_as: media types of a successful answer, the default first, where it is not JSON, or rows in any form.
         bulk_answer: struct of the answer to many; the body may then be an array of `body`, or CSV with its fields, too.
         row: struct of a row in tabular answers; None when there is JSON alone.
         other_rows: further structs that rows may have, as the parameters say.
@@ -49,6 +53,7 @@ class Operation:
     tag: str
     example: Example
     role: Role | None = Role.VIEWER
+    reports: tuple[Report, ...] = ()
     statuses: Mapping[int, str] = field(default_factory=lambda: {200: "The answer."})
     errors: tuple[int, ...] = ()
     body: type[Schema] | None = None
@@ -56,11 +61,25 @@ class Operation:
     row: type[Schema] | None = None
     other_rows: tuple[type[Schema], ...] = ()
     is_paged: bool = False
+    form: type[Schema] | None = None
+    answers_as: tuple[str, ...] | None = None
 
     @property
     def media_types(self) -> tuple[str, ...]:
         """Media types of a successful answer, the default first."""
+        if self.answers_as is not None:
+            return self.answers_as
         return media_types.TABULAR if self.row is not None else media_types.JSON_ONLY
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether it needs a key or a token."""
+        return self.role is not None or bool(self.reports)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a GET has an ETag; what holds or takes a token is stored nowhere."""
+        return not self.reports and self.answers_as is None
 
 
 EXAMPLE_NETWORK = "ethereum"

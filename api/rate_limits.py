@@ -12,7 +12,7 @@ _WINDOW_SECONDS = 60
 
 
 class RateLimiter:
-    """Counts requests by key; used from the event loop alone.
+    """Counts requests by key, or by the tenant of embed tokens; used from the event loop alone.
 
     Args:
         per_minute: most requests of one key in a window.
@@ -45,7 +45,7 @@ class RateLimiter:
             raise ApiError(
                 429,
                 "rate-limited",
-                f"the key made {self._per_minute} requests in this minute; go on in {seconds_left} s",
+                f"there were {self._per_minute} requests in this minute, the most allowed; go on in {seconds_left} s",
                 headers={"Retry-After": str(seconds_left), **headers},
             )
         return headers

@@ -5,6 +5,7 @@ Which host and port, and what else runs beside it, is decided by the caller.
 
 import logging
 import signal
+from dataclasses import replace
 
 import uvicorn
 
@@ -30,7 +31,8 @@ def serve(settings: Settings, host: str, port: int) -> None:
     for stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop, lambda *_: None)
     uvicorn.run(
-        create_app(settings),
+        # Links to reports begin with the address that is listened on, unless another is configured.
+        create_app(replace(settings, api_host=host, api_port=port)),
         host=host,
         port=port,
         access_log=False,

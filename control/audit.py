@@ -19,6 +19,8 @@ from control.models import AuditEvent
 from control.pages import After, Page, check_limit, cut_page
 
 Action = Literal[
+    "embedding.origins",
+    "embedding.revoke",
     "history.cancel",
     "history.request",
     "key.create",
@@ -56,6 +58,7 @@ Action = Literal[
     "wallet.update",
 ]
 ObjectKind = Literal[
+    "embedding",
     "key",
     "ledger",
     "operation",

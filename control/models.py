@@ -408,6 +408,28 @@ class PriceReview(Base):
     decided_at: Mapped[datetime]
 
 
+class TenantEmbedding(Base):
+    """How a tenant's reports are embedded; `embed_id` is public, and a new one ends every link made before."""
+
+    __tablename__ = "tenant_embeddings"
+
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    embed_id: Mapped[str] = mapped_column(String(40), unique=True)
+    created_at: Mapped[datetime]
+    changed_at: Mapped[datetime]
+
+
+class EmbedOrigin(Base):
+    """An origin whose pages may embed a tenant's reports, in the form of `control.origins`."""
+
+    __tablename__ = "embed_origins"
+    __table_args__ = (UniqueConstraint("tenant_id", "origin"),)
+
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    origin: Mapped[str] = mapped_column(Text)
+
+
 class AuditEvent(Base):
     """One configuration write: who changed what, from what to what; never a secret."""
 

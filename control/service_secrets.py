@@ -6,7 +6,10 @@ from control.errors import StoreUnavailable
 from control.models import ServiceSecret
 
 CURSOR_SIGNING_KEY = "cursor-signing-key"
-NAMES = (CURSOR_SIGNING_KEY,)
+EMBED_SIGNING_KEY = "embed-signing-key"
+SUPERSET_SECRET_KEY = "superset-secret-key"
+SUPERSET_GUEST_KEY = "superset-guest-key"
+NAMES = (CURSOR_SIGNING_KEY, EMBED_SIGNING_KEY, SUPERSET_SECRET_KEY, SUPERSET_GUEST_KEY)
 
 
 def get(session: Session, name: str) -> bytes:

@@ -7,14 +7,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast, get_args
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from control.origins import FORM, read_origin
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 _SHIPPED_NETWORKS = Path(__file__).resolve().parent / "networks" / "networks.toml"
 _SHIPPED_PRICE_SOURCES = Path(__file__).resolve().parent / "pricing" / "sources.toml"
+
+ReportsProvider = Literal["builtin", "superset"]
 
 
 class Variable(NamedTuple):
@@ -32,6 +36,13 @@ VARIABLES = (
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file of price source definitions"),
     Variable("LEDGERMART_API_HOST", "127.0.0.1", "address the API listens on"),
     Variable("LEDGERMART_API_PORT", "8000", "port of the API"),
+    Variable(
+        "LEDGERMART_PUBLIC_URL",
+        "http://<api host>:<api port>",
+        "origin under which browsers reach the API; links to reports begin with it",
+    ),
+    Variable("LEDGERMART_REPORTS_PROVIDER", "builtin", "what draws the reports: builtin or superset"),
+    Variable("LEDGERMART_SUPERSET_URL", "http://127.0.0.1:8088", "origin under which browsers reach Superset"),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
     Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
     Variable("LEDGERMART_CYCLE_SECONDS", "60", "shortest time between the starts of two pipeline cycles, in seconds"),
@@ -68,6 +79,9 @@ class Settings:
     price_sources_file: Path
     api_host: str
     api_port: int
+    public_url: str | None
+    reports_provider: ReportsProvider
+    superset_url: str
     dagster_port: int
     code_server_port: int
     cycle_seconds: int
@@ -79,6 +93,14 @@ class Settings:
     rate_limit_per_minute: int
     query_timeout_seconds: int
     query_memory_mb: int
+
+    @property
+    def public_origin(self) -> str:
+        """The origin that links to reports begin with: the configured one, or where the API listens."""
+        if self.public_url is not None:
+            return self.public_url
+        host = f"[{self.api_host}]" if ":" in self.api_host else self.api_host
+        return f"http://{host}:{self.api_port}"
 
     @property
     def warehouse_path(self) -> Path:
@@ -124,6 +146,9 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),
         api_port=_integer(variables, "LEDGERMART_API_PORT", 1, 65_535),
+        public_url=_origin(variables, "LEDGERMART_PUBLIC_URL") if variables.get("LEDGERMART_PUBLIC_URL") else None,
+        reports_provider=_provider(variables, "LEDGERMART_REPORTS_PROVIDER"),
+        superset_url=_origin(variables, "LEDGERMART_SUPERSET_URL"),
         dagster_port=_integer(variables, "LEDGERMART_DAGSTER_PORT", 1, 65_535),
         code_server_port=_integer(variables, "LEDGERMART_CODE_SERVER_PORT", 1, 65_535),
         cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),
@@ -158,6 +183,21 @@ def _host(variables: Mapping[str, str], name: str) -> str:
     if any(character.isspace() or character in "/@" for character in text):
         raise SettingsError(f"{name} is {text!r}; set it to a host name or an address, such as 127.0.0.1")
     return text
+
+
+def _origin(variables: Mapping[str, str], name: str) -> str:
+    text = variables.get(name) or _DEFAULTS[name]
+    try:
+        return read_origin(text)
+    except ValueError as error:
+        raise SettingsError(f"{name} is {text!r}; set it to {FORM}") from error
+
+
+def _provider(variables: Mapping[str, str], name: str) -> ReportsProvider:
+    text = variables.get(name) or _DEFAULTS[name]
+    if text not in get_args(ReportsProvider):
+        raise SettingsError(f"{name} is {text!r}; set it to {' or '.join(get_args(ReportsProvider))}")
+    return cast("ReportsProvider", text)
 
 
 def _control_url(variables: Mapping[str, str], data_dir: Path) -> str:

@@ -6,6 +6,7 @@ import pytest
 from litestar.testing import TestClient
 from openapi_spec_validator import validate
 
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.document import DOCUMENT, check
 from tests.api.world import World
 
@@ -26,10 +27,12 @@ def test_every_operation_is_described(path: str, method: str, operation: dict[st
     assert operation["summary"]
     assert operation["description"]
     assert "security" in operation
-    assert bool(operation["security"]) == path.startswith(("/v1/", "/v2/"))
+    guarded = path.startswith(("/v1/", "/v2/", "/embed/"))
+    is_form = "application/x-www-form-urlencoded" in operation.get("requestBody", {}).get("content", {})
+    assert bool(operation["security"]) == (guarded and not is_form)
     errors = {status for status in operation["responses"] if status >= "400"}
     assert "500" in errors
-    if path.startswith(("/v1/", "/v2/")):
+    if guarded:
         assert {"400", "401", "403", "406", "422", "429", "500", "503"} <= errors
     if "{" in path:
         assert "404" in errors
@@ -49,6 +52,8 @@ def test_the_example_of_every_operation_works(
         elif "example" in parameter:
             query[parameter["name"]] = parameter["example"]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+    if operation["security"] == [{"embedToken": []}]:
+        client.headers["Authorization"] = f"Bearer {embed_token(client, path)}"
     answer = client.request(method.upper(), path, params=query, json=body)
     assert answer.status_code in {200, 201, 202, 204}, answer.text
     documented = operation["responses"][str(answer.status_code)].get("content")
@@ -58,6 +63,17 @@ def test_the_example_of_every_operation_works(
         check(documented["application/json"]["schema"], answer.json())
     if "requestBody" in operation:
         check(operation["requestBody"]["content"]["application/json"]["schema"], body)
+
+
+def embed_token(client: TestClient[Any], path: str) -> str:
+    """Return the token of a link to the report that a path is for, by default to the index page."""
+    links = {
+        "cap-table": {"tokenId": EXAMPLE_TOKEN_ID},
+        "wallet-activity": {"walletId": EXAMPLE_WALLET_ID},
+    }
+    report = next((name for name in links if name in path), "")
+    link = client.get(f"/v1/reports/{report}".rstrip("/"), params=links.get(report)).json()
+    return str(link["reportUrl"].partition("#t=")[2])
 
 
 def test_a_wrong_answer_would_be_noticed(client: TestClient[Any]) -> None:

@@ -1,0 +1,83 @@
+"""What an open report asks for besides its data: further tokens, and links to other reports of the index page."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from litestar import Controller, Response, post
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api.bodies import body_of
+from api.operations import EXAMPLE_TOKEN_ID, Example, Operation
+from api.reports import links
+from api.reports.calls import EmbedCall
+from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate
+from control.clock import utc_now
+
+_TAG = "Embedded reports"
+
+
+class EmbedController(Controller):
+    """Sessions of embedded reports."""
+
+    path = "/embed"
+
+    @post(
+        "/token",
+        status_code=200,
+        sync_to_thread=True,
+        operation=Operation(
+            answer=EmbedToken,
+            tag=_TAG,
+            example=Example(),
+            role=None,
+            reports=("cap-table", "wallet-activity", "index"),
+            errors=(404,),
+        ),
+    )
+    def renew_token(self, call: NamedDependency[SkipValidation[EmbedCall]]) -> Response[Any]:
+        """Get a further token for an open report.
+
+        For the same report, until eight hours after its link was made. A token that has expired cannot be renewed.
+        """
+        with call.store.read() as session:
+            links.check_claims(session, call.claims)
+        token, claims = call.services.token_signer().go_on(call.claims, utc_now())
+        return call.answer(
+            EmbedToken(
+                token=token,
+                expires_at=datetime.fromtimestamp(claims.exp, UTC),
+                renewable_until=datetime.fromtimestamp(claims.sxp, UTC),
+            )
+        )
+
+    @post(
+        "/index-links",
+        status_code=200,
+        sync_to_thread=True,
+        dependencies={"payload": body_of(IndexLinkCreate)},
+        operation=Operation(
+            answer=IndexLink,
+            tag=_TAG,
+            example=Example(body={"type": "cap-table", "id": EXAMPLE_TOKEN_ID}),
+            role=None,
+            reports=("index",),
+            errors=(404,),
+            body=IndexLinkCreate,
+        ),
+    )
+    def link_from_index(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        payload: NamedDependency[SkipValidation[IndexLinkCreate]],
+    ) -> Response[Any]:
+        """Link to a report from the index page.
+
+        The report's session ends with that of the index page.
+        """
+        with call.store.read() as session:
+            if payload.type == "cap-table":
+                shown = links.cap_table(session, call.tenant_id, payload.id)
+            else:
+                shown = links.wallet_activity(session, call.tenant_id, payload.id)
+        return call.answer(call.services.link_maker().go_on(call.claims, shown, "auto"))

@@ -1,0 +1,179 @@
+"""Links to reports, and who may embed them."""
+
+from typing import Annotated, Any
+
+from litestar import Controller, HttpMethod, Response, get, post, put, route
+from litestar.di import NamedDependency
+from litestar.params import QueryParameter, SkipValidation
+from sqlalchemy.orm import Session
+
+from api import media_types
+from api.bodies import body_of
+from api.calls import Call
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
+from api.parameters import AsOfMoment, From, To
+from api.reports import links
+from api.reports.links import Shown
+from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
+from control import embedding
+from control.access import Role
+
+_TAG = "Reports"
+_READ = [HttpMethod.GET, HttpMethod.HEAD]
+_STATUSES = {200: "The link.", 303: "The report, where `Accept` asks for HTML."}
+
+ReportTheme = Annotated[Theme, QueryParameter(name="theme", description="Colours; `auto` follows the reader's system.")]
+ReportTokenId = Annotated[str, QueryParameter(name="tokenId", description="Id of the token, `tok_...`.")]
+ReportWalletId = Annotated[str, QueryParameter(name="walletId", description="Id of the wallet, `wal_...`.")]
+
+
+class ReportController(Controller):
+    """A tenant's reports."""
+
+    path = "/v1/reports"
+
+    @route(
+        "/",
+        http_method=_READ,
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportLink,
+            tag=_TAG,
+            example=Example(query={"theme": "dark"}),
+            statuses=_STATUSES,
+            answers_as=media_types.JSON_OR_HTML,
+        ),
+    )
+    def link_index(self, call: NamedDependency[SkipValidation[Call]], theme: ReportTheme = "auto") -> Response[Any]:
+        """Link to the list of the tenant's reports.
+
+        A page from which every report of the tenant can be opened. The link holds for ten minutes, the page it opened
+        for eight hours.
+        """
+        return _link(call, links.index(), theme)
+
+    @route(
+        "/cap-table",
+        http_method=_READ,
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportLink,
+            tag=_TAG,
+            example=Example(query={"tokenId": EXAMPLE_TOKEN_ID}),
+            statuses=_STATUSES,
+            errors=(404,),
+            answers_as=media_types.JSON_OR_HTML,
+        ),
+    )
+    def link_cap_table(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: ReportTokenId,
+        as_of: AsOfMoment = None,
+        theme: ReportTheme = "auto",
+    ) -> Response[Any]:
+        """Link to the cap table report of a token.
+
+        The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
+        for eight hours.
+        """
+        with call.store.read() as session:
+            shown = links.cap_table(session, call.tenant_id, token_id, as_of)
+        return _link(call, shown, theme)
+
+    @route(
+        "/wallet-activity",
+        http_method=_READ,
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportLink,
+            tag=_TAG,
+            example=Example(query={"walletId": EXAMPLE_WALLET_ID, "from": "2026-02-01", "theme": "light"}),
+            statuses=_STATUSES,
+            errors=(404,),
+            answers_as=media_types.JSON_OR_HTML,
+        ),
+    )
+    def link_wallet_activity(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        wallet_id: ReportWalletId,
+        start: From = None,
+        end: To = None,
+        theme: ReportTheme = "auto",
+    ) -> Response[Any]:
+        """Link to the activity report of a wallet.
+
+        The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
+        for eight hours.
+        """
+        with call.store.read() as session:
+            shown = links.wallet_activity(session, call.tenant_id, wallet_id, start, end)
+        return _link(call, shown, theme)
+
+    @get(
+        "/embed-origins",
+        sync_to_thread=True,
+        operation=Operation(answer=EmbedOrigins, tag=_TAG, example=Example(), role=Role.ADMIN),
+    )
+    def read_embed_origins(self, call: NamedDependency[SkipValidation[Call]]) -> Response[Any]:
+        """Read which sites may embed the tenant's reports.
+
+        Without any, only pages of this service may.
+        """
+        with call.store.read() as session:
+            return call.answer(EmbedOrigins(embed_origins=embedding.list_origins(session, call.tenant_id)))
+
+    @put(
+        "/embed-origins",
+        sync_to_thread=True,
+        dependencies={"payload": body_of(EmbedOrigins)},
+        operation=Operation(
+            answer=EmbedOrigins,
+            tag=_TAG,
+            example=Example(body={"embedOrigins": ["https://portal.example", "https://intranet.example:8443"]}),
+            role=Role.ADMIN,
+            body=EmbedOrigins,
+        ),
+    )
+    def put_embed_origins(
+        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[EmbedOrigins]]
+    ) -> Response[Any]:
+        """Replace the sites that may embed the tenant's reports.
+
+        Each is scheme, host and port, without path or wildcard. Pages that are open already go on.
+        """
+        with call.store.write() as session:
+            origins = embedding.set_origins(session, call.principal, payload.embed_origins)
+        return call.written(EmbedOrigins(embed_origins=origins))
+
+    @post(
+        "/revocations",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=Revocation,
+            tag=_TAG,
+            example=Example(status=201),
+            role=Role.ADMIN,
+            statuses={201: "Nothing made before opens or shows a report any more."},
+        ),
+    )
+    def revoke_reports(self, call: NamedDependency[SkipValidation[Call]]) -> Response[Any]:
+        """End every link to the tenant's reports.
+
+        Links, tokens and open pages stop at once; links made from now on work.
+        """
+
+        def work(session: Session) -> Revocation:
+            return Revocation(embed_id=embedding.revoke(session, call.principal))
+
+        return call.write_once(201, work, "/v1/reports")
+
+
+def _link(call: Call, shown: Shown, theme: Theme) -> Response[Any]:
+    """Answer the link, or go to it where HTML is asked for; no cache keeps either."""
+    link = call.services.link_maker().open(call.tenant_id, shown, theme)
+    if call.media_type == media_types.HTML:
+        headers = {"Location": link.report_url, "Cache-Control": "no-store"}
+        return Response(b"", status_code=303, media_type=media_types.HTML, headers=headers)
+    return call.written(link)

@@ -1,0 +1,1 @@
+"""Embedded reports: links and tokens, the pages, and what the pages show."""

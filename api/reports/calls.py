@@ -1,0 +1,121 @@
+"""What handlers of embedded reports work with, and the guard in front of them: an embed token instead of an API key.
+
+Tenant and parameters come from the token alone. One indexed read of the control store per request, so that a
+revocation holds at once.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.concurrency import sync_to_thread
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from api import formats, media_types
+from api.auth import bearer
+from api.bodies import content_of, form_fields
+from api.calls import Services
+from api.errors import ApiError
+from api.operations import OPERATION, QUERY_PARAMETERS, Operation
+from api.parameters import check_names
+from api.reports.tokens import Claims, revoked
+from api.schemas.common import Schema
+from api.schemas.reports import Report
+from api.serving import Snapshot
+from control import embedding
+from control.errors import Unauthenticated
+from control.store import ControlStore
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedCall:
+    """One request of an embedded page, its token checked."""
+
+    services: Services
+    request: Request[Any, Any, Any]
+    claims: Claims
+    media_type: str
+
+    @property
+    def store(self) -> ControlStore:
+        """The control store."""
+        return self.services.store
+
+    @property
+    def tenant_id(self) -> str:
+        """Whose data this request may see."""
+        return self.claims.tenant
+
+    @property
+    def report(self) -> Report:
+        """Which report is shown."""
+        return self.claims.report
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The report's parameters by their names in the interface, such as `tokenId` and `asOf`."""
+        return self.claims.params
+
+    def snapshot(self, data_version: int | None = None) -> AbstractContextManager[Snapshot]:
+        """Open the version the page began with, or the one in force.
+
+        Raises:
+            ApiError: 410, the version has been removed.
+        """
+        return self.services.serving.snapshot(data_version)
+
+    def answer(self, body: Schema, status: int = 200) -> Response[bytes]:
+        """Answer as JSON that no cache keeps."""
+        content = msgspec.json.encode(body)
+        return Response(content, status_code=status, media_type=media_types.JSON, headers=NO_STORE)
+
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Check token, its embed id, report, rate, query parameters and formats, in this order, before anything is read.
+
+    Raises:
+        Unauthenticated: 401, there is no token.
+        ApiError: 401, 403, 429, 400 or 406.
+    """
+    services: Services = connection.app.state.services
+    operation: Operation = handler.opt[OPERATION]
+    state = connection.scope["state"]
+    token = bearer(connection) if operation.form is None else await _form_token(connection)
+    claims = services.token_signer().read(token)
+    await sync_to_thread(_check_embed_id, services, claims)
+    if claims.report not in operation.reports:
+        detail = f"the embed token is for the report {claims.report}; this needs {' or '.join(operation.reports)}"
+        raise ApiError(403, "wrong-report", detail)
+    state["claims"] = claims
+    state["headers"] = services.limiter.admit(f"embed {claims.tenant}")
+    check_names(connection, handler.opt[QUERY_PARAMETERS])
+    state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
+
+
+def provide_embed_call(request: Request[Any, Any, Any]) -> EmbedCall:
+    """Return the authorized request to its handler."""
+    state = request.scope["state"]
+    return EmbedCall(request.app.state.services, request, state["claims"], state["media_type"])
+
+
+async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """Return the field `token` of a form, by which a browser saves a file without a token in any address."""
+    if not isinstance(connection, Request):
+        raise TypeError("only requests have a form")
+    content = await content_of(connection, media_types.FORM)
+    tokens = [value for name, value in form_fields(content) if name == "token"]
+    if len(tokens) != 1 or not tokens[0]:
+        raise Unauthenticated("there is no embed token; send it once, as the field token of the form")
+    return tokens[0]
+
+
+def _check_embed_id(services: Services, claims: Claims) -> None:
+    with services.store.read() as session:
+        if embedding.present_id(session, claims.tenant) != claims.embed:
+            raise revoked()

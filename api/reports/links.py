@@ -1,0 +1,150 @@
+"""Links to reports: what is shown is checked here, then a token for exactly that is signed into a link.
+
+What the token says and how long it holds is `api.reports.tokens`.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+
+from sqlalchemy.orm import Session
+
+from api.errors import invalid_parameter
+from api.parameters import read_moment, read_range
+from api.reports.tokens import Claims, TokenSigner
+from api.schemas.reports import IndexLink, Report, ReportLink, Theme
+from control import embedding, tokens, wallets
+from control.clock import utc_now
+from control.settings import ReportsProvider, Settings
+from control.store import ControlStore
+
+# Scripts draw, the page's own origin gives it its data, files are saved, and a form asks for them.
+_SANDBOX = "allow-scripts allow-same-origin allow-downloads allow-forms"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A report that exists, with checked parameters; `title` is for people who cannot see it."""
+
+    report: Report
+    title: str
+    params: dict[str, str] = field(default_factory=dict)
+
+
+def index() -> Shown:
+    """Return the page that lists a tenant's reports."""
+    return Shown("index", "Reports")
+
+
+def cap_table(session: Session, tenant_id: str, token_id: str, as_of: str | None = None) -> Shown:
+    """Return the cap table of a token, at a moment as of the JSON interface, or the present one.
+
+    Raises:
+        NotFound: the tenant has no such token.
+        Invalid: on 'asOf', malformed.
+        ApiError: 422, 'asOf' is too late.
+    """
+    token = tokens.get(session, tenant_id, token_id)
+    if as_of is not None:
+        read_moment(as_of)
+    return Shown("cap-table", f"Cap table of {token.symbol}", _given(tokenId=token_id, asOf=as_of))
+
+
+def wallet_activity(
+    session: Session, tenant_id: str, wallet_id: str, start: str | None = None, end: str | None = None
+) -> Shown:
+    """Return the activity of a wallet, in a range as of the JSON interface.
+
+    Raises:
+        NotFound: the tenant has no such wallet.
+        Invalid: on 'from' or 'to', malformed.
+        ApiError: 422, the range is empty.
+    """
+    wallet = wallets.get(session, tenant_id, wallet_id)
+    read_range(start, end)
+    title = f"Activity of wallet {wallet.name or wallet.presented_address}"
+    return Shown("wallet-activity", title, _given(**{"walletId": wallet_id, "from": start, "to": end}))
+
+
+def check_claims(session: Session, claims: Claims) -> None:
+    """Pass when what a token shows is still there.
+
+    Raises:
+        NotFound: its token or wallet has been removed.
+    """
+    if claims.report == "cap-table":
+        tokens.get(session, claims.tenant, claims.params["tokenId"])
+    elif claims.report == "wallet-activity":
+        wallets.get(session, claims.tenant, claims.params["walletId"])
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMaker:
+    """Makes links; `store` is written to only when a tenant gets its first one."""
+
+    settings: Settings
+    store: ControlStore
+    signer: TokenSigner
+
+    def open(self, tenant_id: str, shown: Shown, theme: Theme, now: datetime | None = None) -> ReportLink:
+        """Return a link that begins a session.
+
+        Raises:
+            ApiError: 422, the provider cannot show the report at a moment or in a range.
+        """
+        provider = self.provider_of(shown)
+        embed_id = self._embed_id(tenant_id)
+        token, claims = self.signer.open_session(tenant_id, shown.report, shown.params, embed_id, now or utc_now())
+        url = self._url(claims, token, theme)
+        return ReportLink(
+            type=shown.report,
+            provider=provider,
+            report_url=url,
+            expires_at=datetime.fromtimestamp(claims.exp, UTC),
+            iframe=_iframe(url, shown.title),
+        )
+
+    def go_on(self, claims: Claims, shown: Shown, theme: Theme, now: datetime | None = None) -> IndexLink:
+        """Return a link to another report within a session.
+
+        Raises:
+            ApiError: 401 `token-expired`, the session is over.
+        """
+        token, made = self.signer.go_on(claims, now or utc_now(), shown.report, shown.params)
+        return IndexLink(report_url=self._url(made, token, theme), expires_at=datetime.fromtimestamp(made.exp, UTC))
+
+    def provider_of(self, shown: Shown) -> ReportsProvider:
+        """Return who draws a report; the index page is always our own.
+
+        Raises:
+            ApiError: 422, Superset's dashboards show the present, whatever moment or range is asked for.
+        """
+        if shown.report == "index" or self.settings.reports_provider == "builtin":
+            return "builtin"
+        for parameter in ("asOf", "from", "to"):
+            if parameter in shown.params:
+                detail = f"leave {parameter} out: Superset's dashboards show the present"
+                raise invalid_parameter(parameter, "not-supported", detail)
+        return "superset"
+
+    def _embed_id(self, tenant_id: str) -> str:
+        with self.store.read() as session:
+            found = embedding.present_id(session, tenant_id)
+        if found is None:
+            with self.store.write() as session:
+                found = embedding.make_id(session, tenant_id)
+        return found
+
+    def _url(self, claims: Claims, token: str, theme: Theme) -> str:
+        return f"{self.settings.public_origin}/embed/{claims.report}/{claims.embed}?theme={theme}#t={token}"
+
+
+def _given(**params: str | None) -> dict[str, str]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _iframe(url: str, title: str) -> str:
+    return (
+        f'<iframe src="{escape(url)}" title="{escape(title)}" sandbox="{_SANDBOX}" '
+        'referrerpolicy="no-referrer" width="100%" height="900"></iframe>'
+    )

@@ -1,0 +1,126 @@
+"""Embed tokens: short-lived signed statements of which report of which tenant a page may show.
+
+A token is a JWT (HS256) with a secret and an audience of its own, so that nothing else of the service is taken for one.
+Tenant and parameters of a report come from it alone. Whether its embed id is still in force is asked by the guard.
+"""
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import jwt
+import msgspec
+from jwt.types import Options
+
+from api.errors import ApiError
+from api.schemas.reports import Report
+
+LIFE = timedelta(minutes=10)
+SESSION = timedelta(hours=8)
+"""How long a page may renew its token after the link was made."""
+
+_ALGORITHM = "HS256"
+_AUDIENCE = "ledgermart-embed"
+_REQUIRED = ["aud", "tenant", "report", "params", "embed", "iat", "exp", "sxp", "jti"]
+_LONGEST = 4096
+_CHALLENGE = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+
+
+class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a token says.
+
+    `tenant` is the tenant's id, `params` are the report's parameters by their names in the interface, `embed` is the
+    tenant's embed id when it was signed; `iat`, `exp` and `sxp` (end of the session) are seconds of Unix time.
+    """
+
+    aud: str
+    tenant: str
+    report: Report
+    params: dict[str, str]
+    embed: str
+    iat: int
+    exp: int
+    sxp: int
+    jti: str
+
+
+class TokenSigner:
+    """Makes and reads embed tokens.
+
+    Args:
+        secret: the service's embed signing key, 32 bytes.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def open_session(
+        self, tenant_id: str, report: Report, params: Mapping[str, str], embed_id: str, now: datetime
+    ) -> tuple[str, Claims]:
+        """Return the first token of a session, with what it says."""
+        return self._sign(tenant_id, report, params, embed_id, now, int((now + SESSION).timestamp()))
+
+    def go_on(
+        self, claims: Claims, now: datetime, report: Report | None = None, params: Mapping[str, str] | None = None
+    ) -> tuple[str, Claims]:
+        """Return a further token of a session, by default for the same report; the session's end stays.
+
+        Raises:
+            ApiError: 401 `token-expired`, the session is over.
+        """
+        if now.timestamp() >= claims.sxp:
+            raise _expired()
+        shown = claims.params if params is None else params
+        return self._sign(claims.tenant, report or claims.report, shown, claims.embed, now, claims.sxp)
+
+    def read(self, token: str) -> Claims:
+        """Return what a token says.
+
+        Raises:
+            ApiError: 401 `token-expired`, or `token-invalid` whatever else is wrong with it.
+        """
+        try:
+            if len(token) > _LONGEST:
+                raise jwt.InvalidTokenError("too long")
+            # Not before `iat`: another process's clock may be a little ahead of ours.
+            options: Options = {"require": _REQUIRED, "verify_iat": False, "strict_aud": True}
+            found = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], audience=_AUDIENCE, options=options)
+            return msgspec.convert(found, Claims)
+        except jwt.ExpiredSignatureError as error:
+            raise _expired() from error
+        except (jwt.InvalidTokenError, msgspec.ValidationError) as error:
+            detail = "the embed token is not valid; open the report by a new link"
+            raise ApiError(401, "token-invalid", detail, headers=_CHALLENGE) from error
+
+    def _sign(
+        self,
+        tenant_id: str,
+        report: Report,
+        params: Mapping[str, str],
+        embed_id: str,
+        now: datetime,
+        session_end: int,
+    ) -> tuple[str, Claims]:
+        claims = Claims(
+            aud=_AUDIENCE,
+            tenant=tenant_id,
+            report=report,
+            params=dict(params),
+            embed=embed_id,
+            iat=int(now.timestamp()),
+            exp=min(int((now + LIFE).timestamp()), session_end),
+            sxp=session_end,
+            jti=secrets.token_urlsafe(16),
+        )
+        return jwt.encode(msgspec.to_builtins(claims), self._secret, algorithm=_ALGORITHM), claims
+
+
+def revoked() -> ApiError:
+    """Return the error of a token whose embed id has been replaced."""
+    detail = "the embed token has been revoked; open the report by a new link"
+    return ApiError(401, "token-revoked", detail, headers=_CHALLENGE)
+
+
+def _expired() -> ApiError:
+    detail = "the embed token has expired; open the report by a new link"
+    return ApiError(401, "token-expired", detail, headers=_CHALLENGE)

@@ -1,0 +1,66 @@
+"""Reports on the wire: links, embed tokens, and who may embed."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from api.schemas.common import Instant, Schema
+from control.settings import ReportsProvider
+
+Report = Literal["cap-table", "wallet-activity", "index"]
+Theme = Literal["auto", "light", "dark"]
+
+ReportUrl = Annotated[
+    str,
+    Meta(description="Address of the report, with a token in its fragment that no server sees; for an iframe's `src`."),
+]
+LinkEnd = Annotated[
+    Instant, Meta(description="Until when the link can be opened; an open page renews its token by itself.")
+]
+
+
+class ReportLink(Schema, frozen=True, kw_only=True):
+    """A short-lived link to a report."""
+
+    type: Report
+    provider: ReportsProvider
+    report_url: ReportUrl
+    expires_at: LinkEnd
+    iframe: Annotated[str, Meta(description="The link as an HTML element, to be put into a page.")]
+
+
+class EmbedOrigins(Schema, frozen=True, kw_only=True):
+    """The sites whose pages may embed the tenant's reports; without any, only pages of this service may."""
+
+    embed_origins: Annotated[
+        list[str],
+        Meta(description="Scheme, host and port of each site, at most 50.", examples=[["https://portal.example"]]),
+    ]
+
+
+class Revocation(Schema, frozen=True, kw_only=True):
+    """The end of every link, token and open page made before."""
+
+    embed_id: Annotated[str, Meta(description="`emb_...`, part of every link from now on.")]
+
+
+class EmbedToken(Schema, frozen=True, kw_only=True):
+    """A further token of an open report."""
+
+    token: str
+    expires_at: Instant
+    renewable_until: Annotated[Instant, Meta(description="End of the session; then a new link is needed.")]
+
+
+class IndexLinkCreate(Schema, frozen=True, kw_only=True):
+    """Which report of the index page to open."""
+
+    type: Literal["cap-table", "wallet-activity"]
+    id: Annotated[str, Meta(description="Id of the token, `tok_...`, or of the wallet, `wal_...`.")]
+
+
+class IndexLink(Schema, frozen=True, kw_only=True):
+    """A link to a report, in the session of the index page."""
+
+    report_url: ReportUrl
+    expires_at: LinkEnd
