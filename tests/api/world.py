@@ -17,6 +17,7 @@ Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. H
 `fresh` was added after the version was published, `nft` is not fungible.
 """
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,6 +73,19 @@ native = { symbol = "ETH", decimals = 18 }
 finality_depth = 64
 poll_seconds = 12
 """
+
+SUPERSET = {
+    "dashboards": {
+        "cap-table": {
+            "embeddedId": "6e2312a2-0000-4000-8000-000000000001",
+            "datasets": [{"id": 3, "timeColumn": None}],
+        },
+        "wallet-activity": {
+            "embeddedId": "6e2312a2-0000-4000-8000-000000000002",
+            "datasets": [{"id": 4, "timeColumn": None}, {"id": 5, "timeColumn": "block_time"}],
+        },
+    }
+}
 
 ZERO = "0x" + "0" * 40
 HOLDERS = {name: "0x" + digit * 40 for name, digit in zip(("h1", "h2", "h3", "h4"), "1234", strict=True)}
@@ -234,7 +248,15 @@ def make_world(directory: Path) -> World:
         linked.pair_key = LINKED_PAIR_KEY
         add_market_pair(session, world.principals["admin"])
     publish(settings.serving_dir, 1, marts_rows(world))
+    _provision_superset(settings)
     return world
+
+
+def _provision_superset(settings: Settings) -> None:
+    """Tell what provisioning Superset tells the API."""
+    path = settings.data_dir / "superset" / "provisioned.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(SUPERSET))
 
 
 def _history_request(world: World, operation_id: str, subject_id: str) -> Operation:

@@ -1,0 +1,39 @@
+"""What a report's page needs to show a dashboard of Superset, and what provisioning tells about the dashboards."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from api.schemas.common import Instant, Schema
+
+
+class GuestToken(Schema, frozen=True, kw_only=True):
+    """A dashboard of Superset, and the token that opens it for one tenant and one token or wallet."""
+
+    guest_token: str
+    expires_at: Annotated[Instant, Meta(description="End of the guest token; get the next one before.")]
+    superset_url: Annotated[str, Meta(description="Origin of Superset.", examples=["https://bi.example"])]
+    embedded_id: Annotated[str, Meta(description="Id by which the dashboard is embedded.")]
+    frame: Annotated[
+        str, Meta(description="Parameter `frame` of the dashboard's address: says which sites may be around it.")
+    ]
+
+
+class Dataset(Schema, frozen=True, kw_only=True):
+    """A dataset of a dashboard; `time_column` is what a range is about, None for figures of the present."""
+
+    id: int
+    time_column: str | None
+
+
+class Dashboard(Schema, frozen=True, kw_only=True):
+    """A dashboard as provisioned."""
+
+    embedded_id: str
+    datasets: list[Dataset]
+
+
+class Provisioned(Schema, frozen=True, kw_only=True):
+    """What `bi/superset/provision.py` has made, by report."""
+
+    dashboards: dict[str, Dashboard]
