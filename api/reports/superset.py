@@ -1,8 +1,8 @@
 """Guest tokens of Superset: what a tenant's page may see there, signed by us, without a call to Superset.
 
-A token's rules cut every dataset of the dashboard to the tenant and to one token or wallet. They are the first line; two
-more are Superset's own (`bi/superset`). Superset puts a rule into SQL as it is, so nothing goes into
-one that is not an integer, an instant of ours, or of the strict form of a tenant's id.
+A token's rules cut every dataset of the dashboard to the tenant and to one token or wallet. They are the first line;
+two more are Superset's own (`bi/superset`). Superset puts a rule into SQL as it is, so nothing goes into one that is
+not an integer, an instant of ours, or of the strict form of a tenant's id.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Guest tokens of Superset: whom they are for, what they cut, when there are none. With Superset itself: `tests/superset`."""
+"""Guest tokens of Superset: whom they are for, what they cut, when there are none. Superset: `tests/superset`."""
 
 import json
 import time
