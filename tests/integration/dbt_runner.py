@@ -1,19 +1,13 @@
 """Runs dbt over a warehouse in a folder of its own, as a pipeline cycle does."""
 
-import importlib
 import multiprocessing
 import os
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import duckdb
-
-PROJECT = Path(__file__).parents[2] / "dbt_project"
 
 BUILD = ("build", "--exclude-resource-type", "unit_test")
 CYCLE = (*BUILD, "--exclude", "tag:audit")
@@ -23,12 +17,9 @@ WITHOUT_VIEWS = ("config.materialized:view",)
 WITHOUT_PRICES = ("tag:needs_pairs",)
 LATER_CYCLE = (*CYCLE, *WITHOUT_VIEWS, *WITHOUT_PRICES)
 
-# Every run is a process of its own, as in a cycle, forked from one that has imported dbt: that takes 2 s of its own.
+# Every run is a process of its own, as in a cycle, forked from one that has parsed the project.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["dbt.cli.main", "dbt.adapters.duckdb"])
-
-_folder = TemporaryDirectory(prefix="ledgermart-dbt-")
-_parsed = Path(_folder.name) / "partial_parse.msgpack"
+_PROCESSES.set_forkserver_preload(["tests.integration.dbt_warm"])
 
 
 class Stores(NamedTuple):
@@ -62,39 +53,29 @@ def run_dbt(stores: Stores, *arguments: str) -> None:
     Raises:
         AssertionError: dbt failed; with its output.
     """
-    # The same words for every folder, and so the parsed project of one serves the others: 5 s for each less.
-    environment = {
-        "LEDGERMART_WAREHOUSE_PATH": stores.warehouse.name,
-        "LEDGERMART_MARTS_PATH": stores.marts.name,
-        "DBT_PROFILES_DIR": str(PROJECT),
-        "DBT_PROJECT_DIR": str(PROJECT),
-        "DBT_TARGET_PATH": str(stores.folder / "target"),
-        "DBT_LOG_PATH": str(stores.folder / "logs"),
-        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-    }
-    parsed = stores.folder / "target" / "partial_parse.msgpack"
-    if _parsed.exists() and not parsed.exists():
-        parsed.parent.mkdir(exist_ok=True)
-        shutil.copy(_parsed, parsed)
     printed = stores.folder / "printed"
-    command = ["--no-use-colors", *arguments]
-    process = _PROCESSES.Process(target=_run, args=(stores.folder, environment, command, printed))
+    process = _PROCESSES.Process(target=_run, args=(stores.folder, ["--no-use-colors", *arguments], printed))
     process.start()
     process.join()
     assert process.exitcode == 0, printed.read_text()[-8000:]
-    if parsed.exists() and not _parsed.exists():
-        shutil.copy(parsed, _parsed)
     # A forked process ends without closing its files; opening them writes what is still beside them.
     for path in (stores.warehouse, stores.marts):
         duckdb.connect(str(path)).close()
 
 
-def _run(folder: Path, environment: dict[str, str], arguments: list[str], printed: Path) -> None:
+def _run(folder: Path, arguments: list[str], printed: Path) -> None:
     with printed.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    os.environ.update(environment)
+    # Here, because it is dear: only the fork server has to have it.
+    from dbt.cli.main import dbtRunner
+
+    from tests.integration.dbt_warm import MANIFEST, dbt_environment
+
+    os.environ.update(dbt_environment(folder))
     os.chdir(folder)
-    # dbt looks for options that it no longer knows in here.
-    sys.argv = ["dbt", *arguments]
-    importlib.import_module("dbt.cli.main").cli(arguments)
+    done = dbtRunner(MANIFEST).invoke(arguments)
+    if done.exception is not None:
+        raise done.exception
+    if not done.success:
+        raise SystemExit(1)
