@@ -25,6 +25,7 @@ from api.controllers.price_reviews import PriceReviewController
 from api.controllers.price_sources import PriceSourceController
 from api.controllers.priced_items import PricedItemController
 from api.controllers.reports import ReportController
+from api.controllers.superset import SupersetController
 from api.controllers.tokens import TokenController
 from api.controllers.valuations import MarketCapitalizationController, WalletValueController
 from api.controllers.wallets import WalletController
@@ -33,6 +34,7 @@ from api.errors import handle_error
 from api.openapi import argument_names, build_document, query_parameters, routes
 from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
 from api.reports.calls import authorize_embed, provide_embed_call
+from api.reports.pages import page_routes
 from api.request_log import observed
 from api.serving import Serving
 from control.networks.definitions import load_networks
@@ -89,12 +91,12 @@ def create_app(settings: Settings) -> Litestar:
     )
     embedded = Router(
         "/",
-        route_handlers=[EmbedController],
+        route_handlers=[EmbedController, SupersetController],
         guards=[authorize_embed],
         dependencies={"call": Provide(provide_embed_call, sync_to_thread=False)},
     )
     app = Litestar(
-        route_handlers=[guarded, embedded, HealthController, *documentation_routes(document)],
+        route_handlers=[guarded, embedded, HealthController, *page_routes(), *documentation_routes(document)],
         lifespan=[services],
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         request_max_body_size=_MOST_BODY_BYTES,

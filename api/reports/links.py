@@ -90,7 +90,7 @@ class LinkMaker:
         """Return a link that begins a session.
 
         Raises:
-            ApiError: 422, the provider cannot show the report at a moment or in a range.
+            ApiError: 422, the provider cannot show the report at that moment.
         """
         provider = self.provider_of(shown)
         embed_id = self._embed_id(tenant_id)
@@ -117,14 +117,13 @@ class LinkMaker:
         """Return who draws a report; the index page is always our own.
 
         Raises:
-            ApiError: 422, Superset's dashboards show the present, whatever moment or range is asked for.
+            ApiError: 422, Superset shows the present cap table alone.
         """
         if shown.report == "index" or self.settings.reports_provider == "builtin":
             return "builtin"
-        for parameter in ("asOf", "from", "to"):
-            if parameter in shown.params:
-                detail = f"leave {parameter} out: Superset's dashboards show the present"
-                raise invalid_parameter(parameter, "not-supported", detail)
+        if "asOf" in shown.params:
+            detail = "leave asOf out: Superset's dashboards show the present cap table"
+            raise invalid_parameter("asOf", "not-supported", detail)
         return "superset"
 
     def _embed_id(self, tenant_id: str) -> str:

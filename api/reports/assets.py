@@ -1,0 +1,117 @@
+"""The built pages of the reports, read once: HTML, and scripts and styles with their compressed forms.
+
+`reports/build.mjs` makes them. Who may frame a page is `api.reports.pages`.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from api.errors import ApiError
+from control.settings import CHECKOUT
+
+FOLDER = CHECKOUT / "build" / "reports"
+PAGES = frozenset(f"{name}.html" for name in ("cap-table", "wallet-activity", "index", "superset", "error"))
+
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".map": "application/json",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+_SUFFIXES = {"br": ".br", "gzip": ".gz"}
+_HASHED = re.compile(r".+-[0-9A-Za-z_]{8,}\.[a-z0-9]+")
+_QUALITY = re.compile(r"(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
+
+
+class BuildError(Exception):
+    """The build has a file that cannot be served; names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file: its media type, and its content by content coding; `identity` is always there."""
+
+    media_type: str
+    contents: Mapping[str, bytes]
+    etags: Mapping[str, str]
+    is_immutable: bool
+    """Its name changes with its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """All that is served of the built pages, by file name."""
+
+    pages: Mapping[str, bytes]
+    assets: Mapping[str, Asset]
+
+
+def read_build(folder: Path) -> Build | None:
+    """Read the built pages; None when they, or some of them, are not built.
+
+    Raises:
+        BuildError: a file is of no known kind.
+    """
+    pages = {path.name: path.read_bytes() for path in sorted(folder.glob("*.html"))}
+    if not pages.keys() >= PAGES:
+        return None
+    files = {path.name: path for path in sorted((folder / "assets").iterdir()) if path.is_file()}
+    whole = [name for name in files if not name.endswith(tuple(_SUFFIXES.values()))]
+    return Build(pages, {name: _read_asset(files, name) for name in whole})
+
+
+def choose_coding(accept_encoding: str | None, asset: Asset) -> str:
+    """Return the content coding of a file that a client prefers: the smallest of those it likes best.
+
+    Raises:
+        ApiError: 406, it takes none of them.
+    """
+    # Who sends no header takes anything; but what asks for nothing rarely unpacks.
+    qualities = {"identity": 1.0} if accept_encoding is None else _read_qualities(accept_encoding)
+    ranked = [
+        (quality, -len(content), coding)
+        for coding, content in asset.contents.items()
+        if (quality := _quality_of(coding, qualities)) > 0
+    ]
+    if not ranked:
+        detail = f"this is sent as {', '.join(asset.contents)}; accept one of them in Accept-Encoding"
+        raise ApiError(406, "not-acceptable", detail)
+    return max(ranked)[2]
+
+
+def _read_asset(files: Mapping[str, Path], name: str) -> Asset:
+    media_type = _MEDIA_TYPES.get(files[name].suffix)
+    if media_type is None:
+        raise BuildError(f"{files[name]} is of no known kind; known are {', '.join(_MEDIA_TYPES)}")
+    contents = {"identity": files[name].read_bytes()}
+    for coding, suffix in _SUFFIXES.items():
+        if name + suffix in files:
+            contents[coding] = files[name + suffix].read_bytes()
+    etags = {coding: f'"{hashlib.sha256(content).hexdigest()[:32]}"' for coding, content in contents.items()}
+    return Asset(media_type, contents, etags, _HASHED.fullmatch(name) is not None)
+
+
+def _read_qualities(header: str) -> dict[str, float]:
+    qualities: dict[str, float] = {}
+    for part in header.lower().split(","):
+        coding, *parameters = (piece.strip() for piece in part.split(";"))
+        if not coding:
+            continue
+        quality = next((text[2:].strip() for text in parameters if text.startswith("q=")), "1")
+        # A malformed weight is no wish for the coding.
+        qualities[coding] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
+    return qualities
+
+
+def _quality_of(coding: str, qualities: Mapping[str, float]) -> float:
+    if coding in qualities:
+        return qualities[coding]
+    if "*" in qualities:
+        return qualities["*"]
+    # Unless it is refused, the plain form is taken, after all that was asked for.
+    return 0.0001 if coding == "identity" else 0.0

@@ -1,0 +1,85 @@
+"""The pages that are embedded: static, without a tenant's data, framed by the tenant's allowed sites alone.
+
+A page finds its token in the fragment of its address, which no server sees. The public embed id in the path says whose
+allowed sites count; data comes only with a token that names the same id.
+"""
+
+from typing import Any
+
+from litestar import HttpMethod, Request, Response, route
+from litestar.exceptions import NotFoundException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from api.calls import Services
+from api.errors import ApiError
+from api.reports import assets
+from api.reports.assets import Build
+from api.schemas.reports import Report
+from control import embedding
+
+_READ = [HttpMethod.GET, HttpMethod.HEAD]
+_REPORTS: tuple[Report, ...] = ("cap-table", "wallet-activity", "index")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; frame-src {frames}; base-uri 'none'; frame-ancestors {ancestors}"
+)
+
+
+def page_routes() -> list[HTTPRouteHandler]:
+    """Return the routes of pages and of their scripts and styles; the build is read at first use and kept."""
+    kept: list[Build] = []
+
+    def build() -> Build:
+        if not kept:
+            found = assets.read_build(assets.FOLDER)
+            if found is None:
+                raise ApiError(503, "reports-not-built", "the reports' pages are not built; run `make install`")
+            kept.append(found)
+        return kept[0]
+
+    @route([f"/embed/{report}/{{embed_id:str}}" for report in _REPORTS], http_method=_READ, sync_to_thread=True)
+    def read_report_page(request: Request[Any, Any, Any], embed_id: FromPath[str]) -> Response[bytes]:
+        services: Services = request.app.state.services
+        with services.store.read() as session:
+            found = embedding.find(session, embed_id)
+        if found is None:
+            return _page(build(), "error", services, (), status=404)
+        answer = _page(build(), _page_of(services, request.scope["path"].split("/")[2]), services, found.origins)
+        request.scope["state"]["may_be_framed"] = True
+        return answer
+
+    @route("/embed/assets/{name:str}", http_method=_READ, sync_to_thread=True)
+    def read_report_asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
+        asset = build().assets.get(name)
+        if asset is None:
+            raise NotFoundException
+        coding = assets.choose_coding(request.headers.get("accept-encoding"), asset)
+        headers = {
+            "ETag": asset.etags[coding],
+            "Cache-Control": "public, max-age=31536000, immutable" if asset.is_immutable else "public, no-cache",
+            "Vary": "Accept-Encoding",
+        }
+        if request.headers.get("if-none-match") == asset.etags[coding]:
+            return Response(b"", status_code=304, media_type=asset.media_type, headers=headers)
+        if coding != "identity":
+            headers["Content-Encoding"] = coding
+        return Response(asset.contents[coding], media_type=asset.media_type, headers=headers)
+
+    return [read_report_page, read_report_asset]
+
+
+def _page_of(services: Services, report: str) -> str:
+    return "superset" if services.settings.reports_provider == "superset" and report != "index" else report
+
+
+def _page(build: Build, name: str, services: Services, origins: tuple[str, ...], status: int = 200) -> Response[bytes]:
+    frames = services.settings.superset_url if name == "superset" else "'self'"
+    ancestors = "'none'" if name == "error" else " ".join(["'self'", *origins])
+    headers = {
+        "Content-Security-Policy": _POLICY.format(frames=frames, ancestors=ancestors),
+        # A site that isolates itself may embed it as well; frame-ancestors says which sites may.
+        "Cross-Origin-Resource-Policy": "same-origin" if name == "error" else "cross-origin",
+        "Cache-Control": "no-store",
+    }
+    return Response(build.pages[f"{name}.html"], status_code=status, media_type="text/html", headers=headers)
