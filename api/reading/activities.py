@@ -157,36 +157,44 @@ def wallet_activities(view: View, filters: WalletFilters) -> Fetch[WalletActivit
     def to_items(snapshot: Snapshot, rows: Sequence[WalletActivityRow]) -> list[WalletActivity]:
         values = _values(snapshot, view, "wallet", rows)
         explained = _explain(snapshot, view, rows, values) if filters.explains else {}
-        return [to_item(row, values.get(row.activity_id), explained.get(row.activity_id)) for row in rows]
-
-    def to_item(
-        row: WalletActivityRow, value: ActivityValueRow | None, explanation: Explanation | None
-    ) -> WalletActivity:
-        return WalletActivity(
-            id=row.activity_id,
-            type=row.activity_type,
-            direction=row.direction,
-            date=as_utc(row.block_time),
-            status=row.status,
-            counterparty=_shown(present, row.counterparty_address),
-            token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
-            amount=row.amount or row.amount_raw,
-            amount_raw=row.amount_raw,
-            value=value.value if value else None,
-            value_status=_value_status(row, NO_LINK, value),
-            price=value.price if value else None,
-            price_status=_price_status(NO_LINK, value),
-            transaction_hash=row.transaction_hash,
-            trace_index=row.trace_index,
-            block_number=row.block_number,
-            explanation=explanation or UNSET,
-        )
+        return [
+            to_wallet_activity(present, row, values.get(row.activity_id), explained.get(row.activity_id))
+            for row in rows
+        ]
 
     def to_key(row: WalletActivityRow) -> Key:
         trace = -1 if row.trace_index is None else row.trace_index
         return (row.block_number, row.transaction_index, row.log_index, trace, row.activity_id)
 
     return fetch
+
+
+def to_wallet_activity(
+    present: Callable[[str], str],
+    row: WalletActivityRow,
+    value: ActivityValueRow | None,
+    explanation: Explanation | None = None,
+) -> WalletActivity:
+    """Return a wallet's activity with its value (None: without a pair), addresses as `present` shows them."""
+    return WalletActivity(
+        id=row.activity_id,
+        type=row.activity_type,
+        direction=row.direction,
+        date=as_utc(row.block_time),
+        status=row.status,
+        counterparty=_shown(present, row.counterparty_address),
+        token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
+        amount=row.amount or row.amount_raw,
+        amount_raw=row.amount_raw,
+        value=value.value if value else None,
+        value_status=_value_status(row, NO_LINK, value),
+        price=value.price if value else None,
+        price_status=_price_status(NO_LINK, value),
+        transaction_hash=row.transaction_hash,
+        trace_index=row.trace_index,
+        block_number=row.block_number,
+        explanation=explanation or UNSET,
+    )
 
 
 def to_reference(

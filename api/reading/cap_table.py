@@ -10,7 +10,7 @@ from api.reading.concentration import concentrate
 from api.reading.explain import Held, explain
 from api.reading.moments import State, View
 from api.reading.pages import cut
-from api.reading.values import Worth, read_link, worth
+from api.reading.values import read_link, worth
 from api.rows import BalanceAsOfRow, BalanceRow, CapTableSummaryRow, HolderRow, SupplyRow, UnattributedRow
 from api.schemas.tokens import Concentration, Holding, Unattributed
 from api.schemas.values import Explanation
@@ -76,14 +76,18 @@ def holders(
         sort: 'rank' or 'wallet', descending with a leading '-'.
         explains: whether rows are explained.
     """
-    present = codec_for(view.subject.family).present
     is_by_wallet, direction = sort.endswith("wallet"), -1 if sort.startswith("-") else 1
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[Holding]:
         if state is None:
             return Fetched([], None)
         rows = read(snapshot, state, int(after[0]) if after else None, limit + 1)
-        return cut(rows, limit, lambda kept: to_items(snapshot, state, kept), lambda row: (row.position,))
+        return cut(
+            rows,
+            limit,
+            lambda kept: to_holdings(snapshot, view, state, summary, kept, explains=explains),
+            lambda row: (row.position,),
+        )
 
     def read(snapshot: Snapshot, state: State, after: int | None, count: int) -> Sequence[HolderRow | BalanceAsOfRow]:
         keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
@@ -119,19 +123,30 @@ def holders(
             row_count=count,
         )
 
-    def to_items(snapshot: Snapshot, state: State, rows: Sequence[HolderRow | BalanceAsOfRow]) -> list[Holding]:
-        # Valued after the page is cut: of a hundred thousand holders, fifty.
-        link = read_link(snapshot, view.subject)
-        values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.valued_at) for row in rows])
-        explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
-        if explains:
-            held = [Held(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
-            moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
-            explained = explain(snapshot, view, held, [moment] * len(rows))
-        return [to_item(*one) for one in zip(rows, values, explained, strict=True)]
+    return fetch
 
-    def to_item(row: HolderRow | BalanceAsOfRow, value: Worth, explanation: Explanation | UnsetType) -> Holding:
-        return Holding(
+
+def to_holdings(
+    snapshot: Snapshot,
+    view: View,
+    state: State,
+    summary: CapTableSummaryRow,
+    rows: Sequence[HolderRow | BalanceAsOfRow],
+    *,
+    explains: bool = False,
+) -> list[Holding]:
+    """Return the holders of a page, in its order, with their values; arguments as `holders`."""
+    present = codec_for(view.subject.family).present
+    # Valued after the page is cut: of a hundred thousand holders, fifty.
+    link = read_link(snapshot, view.subject)
+    values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.valued_at) for row in rows])
+    explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
+    if explains:
+        held = [Held(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
+        moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
+        explained = explain(snapshot, view, held, [moment] * len(rows))
+    return [
+        Holding(
             rank=row.rank,
             wallet=present(row.holder_address),
             quantity=row.quantity or row.quantity_raw,
@@ -144,8 +159,8 @@ def holders(
             checked_block_number=row.checked_block_number,
             explanation=explanation,
         )
-
-    return fetch
+        for row, value, explanation in zip(rows, values, explained, strict=True)
+    ]
 
 
 def _current_summary(snapshot: Snapshot, view: View) -> CapTableSummaryRow:

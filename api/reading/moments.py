@@ -87,12 +87,21 @@ def resolve_covered(snapshot: Snapshot, view: View, moment: Moment) -> State:
     if moment.block_number is not None:
         found = _at_block(snapshot, view, moment.block_number)
     else:
-        found = _before(snapshot, view, _end_of(moment))
+        found = state_before(snapshot, view, _end_of(moment))
     if found is None:
         raise _not_covered(view, moment)
     if current is not None and found.block_number == current.block_number:
         return current
     return found
+
+
+def state_before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
+    """Return the state after the last block before an instant (aware); None outside of what is covered."""
+    covered = covered_range_at(view, end)
+    if covered is None:
+        return None
+    block = _newest_stored(snapshot, view, covered.from_block, covered.to_block, end)
+    return _state(snapshot, view, covered, block.block_number if block else covered.from_block, block, block)
 
 
 def to_as_of(view: View, state: State | None, version: int) -> AsOf:
@@ -188,14 +197,6 @@ def _at_block(snapshot: Snapshot, view: View, number: int) -> State | None:
     block = snapshot.row("block", BlockRow, network=view.subject.network, block_number=number)
     known = block or _newest_stored(snapshot, view, covered.from_block, number, _END_OF_TIME)
     return _state(snapshot, view, covered, number, block, known)
-
-
-def _before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
-    covered = covered_range_at(view, end)
-    if covered is None:
-        return None
-    block = _newest_stored(snapshot, view, covered.from_block, covered.to_block, end)
-    return _state(snapshot, view, covered, block.block_number if block else covered.from_block, block, block)
 
 
 def _newest_stored(snapshot: Snapshot, view: View, first: int, last: int | None, end: datetime) -> BlockRow | None:

@@ -154,6 +154,11 @@ def product(quantity: str, price: str) -> str:
     return _text(exact.quantize(_UNIT, context=_ROUNDING))
 
 
+def amount_text(raw: int, decimals: int | None) -> str:
+    """Return base units as exact text of whole tokens; of base units when the decimals are unknown."""
+    return _text(decimal.Decimal(raw).scaleb(-(decimals or 0), _EXACT))
+
+
 def total(values: Iterable[str]) -> str:
     """Return the sum of values, exact."""
     found = decimal.Decimal(0)

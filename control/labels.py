@@ -1,0 +1,66 @@
+"""How a tenant calls addresses on one of its ledgers: the names of its own wallets and tokens there."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import Session
+
+from control import fields
+from control.models import Subject
+from control.subjects import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is known of an address; `name` is the wallet's, else the token's name or symbol."""
+
+    name: str | None
+    wallet_id: str | None
+
+
+NO_LABEL = Label(None, None)
+"""What is known of an address that is neither a wallet nor a token of the tenant."""
+
+
+def read(session: Session, tenant_id: str, ledger_id: str, addresses: Collection[str]) -> dict[str, Label]:
+    """Return the labels of stored addresses; those that the tenant has not added are missing."""
+    return _read(session, tenant_id, ledger_id, Subject.address.in_(addresses))
+
+
+def addresses_named(session: Session, tenant_id: str, ledger_id: str, q: str) -> list[str]:
+    """Return the stored addresses, in order, whose label's name has a text in it, in any case.
+
+    Raises:
+        Invalid: on 'q'.
+    """
+    part = fields.check_filter("q", q).casefold()
+    # It has the names and more, folded as no database folds them.
+    candidates = select(Subject.address).where(
+        Subject.tenant_id == tenant_id,
+        Subject.ledger_id == ledger_id,
+        Subject.removed_at.is_(None),
+        Subject.search_text.contains(part, autoescape=True),
+    )
+    labels = _read(session, tenant_id, ledger_id, Subject.address.in_(candidates))
+    return sorted(address for address, label in labels.items() if label.name and part in label.name.casefold())
+
+
+def _read(session: Session, tenant_id: str, ledger_id: str, condition: ColumnElement[bool]) -> dict[str, Label]:
+    query = (
+        select(Subject.address, Subject.kind, Subject.name, Subject.symbol, Subject.id)
+        .where(
+            Subject.tenant_id == tenant_id,
+            Subject.ledger_id == ledger_id,
+            Subject.removed_at.is_(None),
+            condition,
+        )
+        .order_by(Subject.kind)  # a token before the wallet of its address
+    )
+    found: dict[str, Label] = {}
+    for address, kind, name, symbol, subject_id in session.execute(query):
+        before = found.get(address, NO_LABEL)
+        found[address] = Label(
+            name or symbol or before.name, subject_id if kind == Kind.WALLET.value else before.wallet_id
+        )
+    return found
