@@ -1,0 +1,110 @@
+"""Reads a report as somebody in front of it would: what its table shows, and every digit of it.
+
+Cells show rounded numbers; the whole number is what their tooltip says, or the cell itself where nothing was rounded.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Frame, Locator
+
+from tests.browser.visitor import Visitor
+
+_ROWS = """() => [...document.querySelectorAll('#table-body tr')].map((row) =>
+  Object.fromEntries([...row.cells].map((cell) => [cell.classList[0], {
+    text: cell.innerText,
+    title: cell.querySelector('[title]')?.title ?? null,
+    full: cell.querySelector('[data-full]')?.dataset.full ?? null,
+    name: cell.querySelector('bdi.name')?.textContent ?? null,
+  }])))"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what it shows, its tooltip, the whole address or hash that it shortens, and the name in it."""
+
+    text: str
+    title: str | None
+    full: str | None
+    name: str | None
+
+    @property
+    def number(self) -> Decimal | None:
+        """The number with every digit, as en-US writes it; None where there is none."""
+        return None if self.text.startswith("—") else parsed(self.title or self.text)
+
+
+_PLAIN = str.maketrans({"\N{MINUS SIGN}": "-", ",": None, "$": None, "%": None, "+": None})
+
+
+def parsed(text: str) -> Decimal:
+    """Read a number of en-US, with a currency or percent sign or without."""
+    return Decimal(text.translate(_PLAIN).strip())
+
+
+class Table:
+    """The table of an open report, and its controls."""
+
+    def __init__(self, visitor: Visitor, frame: Frame) -> None:
+        self._visitor = visitor
+        self._frame = frame
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """The rows of the page shown, by the columns' keys."""
+        return [{key: Cell(**cell) for key, cell in row.items()} for row in self._frame.evaluate(_ROWS)]
+
+    def column(self, key: str) -> list[Cell]:
+        """One column of the page shown."""
+        return [row[key] for row in self.rows()]
+
+    def range(self) -> str:
+        """What the pager says is shown, such as `1-25 of 430 holders`."""
+        return self._frame.inner_text("#page-range").replace("\N{EN DASH}", "-")
+
+    def act(self, action: Callable[[], object]) -> None:
+        """Do something that changes the rows, and wait until they are there."""
+        with self._visitor.page.expect_response(lambda response: "/rows" in response.url) as answer:
+            action()
+        assert answer.value.ok, answer.value.text()
+        self._frame.wait_for_function("!document.getElementById('table-body').hasAttribute('aria-busy')")
+
+    def head(self, label: str) -> Locator:
+        """A column's head."""
+        return self._frame.locator("#table-head th", has_text=label)
+
+    def sort(self, label: str) -> str:
+        """Click a column's head; returns the direction that it then says."""
+        self.act(self.head(label).get_by_role("button").click)
+        return str(self.head(label).get_attribute("aria-sort"))
+
+    def search(self, text: str) -> None:
+        """Type into the search field."""
+        self.act(lambda: self._frame.fill("#search", text))
+
+    def choose(self, select: str, label: str) -> None:
+        """Choose in a filter, or the size of a page."""
+        self.act(lambda: self._frame.select_option(select, label=label))
+
+    def turn(self, where: str) -> None:
+        """Turn to the first, previous, next or last page."""
+        self.act(lambda: self._frame.click(f"#page-{where}"))
+
+    def download(self) -> str:
+        """Download what is shown as CSV."""
+        with self._visitor.page.expect_download() as download:
+            self._frame.click("#download")
+        assert download.value.failure() is None
+        return Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def walked(pages: Any) -> list[dict[str, Any]]:
+    """All rows of the pages of the JSON API."""
+    return [row for page in pages for row in page["data"]]
+
+
+def decimal_or_none(text: str | None) -> Decimal | None:
+    """Read a number of the JSON API."""
+    return None if text is None else Decimal(text)

@@ -1,0 +1,202 @@
+"""The API on a real socket, and the customer's site on another origin that embeds its reports.
+
+The API listens on 127.0.0.1, the site's pages are on `localhost`, which is another host and another port: neither may
+read the other's documents. The site asks for links server-side, as customers do, so no page holds the API key.
+"""
+
+import html
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import uvicorn
+
+from api.app import create_app
+from tests.api.world import World
+from tests.chain.process import free_port
+from tests.e2e.client import ApiClient
+
+_START_SECONDS = 20.0
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Customer portal</title>
+<link rel="stylesheet" href="/portal.css"></head>
+<body><header>Customer portal</header><main>{frame}</main><script src="/portal.js"></script></body>
+</html>"""
+
+_STYLE = """
+body { margin: 0; font: 16px sans-serif } header { padding: 12px 20px; font-weight: bold }
+iframe { display: block; width: 100%; border: 0 }
+"""
+
+# What docs/reports.md tells a customer's developer to do: follow the height, and answer an expired token if one can.
+_SCRIPT = """
+const frame = document.querySelector('iframe');
+const origin = frame ? new URL(frame.src).origin : null;
+window.messages = [];
+addEventListener('message', async (event) => {
+  if (event.origin !== origin || event.source !== frame.contentWindow) return;
+  window.messages.push(event.data);
+  if (event.data.type === 'report:height') frame.style.height = `${event.data.height}px`;
+  if (event.data.type === 'report:token-expired' && window.handsOver) await handOver();
+});
+
+async function handOver() {
+  const token = await (await fetch(`/token${location.pathname}${location.search}`)).text();
+  frame.contentWindow.postMessage({ type: 'report:token', token }, origin);
+}
+"""
+
+
+class StageError(Exception):
+    """What the tests stand on did not come up; the message says what."""
+
+
+class Api:
+    """The application behind uvicorn, in a thread of this process; a context manager.
+
+    Args:
+        world: data and keys; what it publishes later is served as well.
+
+    Attributes:
+        url: where it listens.
+        log: every line that any logger wrote meanwhile.
+    """
+
+    def __init__(self, world: World) -> None:
+        port = free_port()
+        self.world = world
+        self.url = f"http://127.0.0.1:{port}"
+        self.log: list[str] = []
+        self._handler = _Listening(self.log)
+        settings = replace(world.settings, api_port=port)
+        config = uvicorn.Config(
+            create_app(settings), host="127.0.0.1", port=port, access_log=True, log_config=None, ws="none"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    def __enter__(self) -> Self:
+        for logger in _loggers():
+            logger.addHandler(self._handler)
+            logger.setLevel(logging.INFO)
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise StageError("the API did not start")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        for logger in _loggers():
+            logger.removeHandler(self._handler)
+
+    def client(self, who: str = "admin") -> ApiClient:
+        """Return a client with the key of a caller of the world."""
+        return ApiClient(self.url, self.world.keys[who])
+
+
+class Portal:
+    """The customer's site; a context manager.
+
+    `/cap-table?tokenId=...` embeds that report by the API's own snippet; `/token/cap-table?...` answers the token of a
+    new link; `/framed?url=...` frames any address.
+
+    Args:
+        api: where links come from.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api.client("viewer")))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self.origin = f"http://localhost:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def page(self, report: str, **parameters: str) -> str:
+        """Return the address of the page that embeds a report."""
+        return f"{self.origin}/{report}?{urlencode(parameters)}"
+
+
+def token_of(url: str) -> str:
+    """Return the token in the fragment of a report's address."""
+    name, _, token = urlsplit(url).fragment.partition("=")
+    if name != "t":
+        raise StageError(f"{url} has no token in its fragment")
+    return token
+
+
+def allow(api: Api, *origins: str) -> None:
+    """Let pages of these origins frame the tenant's reports, and of no others."""
+    with api.client() as client:
+        client.put("/v1/reports/embed-origins", {"embedOrigins": list(origins)})
+
+
+def _handler(client: ApiClient) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            target = urlsplit(self.path)
+            answers: dict[str, Callable[[], tuple[str, str]]] = {
+                "/portal.js": lambda: ("text/javascript", _SCRIPT),
+                "/portal.css": lambda: ("text/css", _STYLE),
+                "/favicon.ico": lambda: ("image/x-icon", ""),
+            }
+            kind, body = answers.get(target.path, lambda: self._embedding(target.path, dict(parse_qsl(target.query))))()
+            content = body.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def _embedding(self, path: str, query: dict[str, str]) -> tuple[str, str]:
+            if path == "/framed":
+                return "text/html", _PAGE.format(frame=f'<iframe src="{html.escape(query["url"])}"></iframe>')
+            report = path.removeprefix("/token")
+            link: dict[str, Any] = client.get(f"/v1/reports{report}", **query)
+            if path.startswith("/token"):
+                return "text/plain", token_of(link["reportUrl"])
+            return "text/html", _PAGE.format(frame=link["iframe"])
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """The tests' output is not an access log."""
+
+    return Handler
+
+
+class _Listening(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(logging.DEBUG)
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+        if record.exc_info:
+            self._lines.append(json.dumps(str(record.exc_info[1])))
+
+
+def _loggers() -> list[logging.Logger]:
+    return [logging.getLogger(name) for name in ("ledgermart", "uvicorn")]

@@ -1,0 +1,260 @@
+"""The cap table in the browser, against the numbers of the JSON API."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import Frame
+
+from tests.browser.configured import DESK_ID, DESK_NAME, LUMEN_ID, LUMEN_NAME, TREASURY_NAME
+from tests.browser.conftest import Stage, Visit
+from tests.browser.published import publish_market
+from tests.browser.reading import Cell, Table, decimal_or_none, walked
+from tests.browser.visitor import Visitor
+from tests.e2e.client import ApiClient
+
+CAP_TABLE = f"/v1/tokens/{LUMEN_ID}/cap-table"
+PAGE = 25
+Holders = list[dict[str, Any]]
+
+
+def opened(visitor: Visitor, stage: Stage, **parameters: str) -> tuple[Frame, Table]:
+    frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID, **parameters))
+    return frame, Table(visitor, frame)
+
+
+@pytest.fixture(scope="module")
+def client(stage: Stage) -> Iterator[ApiClient]:
+    with stage.api.client("viewer") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def holders(client: ApiClient) -> Holders:
+    """All holders as the JSON API has them, by rank."""
+    return walked(client.pages(CAP_TABLE, limit=200))
+
+
+def shown(table: Table) -> list[tuple[Any, ...]]:
+    return [
+        (
+            row["rank"].text,
+            row["holder"].full,
+            row["quantity"].number,
+            row["share"].number,
+            row["value"].number,
+            row["check"].text,
+        )
+        for row in table.rows()
+    ]
+
+
+def true(rows: Holders) -> list[tuple[Any, ...]]:
+    return [
+        (
+            str(row["rank"]),
+            row["wallet"],
+            Decimal(row["quantity"]),
+            Decimal(row["percentage"]),
+            decimal_or_none(row["value"]),
+            row["reconciliation"],
+        )
+        for row in rows
+    ]
+
+
+SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "#": lambda row: row["rank"],
+    "Holder": lambda row: row["wallet"].lower(),
+    "Quantity": lambda row: -row["rank"],
+    "Share": lambda row: -row["rank"],
+    "Value": lambda row: -row["rank"],
+}
+
+
+def test_every_sort_and_page(stage: Stage, visit: Visit, holders: Holders) -> None:
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        assert shown(table) == true(holders[:PAGE])
+        assert table.range() == f"1-25 of {len(holders)} holders"
+        for label, key in SORTS.items():
+            directions = set()
+            for _ in range(2):
+                direction = table.sort(label)
+                directions.add(direction)
+                ordered = sorted(holders, key=key, reverse=direction == "descending")
+                assert shown(table) == true(ordered[:PAGE]), (label, direction)
+                table.turn("next")
+                assert shown(table) == true(ordered[PAGE : 2 * PAGE]), (label, direction)
+                table.turn("last")
+                assert shown(table) == true(ordered[len(ordered) // PAGE * PAGE :]), (label, direction)
+            assert directions == {"ascending", "descending"}
+
+
+def test_sort_by_reconciliation(stage: Stage, visit: Visit, holders: Holders) -> None:
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        for _ in range(2):
+            direction = table.sort("Reconciliation")
+            table.choose("#page-size", "200")
+            words = [cell.text for cell in table.column("check")]
+            table.turn("next")
+            words += [cell.text for cell in table.column("check")]
+            table.turn("next")
+            words += [cell.text for cell in table.column("check")]
+            assert words == sorted((row["reconciliation"] for row in holders), reverse=direction == "descending")
+            table.choose("#page-size", "25")
+
+
+@pytest.mark.parametrize("state", ["Reconciled", "Adjusted", "Unchecked"])
+def test_filter(stage: Stage, visit: Visit, holders: Holders, state: str) -> None:
+    matching = [row for row in holders if row["reconciliation"] == state]
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        table.choose("#filter-reconciliation", state)
+        assert shown(table) == true(matching[:PAGE])
+        assert table.range().endswith(f"of {len(matching)} holders")
+
+
+def test_search(stage: Stage, visit: Visit, holders: Holders) -> None:
+    part = holders[40]["wallet"].lower()[5:9]
+    matching = [row for row in holders if part in row["wallet"].lower()]
+    with visit() as visitor:
+        frame, table = opened(visitor, stage)
+        table.search(part.upper())
+        assert shown(table) == true(matching[:PAGE])
+        table.search("EXCHANGE <I>")
+        assert [row["holder"].name for row in table.rows()] == [DESK_NAME]
+        # What is no part of an address or a name finds nothing, whatever else it might mean.
+        for text in ("nobody", "' or 1=1 --", "%", "_", "\\"):
+            table.search(text)
+            assert table.range() == "0 holders", text
+            assert "No holders match" in frame.inner_text("#table-body")
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
+def test_download(stage: Stage, visit: Visit, holders: Holders, narrowed: bool) -> None:
+    expected = [row for row in holders if row["reconciliation"] == "Adjusted"] if narrowed else holders
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        if narrowed:
+            table.choose("#filter-reconciliation", "Adjusted")
+        table.sort("Holder")
+        lines = list(csv.DictReader(io.StringIO(table.download())))
+    numbers = ("rank", "quantity", "quantityRaw", "percentage", "value", "checkedBlockNumber")
+    ordered = sorted(expected, key=lambda row: row["wallet"].lower())
+    assert [[line["wallet"], line["reconciliation"], *(line[name] for name in numbers)] for line in lines] == [
+        [row["wallet"], row["reconciliation"], *(str(row[name]) for name in numbers)] for row in ordered
+    ]
+
+
+def test_headline_numbers(stage: Stage, visit: Visit, client: ApiClient, holders: Holders) -> None:
+    head = client.get(CAP_TABLE, limit=1)
+    token = client.get(f"/v1/tokens/{LUMEN_ID}")
+    with visit() as visitor:
+        frame, _ = opened(visitor, stage)
+        tiles = {
+            tile.locator("dt").inner_text(): Cell(
+                tile.locator("dd .number").inner_text(),
+                tile.locator("dd .number").get_attribute("title"),
+                None,
+                None,
+            )
+            for tile in frame.locator("#kpis .kpi").all()
+        }
+        assert tiles["Total supply"].title == f"{int(head['totalSupply']):,} LMN"
+        assert tiles["Holders"].number == head["holderCount"] == len(holders)
+        assert tiles["Market value"].number == Decimal(token["marketCapitalization"])
+        assert tiles["Top 10 holders"].number == Decimal(head["concentration"]["top10"])
+        assert tiles["Nakamoto coefficient"].number == head["concentration"]["nakamoto"]
+        assert tiles["Gini coefficient"].number == Decimal(head["concentration"]["gini"])
+        assert tiles["HHI"].number == Decimal(head["concentration"]["hhi"])
+        strip = frame.inner_text("#strip")
+        assert f"Block {head['asOf']['blockNumber']:,}" in strip
+        assert head["asOf"]["finality"] in strip
+        assert "1 gap" in strip
+        assert "price" in strip.lower()
+
+
+def test_as_of_a_moment(stage: Stage, visit: Visit, client: ApiClient) -> None:
+    then = walked(client.pages(CAP_TABLE, limit=200, asOf="2026-05-01"))
+    head = client.get(CAP_TABLE, limit=1, asOf="2026-05-01")
+    with visit() as visitor:
+        frame, table = opened(visitor, stage, asOf="2026-05-01")
+        assert shown(table) == true(then[:PAGE])
+        assert table.range() == f"1-25 of {len(then)} holders"
+        assert f"Block {head['asOf']['blockNumber']:,}" in frame.inner_text("#strip")
+        assert "Past moment" in frame.inner_text("#moment")
+        ordered = sorted(then, key=lambda row: row["wallet"].lower())
+        table.sort("Holder")
+        assert shown(table) == true(ordered[:PAGE])
+        visitor.screenshot("cap-table-as-of")
+
+
+def test_a_moment_that_was_not_collected(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03"), "empty")
+        assert "Nearest collected moments" in frame.inner_text("#panel")
+        visitor.screenshot("state-not-covered")
+        assert visitor.forgive("status of 409")
+
+
+def test_html_in_names_stays_text(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, table = opened(visitor, stage)
+        assert LUMEN_NAME in frame.inner_text("h1")
+        assert [row["holder"].name for row in table.rows()][:2] == [TREASURY_NAME, DESK_NAME]
+        assert frame.locator("#content i:has-text('desk'), #content b:has-text('Network')").count() == 0
+        assert frame.evaluate("document.title") != "pwned"
+
+
+def test_change_in_thirty_days(stage: Stage, visit: Visit, client: ApiClient, holders: Holders) -> None:
+    before = {row["wallet"]: row for row in walked(client.pages(CAP_TABLE, limit=200, asOf="2026-10-21T16:40:00Z"))}
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        for row, now in zip(table.rows(), holders, strict=False):
+            then = Decimal(before[now["wallet"]]["quantity"]) if now["wallet"] in before else Decimal(0)
+            assert row["change"].number == Decimal(now["quantity"]) - then
+
+
+def test_a_new_version_while_it_is_open(own_stage: Stage, visit: Visit) -> None:
+    """Pages keep to the version that the head came from, until it is gone; then everything is read anew."""
+    world, folder = own_stage.world, own_stage.world.settings.serving_dir
+    with visit() as visitor:
+        frame, table = opened(visitor, own_stage)
+        publish_market(world, 2, without_smallest=True)
+        table.turn("last")
+        assert table.range().endswith("of 430 holders")
+        (folder / "marts-000000000001.duckdb").unlink()
+        publish_market(world, 3, without_smallest=True)
+        with visitor.page.expect_response(lambda response: "/summary" in response.url):
+            frame.click("#page-first")
+        visitor.report()
+        frame.wait_for_function("document.getElementById('page-range').textContent.includes('429')")
+        assert table.range() == "1-25 of 429 holders"
+        assert frame.locator("#notice").is_hidden()
+        assert visitor.forgive("status of 410")
+
+
+def test_what_is_not_collected_yet(stage: Stage, visit: Visit) -> None:
+    with stage.api.client() as client:
+        fresh = next(row for row in walked(client.pages("/v1/tokens")) if row["symbol"] == "FRESH")
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("cap-table", tokenId=fresh["id"]), "empty")
+        assert "No holders to show yet" in frame.inner_text("#nothing")
+        assert visitor.axe(frame) == []
+        visitor.screenshot("state-empty")
+
+
+def test_a_deleted_token(own_stage: Stage, visit: Visit) -> None:
+    with visit() as visitor, own_stage.api.client() as client:
+        frame, table = opened(visitor, own_stage)
+        client.delete(f"/v1/wallets/{DESK_ID}")
+        client.delete(f"/v1/tokens/{LUMEN_ID}")
+        table.head("Holder").get_by_role("button").click()
+        visitor.report("error")
+        assert "no such report" in frame.inner_text("#notice")
+        assert visitor.forgive("status of 404")

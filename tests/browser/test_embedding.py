@@ -1,0 +1,157 @@
+"""Who may show a report, for how long, and what is left of it: on a customer's page of another origin."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from api.reports import tokens
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID
+from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.browser.conftest import Stage, Visit
+from tests.browser.stage import Portal, allow, token_of
+from tests.e2e.client import ApiError
+
+REPORTS = {"cap-table": {"tokenId": LUMEN_ID}, "wallet-activity": {"walletId": TREASURY_ID}}
+REFUSED = "frame-ancestors"
+UNAUTHORIZED = r"status of 401"
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_shown_in_a_page_of_another_origin(stage: Stage, visit: Visit, report: str) -> None:
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page(report, **REPORTS[report]))
+        assert visitor.page.evaluate("origin") != frame.evaluate("origin")
+        assert "#" not in frame.evaluate("location.href")
+        assert frame.evaluate("performance.getEntriesByType('navigation')[0].type") == "navigate"
+        heights = [message["height"] for message in visitor.page.evaluate("messages")]
+        # The page is as high as the report asks for, so it has no scroll bar of its own.
+        assert heights[-1] > 900
+        assert frame.evaluate("innerHeight") == heights[-1]
+    assert not any("eyJ" in line for line in stage.api.log)
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_an_origin_that_is_not_allowed_cannot_frame_it(stage: Stage, visit: Visit, report: str) -> None:
+    with Portal(stage.api) as stranger, visit() as visitor:
+        visitor.page.goto(stranger.page(report, **REPORTS[report]))
+        assert visitor.page.wait_for_selector("iframe").content_frame().url.startswith("chrome-error:")
+        assert not [path for path in visitor.paths if "/embed/data" in path]
+        assert visitor.forgive(REFUSED)
+
+
+def test_without_origins_only_the_api_itself_may_frame_it(own_stage: Stage, visit: Visit) -> None:
+    allow(own_stage.api)
+    with visit() as visitor:
+        visitor.page.goto(own_stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        assert visitor.page.wait_for_selector("iframe").content_frame().url.startswith("chrome-error:")
+        assert visitor.forgive(REFUSED)
+        with own_stage.api.client() as client:
+            link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)
+        visitor.open(link["reportUrl"])
+
+
+@pytest.mark.parametrize(
+    ("report", "parameters"),
+    [("cap-table", {"tokenId": FOREIGN_TOKEN_ID}), ("wallet-activity", {"walletId": FOREIGN_WALLET_ID})],
+)
+def test_what_another_tenant_tracks_does_not_exist(stage: Stage, report: str, parameters: dict[str, str]) -> None:
+    with stage.api.client() as client, pytest.raises(ApiError) as refused:
+        client.get(f"/v1/reports/{report}", **parameters)
+    assert refused.value.status == 404
+
+
+def test_an_unknown_link_is_a_page_that_says_so(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        answer = visitor.page.goto(f"{stage.api.url}/embed/cap-table/emb_01k9zr3m5e8v2c7q4w6t1x0y99")
+        assert answer is not None
+        assert answer.status == 404
+        assert visitor.page.inner_text("h1")
+        assert visitor.axe(visitor.page.main_frame) == []
+        visitor.screenshot("state-unknown-link")
+        assert visitor.forgive("status of 404")
+
+
+def test_a_link_that_has_expired(stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "LIFE", timedelta(0))
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID), "expired")
+        assert "expired" in frame.inner_text("#panel")
+        assert "LMN" not in frame.inner_text("body")
+        assert visitor.page.evaluate("messages.map((message) => message.type)").count("report:token-expired") == 1
+        assert visitor.axe(frame) == []
+        visitor.screenshot("state-expired")
+        monkeypatch.undo()
+        # The host has a fresh one, and the report goes on where it is.
+        visitor.page.evaluate("handOver()")
+        assert "Lumen" in visitor.report().inner_text("h1")
+        assert visitor.forgive(UNAUTHORIZED)
+
+
+def test_expiry_in_the_middle_is_mended_by_the_host(
+    stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "LIFE", timedelta(seconds=3))
+    monkeypatch.setattr(tokens, "SESSION", timedelta(seconds=3))
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        monkeypatch.undo()
+        time.sleep(3)
+        visitor.page.evaluate("window.handsOver = true")
+        frame.get_by_role("columnheader", name="Quantity").get_by_role("button").click()
+        frame.wait_for_selector('th[aria-sort="ascending"]')
+        visitor.page.wait_for_function("messages.some((message) => message.type === 'report:token-expired')")
+        visitor.report()
+        assert visitor.forgive(UNAUTHORIZED)
+
+
+def test_an_open_report_renews_its_token(stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "LIFE", timedelta(seconds=2))
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("wallet-activity", walletId=TREASURY_ID))
+        time.sleep(3)  # the first token is over by now
+        frame.get_by_role("columnheader", name="Value").get_by_role("button").click()
+        frame.wait_for_selector("th[aria-sort]:has-text('Value')")
+        visitor.report()
+        assert visitor.paths.count("POST /embed/token") >= 1
+    assert not any("eyJ" in line for line in stage.api.log)
+
+
+def test_no_renewal_outlives_the_session(stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "LIFE", timedelta(seconds=1))
+    monkeypatch.setattr(tokens, "SESSION", timedelta(seconds=2))
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        time.sleep(2)
+        frame.get_by_role("columnheader", name="Quantity").get_by_role("button").click()
+        visitor.report("expired")
+        visitor.screenshot("state-expired-while-open")
+        assert visitor.forgive(UNAUTHORIZED)
+
+
+def test_revocation_ends_every_open_report(own_stage: Stage, visit: Visit) -> None:
+    page = own_stage.portal.page("cap-table", tokenId=LUMEN_ID)
+    with visit() as visitor, own_stage.api.client() as client:
+        frame = visitor.open(page)
+        link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
+        client.post("/v1/reports/revocations", {})
+        frame.get_by_role("columnheader", name="Quantity").get_by_role("button").click()
+        visitor.report("denied")
+        visitor.screenshot("state-revoked")
+        assert visitor.forgive(UNAUTHORIZED)
+        answer = visitor.page.goto(link)
+        assert answer is not None
+        assert answer.status == 404
+        assert visitor.forgive("status of 404")
+        visitor.open(page)  # by a new link
+
+
+def test_a_token_of_another_report_shows_nothing(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor, stage.api.client() as client:
+        cap_table = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
+        wallet = client.get("/v1/reports/wallet-activity", walletId=TREASURY_ID)["reportUrl"]
+        visitor.page.goto(f"{cap_table.partition('#')[0]}#t={token_of(wallet)}")
+        frame = visitor.report("denied")
+        assert "LMN" not in frame.inner_text("body")
+        visitor.screenshot("state-denied")
+        assert visitor.forgive("status of 403")

@@ -1,0 +1,73 @@
+"""The index page: what a key holder gets from `ledgermart report`, and the reports that it opens."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from tests.browser.configured import LUMEN_NAME, TREASURY_NAME
+from tests.browser.conftest import Stage, Visit
+from tests.e2e.service import LEDGERMART
+
+
+@pytest.fixture(scope="module")
+def link(stage: Stage) -> str:
+    """The link that the command prints to a holder of a viewer's key."""
+    settings = stage.world.settings
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("LEDGERMART_")},
+        "LEDGERMART_DATA_DIR": str(settings.data_dir),
+        "LEDGERMART_NETWORKS": str(settings.networks_file),
+        "LEDGERMART_PUBLIC_URL": stage.api.url,
+        "LEDGERMART_API_KEY": stage.world.keys["viewer"],
+    }
+    done = subprocess.run(
+        [str(LEDGERMART), "report", "--json"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return str(json.loads(done.stdout)["reportUrl"])
+
+
+def test_every_report_of_the_tenant_and_no_other(stage: Stage, visit: Visit, link: str) -> None:
+    with stage.api.client("viewer") as client:
+        tokens = [row for page in client.pages("/v1/tokens") for row in page["data"]]
+        wallets = [row for page in client.pages("/v1/wallets") for row in page["data"]]
+    with visit() as visitor:
+        frame = visitor.open(link)
+        assert "#" not in visitor.page.url
+        for part, subjects in (("#tokens", tokens), ("#wallets", wallets)):
+            shown = frame.inner_text(part)
+            for subject in subjects:
+                assert (subject["name"] or subject.get("symbol") or subject["ledgerId"][:8]) in shown
+        assert "THEIRS" not in frame.inner_text("body")
+        assert visitor.axe(frame) == []
+        visitor.screenshot("index-light")
+
+
+def test_dark_and_narrow(visit: Visit, link: str) -> None:
+    with visit(color_scheme="dark", viewport={"width": 400, "height": 860}) as visitor:
+        frame = visitor.open(link)
+        assert frame.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert visitor.axe(frame) == []
+        visitor.screenshot("index-dark-narrow")
+
+
+@pytest.mark.parametrize(
+    ("part", "search", "title"), [("#tokens", "lumen", LUMEN_NAME), ("#wallets", "treasury", TREASURY_NAME)]
+)
+def test_search_and_open(visit: Visit, link: str, part: str, search: str, title: str) -> None:
+    with visit() as visitor:
+        frame = visitor.open(link)
+        with visitor.page.expect_response(lambda response: "q=" in response.url):
+            frame.fill("#search", search)
+        entry = frame.locator(part).get_by_text(title).first
+        entry.wait_for()
+        with visitor.page.expect_navigation():
+            entry.click()
+        report = visitor.report()
+        assert title in report.inner_text("h1")
+        assert "#" not in visitor.page.url
+        visitor.page.go_back()
+        assert visitor.page.url.count("eyJ") == 0
+        visitor.forgive("status of 401")

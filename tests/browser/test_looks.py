@@ -1,0 +1,155 @@
+"""How reports look and are used: themes, narrow screens, paper, languages, the keyboard, and what axe finds.
+
+The pictures in `build/screenshots` are made here; they are for people to look at.
+"""
+
+import re
+
+import pytest
+from playwright.sync_api import Frame
+
+from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.browser.conftest import Stage, Visit
+from tests.browser.reading import Table
+from tests.browser.visitor import Visitor
+
+REPORTS = {"cap-table": {"tokenId": LUMEN_ID}, "wallet-activity": {"walletId": TREASURY_ID}}
+WIDE = {"width": 1400, "height": 1000}
+NARROW = {"width": 400, "height": 860}
+
+# Relative luminance of the page's background, 0 to 1.
+_LUMINANCE = """() => {
+  const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
+  return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
+}"""
+
+
+def opened(visitor: Visitor, stage: Stage, report: str, **parameters: str) -> Frame:
+    return visitor.open(stage.portal.page(report, **REPORTS[report], **parameters))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("report", REPORTS)
+def test_nothing_for_axe_to_find(stage: Stage, visit: Visit, report: str, theme: str) -> None:
+    with visit(viewport=WIDE) as visitor:
+        frame = opened(visitor, stage, report, theme=theme)
+        assert visitor.axe(frame) == []
+        visitor.screenshot(f"{report}-{theme}")
+        for details in frame.locator("details").all():
+            details.locator("summary").first.click()
+        assert visitor.axe(frame) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("report", REPORTS)
+def test_narrow_screens(stage: Stage, visit: Visit, report: str, theme: str) -> None:
+    with visit(viewport=NARROW, has_touch=True, is_mobile=True) as visitor:
+        frame = opened(visitor, stage, report, theme=theme)
+        for width in (400, 360):
+            visitor.page.set_viewport_size({"width": width, "height": 860})
+            assert frame.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+            assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        assert visitor.axe(frame) == []
+        visitor.screenshot(f"{report}-{theme}-narrow")
+
+
+def test_in_between(stage: Stage, visit: Visit) -> None:
+    with visit(viewport={"width": 800, "height": 1000}) as visitor:
+        for report in REPORTS:
+            frame = opened(visitor, stage, report)
+            assert frame.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            visitor.screenshot(f"{report}-800")
+
+
+@pytest.mark.parametrize(
+    ("theme", "preference", "is_dark"),
+    [("auto", "light", False), ("auto", "dark", True), ("light", "dark", False), ("dark", "light", True)],
+)
+def test_theme(stage: Stage, visit: Visit, theme: str, preference: str, is_dark: bool) -> None:
+    with visit(color_scheme=preference) as visitor:
+        frame = opened(visitor, stage, "cap-table", theme=theme)
+        assert (frame.evaluate(_LUMINANCE) < 0.3) is is_dark
+        if theme == "auto":
+            visitor.page.emulate_media(color_scheme="light" if is_dark else "dark")
+            assert (frame.evaluate(_LUMINANCE) < 0.3) is not is_dark
+
+
+def test_numbers_as_the_language_writes_them(stage: Stage, visit: Visit) -> None:
+    shown = {}
+    for locale in ("en-US", "de-DE", "fr-FR", "ar-EG"):
+        with visit(locale=locale) as visitor:
+            frame = opened(visitor, stage, "cap-table")
+            shown[locale] = Table(visitor, frame).rows()[0]["quantity"].text
+            if locale == "de-DE":
+                visitor.screenshot("cap-table-german")
+    english = shown["en-US"]
+    assert re.fullmatch(r"\d{1,3}(,\d{3})+\.\d\d", english)
+    assert shown["de-DE"] == english.translate(str.maketrans(",.", ".,"))
+    assert re.sub(r"\s", " ", shown["fr-FR"]) == english.translate(str.maketrans(",.", " ,"))
+    assert len(shown["ar-EG"]) == len(english)
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_paper(stage: Stage, visit: Visit, report: str) -> None:
+    """Printed, a report is white whatever the theme, whole, and without what cannot be pressed."""
+    with visit(viewport=WIDE) as visitor, stage.api.client() as client:
+        link = client.get(f"/v1/reports/{report}", theme="dark", **REPORTS[report])
+        frame = visitor.open(link["reportUrl"])
+        visitor.page.emulate_media(media="print")
+        assert frame.evaluate(_LUMINANCE) > 0.9
+        for control in ("#search", "#download", "#page-next"):
+            assert frame.locator(control).is_hidden(), control
+        assert frame.locator("svg:visible").count() > 1
+        assert frame.locator("#table-body tr").count() == 25
+        visitor.screenshot(f"{report}-print")
+
+
+def test_by_keyboard_alone(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        frame = opened(visitor, stage, "cap-table")
+        table, keyboard = Table(visitor, frame), visitor.page.keyboard
+
+        def reach(selector: str, key: str = "Tab") -> None:
+            for _ in range(120):
+                if frame.evaluate("(selector) => document.activeElement?.matches(selector) ?? false", selector):
+                    outline = frame.evaluate(
+                        "() => { const style = getComputedStyle(document.activeElement);"
+                        " return style.outlineStyle !== 'none' || style.boxShadow !== 'none'; }"
+                    )
+                    assert outline, f"{selector} does not show that it has the focus"
+                    return
+                keyboard.press(key)
+            raise AssertionError(f"{selector} is not reached by {key}")
+
+        before = table.range()
+        reach("#search")
+        table.act(lambda: keyboard.type("desk"))
+        assert table.range() == "1-1 of 1 holders" or table.range() == "1-1 of 1 holder"
+        table.act(lambda: [keyboard.press("Backspace") for _ in range(4)])
+        assert table.range() == before
+        reach("#table-head th:nth-child(2) button")
+        table.act(lambda: keyboard.press("Enter"))
+        assert table.head("Holder").get_attribute("aria-sort") == "ascending"
+        reach("#page-next")
+        table.act(lambda: keyboard.press("Space"))
+        assert table.range().startswith("26-50")
+        # The focus stays where it was, so that the next page is one key away.
+        assert frame.evaluate("document.activeElement.id") == "page-next"
+        reach("#download", "Shift+Tab")
+        with visitor.page.expect_download():
+            keyboard.press("Enter")
+
+
+def test_charts_say_what_they_show(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        frame = opened(visitor, stage, "cap-table")
+        labels = [chart.get_attribute("aria-label") or "" for chart in frame.locator("[role=img]").all()]
+        assert any("Ownership" in label and "other holders" in label for label in labels)
+        assert any("Concentration" in label for label in labels)
+        assert any("430 holders" in label for label in labels)
+        frame.click("#history-data summary")
+        assert frame.locator("#history-data tbody tr").count() > 250
+        frame.click("button[data-shape]:not([aria-pressed=true])")
+        assert frame.locator("button[data-shape][aria-pressed=true]").inner_text() == "Treemap"
+        visitor.screenshot("cap-table-treemap")
+        assert visitor.axe(frame) == []

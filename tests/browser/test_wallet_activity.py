@@ -1,0 +1,288 @@
+"""The wallet report in the browser, against the numbers of the JSON API."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import Frame
+
+from tests.browser.configured import DESK_NAME, TREASURY_ID, TREASURY_NAME
+from tests.browser.conftest import Stage, Visit
+from tests.browser.market import DESK, SPAM_SYMBOL
+from tests.browser.reading import Table, parsed, walked
+from tests.browser.visitor import Visitor
+from tests.e2e.client import ApiClient
+
+WALLET = f"/v1/wallets/{TREASURY_ID}"
+PAGE = 25
+Activities = list[dict[str, Any]]
+
+
+def opened(visitor: Visitor, stage: Stage, **parameters: str) -> tuple[Frame, Table]:
+    frame = visitor.open(stage.portal.page("wallet-activity", walletId=TREASURY_ID, **parameters))
+    return frame, Table(visitor, frame)
+
+
+@pytest.fixture(scope="module")
+def client(stage: Stage) -> Iterator[ApiClient]:
+    with stage.api.client("viewer") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def activities(client: ApiClient) -> Activities:
+    """All activities as the JSON API has them, newest first."""
+    return walked(client.pages(f"{WALLET}/activities", limit=200))
+
+
+def effect(row: dict[str, Any], name: str) -> Decimal | None:
+    """A quantity or value with the sign that the direction gives it."""
+    if row[name] is None:
+        return None
+    return -Decimal(row[name]) if row["direction"] == "Out" else Decimal(row[name])
+
+
+def shown(table: Table) -> list[tuple[Any, ...]]:
+    return [
+        (
+            row["transaction"].full,
+            row["token"].name,
+            row["quantity"].number,
+            row["value"].number,
+            row["counterparty"].full,
+        )
+        for row in table.rows()
+    ]
+
+
+def true(rows: Activities) -> list[tuple[Any, ...]]:
+    return [
+        (
+            row["transactionHash"],
+            row["token"]["symbol"],
+            effect(row, "amount"),
+            effect(row, "value"),
+            row["counterparty"],
+        )
+        for row in rows
+    ]
+
+
+def test_rows_and_pages(stage: Stage, visit: Visit, activities: Activities) -> None:
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        assert table.head("Time").get_attribute("aria-sort") == "descending"
+        assert shown(table) == true(activities[:PAGE])
+        assert table.range() == f"1-25 of {len(activities)} activities"
+        table.turn("next")
+        assert shown(table) == true(activities[PAGE : 2 * PAGE])
+        table.turn("last")
+        assert shown(table) == true(activities[len(activities) // PAGE * PAGE :])
+        table.turn("previous")
+        table.turn("first")
+        assert shown(table) == true(activities[:PAGE])
+        assert table.sort("Time") == "ascending"
+        assert shown(table) == true(activities[::-1][:PAGE])
+
+
+WORDS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "Type": lambda row: row["type"],
+    "Token": lambda row: (row["token"]["symbol"] or row["token"]["ledgerId"]).casefold(),
+    "Quantity": lambda row: Decimal(row["amount"]),
+    "Value": lambda row: None if row["value"] is None else Decimal(row["value"]),
+    "Counterparty": lambda row: None if row["counterparty"] is None else row["counterparty"].lower(),
+}
+
+
+@pytest.mark.parametrize("label", WORDS)
+def test_every_sort(stage: Stage, visit: Visit, activities: Activities, label: str) -> None:
+    """Every activity is there once, in order; what has no value comes last in either direction."""
+    by_hash = {(row["transactionHash"], row["type"]): row for row in activities}
+    assert len(by_hash) == len(activities)
+    with visit() as visitor:
+        frame, table = opened(visitor, stage)
+        table.choose("#page-size", "200")
+        for _ in range(2):
+            direction = table.sort(label)
+            rows: Activities = []
+            while True:
+                for row in table.rows():
+                    kind = row["type"].text.split("\n")[0]
+                    rows.append(by_hash[row["transaction"].full or "", KINDS[kind]])
+                if frame.is_disabled("#page-next"):
+                    break
+                table.turn("next")
+            assert sorted(map(id, rows)) == sorted(map(id, activities))
+            keys = [WORDS[label](row) for row in rows]
+            known = [key for key in keys if key is not None]
+            assert keys == [*known, *[None] * (len(keys) - len(known))], (label, direction)
+            assert known == sorted(known, reverse=direction == "descending"), (label, direction)
+
+
+KINDS = {"Transfer in": "TransferIn", "Transfer out": "TransferOut", "To itself": "Self", "Fee": "Fee"}
+
+
+@pytest.mark.parametrize(
+    ("select", "label", "name", "value"),
+    [
+        ("#filter-type", "Fee", "type", "Fee"),
+        ("#filter-type", "Transfer in", "type", "TransferIn"),
+        ("#filter-direction", "Out", "direction", "Out"),
+        ("#filter-token", "USDC", "token", "USDC"),
+        ("#filter-token", SPAM_SYMBOL, "token", SPAM_SYMBOL),
+    ],
+)
+def test_every_filter(
+    stage: Stage, visit: Visit, activities: Activities, select: str, label: str, name: str, value: str
+) -> None:
+    matching = [row for row in activities if (row["token"]["symbol"] if name == "token" else row[name]) == value]
+    assert matching
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        table.choose(select, label)
+        assert shown(table) == true(matching[:PAGE])
+        assert table.range().endswith(f"of {len(matching)} activities")
+
+
+def test_filters_together_with_search_and_download(stage: Stage, visit: Visit, activities: Activities) -> None:
+    matching = [
+        row
+        for row in activities
+        if row["type"] == "TransferOut"
+        and row["token"]["symbol"] == "LMN"
+        and (row["counterparty"] or "").lower() == DESK
+    ]
+    assert 1 < len(matching) < PAGE
+    with visit() as visitor:
+        frame, table = opened(visitor, stage)
+        table.choose("#filter-type", "Transfer out")
+        table.choose("#filter-token", "LMN")
+        table.search("exchange <i>")
+        assert shown(table) == true(matching)
+        assert {row["counterparty"].name for row in table.rows()} == {DESK_NAME}
+        lines = list(csv.DictReader(io.StringIO(table.download())))
+        assert frame.inner_text("#download-state") == "The download has started."
+    names = ("transactionHash", "counterparty", "amount", "amountRaw", "value", "type", "direction")
+    assert [[line[name] for name in names] for line in lines] == [[row[name] for name in names] for row in matching]
+
+
+def test_search_by_hash(stage: Stage, visit: Visit, activities: Activities) -> None:
+    wanted = activities[100]["transactionHash"]
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        table.search(wanted)
+        assert shown(table) == true([row for row in activities if row["transactionHash"] == wanted])
+        table.search(wanted[-8:])
+        assert shown(table) == true([row for row in activities if wanted[-8:] in row["transactionHash"]][:PAGE])
+
+
+def test_whole_download(stage: Stage, visit: Visit, activities: Activities) -> None:
+    """Every row, and no cell that a spreadsheet would run."""
+    with visit() as visitor:
+        _, table = opened(visitor, stage)
+        lines = list(csv.DictReader(io.StringIO(table.download())))
+    assert [(line["transactionHash"], line["amount"]) for line in lines] == [
+        (row["transactionHash"], row["amount"]) for row in activities
+    ]
+    risky = [text for line in lines for text in line.values() if text[:1] in "=+-@\t\r" and not _is_number(text)]
+    assert [text for text in risky if text] == []
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def test_linked_zoom(stage: Stage, visit: Visit, activities: Activities) -> None:
+    with visit() as visitor:
+        frame, table = opened(visitor, stage)
+        table.act(lambda: frame.click("[data-range='1M']"))
+        assert frame.get_attribute("[data-range='1M']", "aria-pressed") == "true"
+        chip = frame.inner_text("#chip-text")
+        assert chip.startswith("Oct 20, 2026")
+        within = [row for row in activities if row["date"] >= "2026-10-20"]
+        assert table.range().endswith(f"of {len(within)} activities")
+        visitor.screenshot("wallet-activity-zoomed")
+        table.act(lambda: frame.click("#chip-clear"))
+        assert table.range().endswith(f"of {len(activities)} activities")
+
+
+def test_headline_numbers_and_holdings(stage: Stage, visit: Visit, client: ApiClient, activities: Activities) -> None:
+    wallet, balances = client.get(WALLET), client.get(f"{WALLET}/balances")
+    with visit() as visitor:
+        frame, _ = opened(visitor, stage)
+        tiles = {tile.locator("dt").inner_text(): tile.locator("dd .number") for tile in frame.locator(".kpi").all()}
+        titles = {name: tile.get_attribute("title") or tile.inner_text() for name, tile in tiles.items()}
+        assert parsed(titles["Wallet value"]) == Decimal(wallet["totalValue"])
+        assert parsed(titles["Activities"]) == len(activities)
+        others = {row["counterparty"] for row in activities if row["counterparty"] not in (None, wallet["ledgerId"])}
+        assert parsed(titles["Counterparties"]) == len(others)
+        moved = [effect(row, "value") for row in activities if row["direction"] is not None]
+        net = sum((value for value in moved if value is not None), Decimal(0))
+        assert parsed(next(title for name, title in titles.items() if name.startswith("Net flow"))) == net
+        held = {
+            row.locator("bdi.name").inner_text(): [
+                cell.locator("[title]").first.get_attribute("title") if cell.locator("[title]").count() else None
+                for cell in row.locator("td.right").all()
+            ]
+            for row in frame.locator("#balances-body tr").all()
+        }
+        for position in balances["current"]:
+            quantity, value = held[position["token"]["symbol"]]
+            assert parsed(quantity or "") == Decimal(position["quantity"])
+            assert (None if value is None else parsed(value)) == (
+                None if position["value"] is None else Decimal(position["value"])
+            )
+        assert len(held) == len(balances["current"])
+        assert shortened_symbol() in frame.inner_text("#balances-note")
+
+
+def shortened_symbol() -> str:
+    """The unpriced token's symbol, as far as the page tells it."""
+    return SPAM_SYMBOL[:8]
+
+
+def test_value_history(stage: Stage, visit: Visit, client: ApiClient) -> None:
+    """The chart's table has every day with every digit, and says which are not known or not whole."""
+    points = client.get(f"{WALLET}/value-history", interval="1d", **{"from": "2026-02-01", "to": "2026-11-21"})[
+        "points"
+    ]
+    with visit() as visitor:
+        frame, _ = opened(visitor, stage)
+        frame.click("#value-data summary")
+        rows = frame.evaluate(
+            "() => [...document.querySelectorAll('#value-data tbody tr')].map((row) =>"
+            " [...row.cells].map((cell) => cell.textContent))"
+        )
+        assert len(rows) == len(points)
+        for (_, value, complete), point in zip(rows, points, strict=True):
+            if point["value"] is None:
+                assert value == "Not collected then"
+            else:
+                assert parsed(value) == Decimal(point["value"])
+                assert all(name in complete for name in point["unpriced"])
+        assert frame.locator("#value-gap").is_visible()
+        assert frame.locator("#value-partial").is_visible()
+
+
+def test_a_range_of_the_past(stage: Stage, visit: Visit, client: ApiClient) -> None:
+    asked = {"from": "2026-03-01", "to": "2026-04-01"}
+    then = walked(client.pages(f"{WALLET}/activities", limit=200, **asked))
+    with visit() as visitor:
+        frame, table = opened(visitor, stage, **asked)
+        assert table.range() == f"1-25 of {len(then)} activities"
+        assert shown(table) == true(then[:PAGE])
+        assert "Past moment" in frame.inner_text("#moment")
+        visitor.screenshot("wallet-activity-past")
+
+
+def test_html_in_names_and_symbols_stays_text(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, table = opened(visitor, stage)
+        assert frame.inner_text("h1") == TREASURY_NAME
+        assert SPAM_SYMBOL in {cell.name for cell in table.column("token")}
+        assert frame.locator("#content img, #content script").count() == 0
+        assert frame.evaluate("document.title") != "pwned"
+        assert visitor.page.title() == "Customer portal"

@@ -1,0 +1,149 @@
+"""Somebody who looks at a page with a report in it, and notes everything that should not happen.
+
+One visitor is one fresh profile of the browser: nothing is left of what another one saw.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Frame, Page, Playwright, Request
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+SCREENSHOTS = _CHECKOUT / "build" / "screenshots"
+_AXE = _CHECKOUT / "node_modules" / "axe-core" / "axe.min.js"
+_HOSTS = {"127.0.0.1", "localhost"}
+_TIMEOUT_MS = 15_000
+
+_WATCH = """
+window.violations = [];
+document.addEventListener('securitypolicyviolation', (event) =>
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+"""
+
+_LEFT_BEHIND = """async () => {
+  const names = [...Object.keys(localStorage), ...Object.keys(sessionStorage), ...document.cookie.split(';')];
+  names.push(...(await indexedDB.databases()).map((database) => database.name));
+  names.push(...(await (globalThis.caches?.keys() ?? [])));
+  return names.filter(Boolean);
+}"""
+
+
+class BrowserMissing(Exception):
+    """Chromium or axe is not installed; the message says what to run."""
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Start Debian's Chromium, which resolves no name but that of this machine.
+
+    Raises:
+        BrowserMissing: it is not installed.
+    """
+    path = shutil.which("chromium")
+    if path is None:
+        raise BrowserMissing("there is no `chromium`: run tests/debian-packages")
+    rules = "MAP * ~NOTFOUND, " + ", ".join(f"EXCLUDE {host}" for host in sorted(_HOSTS))
+    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox", f"--host-resolver-rules={rules}"])
+
+
+class Visitor:
+    """A fresh profile with one page; a context manager's `with visiting(...)` makes and closes it.
+
+    Attributes:
+        page: the customer's page.
+        problems: what should not happen: errors in the console, refused resources, requests to other hosts, anything
+            left in the profile. A test that provokes one removes it by `forgive`.
+        paths: methods and paths that were asked for, of any host.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.paths: list[str] = []
+        page.context.on("console", self._note_message)
+        page.context.on("weberror", lambda error: self.problems.append(f"uncaught: {error.error}"))
+        page.context.on("request", self._note_request)
+
+    def open(self, url: str, state: str = "ready") -> Frame:
+        """Go to a page and return the report in it once it has come to a state."""
+        self.page.goto(url)
+        return self.report(state)
+
+    def report(self, state: str | None = "ready") -> Frame:
+        """Return the report's frame once it is in a state."""
+        if self.page.main_frame.url.startswith("about:") or "/embed/" not in self.page.main_frame.url:
+            self.page.wait_for_selector("iframe")
+            frame = self._child()
+        else:
+            frame = self.page.main_frame
+        if state is not None:
+            frame.wait_for_function(
+                "(state) => document.documentElement.dataset.state === state", arg=state, timeout=_TIMEOUT_MS
+            )
+        return frame
+
+    def forgive(self, pattern: str) -> list[str]:
+        """Remove the problems that match, and return them."""
+        found = [problem for problem in self.problems if re.search(pattern, problem)]
+        self.problems = [problem for problem in self.problems if problem not in found]
+        return found
+
+    def axe(self, frame: Frame) -> list[str]:
+        """Return what axe finds wrong with a report: a line for each element, with the rule that it breaks."""
+        if not _AXE.is_file():
+            raise BrowserMissing(f"{_AXE} is missing: run `make install`")
+        frame.evaluate(_AXE.read_text(encoding="utf-8"))
+        found = frame.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+        return [
+            f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}" for rule in found for node in rule["nodes"]
+        ]
+
+    def screenshot(self, name: str) -> None:
+        """Keep a picture of the whole page as build output."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+    def note_left_behind(self) -> None:
+        """Add to the problems what refused resources and storage the open documents tell of."""
+        for frame in self.page.frames:
+            if not frame.url.startswith("http"):
+                continue
+            self.problems += [f"CSP: {violation}" for violation in frame.evaluate("window.violations ?? []")]
+            self.problems += [f"stored: {name}" for name in frame.evaluate(_LEFT_BEHIND)]
+        self.problems += [f"cookie: {cookie}" for cookie in self.page.context.cookies()]
+
+    def _child(self) -> Frame:
+        element = self.page.query_selector("iframe")
+        frame = element.content_frame() if element else None
+        if frame is None:
+            raise AssertionError("the page has no frame")
+        return frame
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(f"console: {message.text} {message.location.get('url', '')}")
+
+    def _note_request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        self.paths.append(f"{request.method} {parts.path}")
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in _HOSTS:
+            self.problems.append(f"a request to another host: {request.url}")
+
+
+@contextmanager
+def visiting(browser: Browser, **options: Any) -> Iterator[Visitor]:
+    """Make a visitor; `options` are those of a browser context, such as locale, color_scheme and viewport."""
+    settings = {"viewport": {"width": 1400, "height": 1000}, "locale": "en-US", "reduced_motion": "reduce", **options}
+    context = browser.new_context(**settings)
+    context.set_default_timeout(_TIMEOUT_MS)
+    context.add_init_script(_WATCH)
+    visitor = Visitor(context.new_page())
+    try:
+        yield visitor
+        visitor.note_left_behind()
+    finally:
+        context.close()
