@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from pipelines.load.lock import WriterBusyError, is_locked, writer_lock
+from pipelines.load.lock import WriterBusyError, copy_lock, is_locked, writer_lock
 
 _HOLD = """
 import sys, pathlib
@@ -53,3 +55,56 @@ def test_a_killed_writer_frees_the_lock(tmp_path: Path) -> None:
 
 def test_nobody_holds_a_lock_that_was_never_taken(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "warehouse.lock")
+
+
+_COPY = """
+import sys, pathlib
+from pipelines.load.lock import copy_lock
+with copy_lock(pathlib.Path(sys.argv[1]), print):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def _copier(path: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _COPY, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_writer_waits_for_a_copy_however_long_it_takes(tmp_path: Path) -> None:
+    path = tmp_path / "warehouse.lock"
+    path.touch()
+    with _copier(path) as first, _copier(path) as second:
+        # Copies go on side by side, and keep no cycle from being started.
+        assert not is_locked(path)
+        first.kill()
+        threading.Timer(1.0, second.kill).start()
+        started = time.monotonic()
+        with writer_lock(path, "me", wait_seconds=0.1):
+            assert 0.9 < time.monotonic() - started < 10
+
+
+def test_a_copy_waits_for_the_writer_and_says_for_whom(tmp_path: Path) -> None:
+    path = tmp_path / "warehouse.lock"
+    told = []
+    with _holder(path) as process:
+        threading.Timer(0.5, process.kill).start()
+        with copy_lock(path, told.append):
+            assert process.wait(10) != 0
+    assert told == [f"process {process.pid} (the other writer, since {told[0][-21:]}"]
+
+
+def test_a_second_writer_gives_up_although_copies_went_before(tmp_path: Path) -> None:
+    path = tmp_path / "warehouse.lock"
+    path.touch()
+    with _copier(path) as copy:
+        copy.kill()
+        copy.wait()
+        with _holder(path), pytest.raises(WriterBusyError), writer_lock(path, "me", 0.3):
+            pass
