@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster_dbt import DagsterDbtTranslator, DbtCliResource, DbtProject, dbt_assets
+from dagster_dbt import DagsterDbtTranslator, DbtCliInvocation, DbtCliResource, DbtProject, dbt_assets
 from packaging import version
 
 from control.networks.definitions import Network
@@ -39,6 +39,8 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
     return {
         "LEDGERMART_WAREHOUSE_PATH": str(settings.warehouse_path),
         "LEDGERMART_MARTS_PATH": str(settings.marts_path),
+        # Whatever the caller's own dbt works in.
+        "DBT_TARGET": "warehouse",
         "DBT_PROFILES_DIR": str(PROJECT_DIR),
         "DBT_TARGET_PATH": str(settings.data_dir / "dbt" / "target"),
         "DBT_LOG_PATH": str(settings.data_dir / "dbt" / "logs"),
@@ -49,6 +51,9 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
 def _fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(PROJECT_DIR.rglob("*")):
+        # What dbt writes beside the project, when somebody runs it there, is no part of it.
+        if path.relative_to(PROJECT_DIR).parts[0] in ("target", "logs"):
+            continue
         if path.is_file() and path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md"):
             digest.update(str(path.relative_to(PROJECT_DIR)).encode())
             digest.update(path.read_bytes())
@@ -115,6 +120,11 @@ class _Dbt(DbtCliResource):
         # The original starts `dbt --version` for it in each run: 1.3 s.
         return version.parse(metadata.version("dbt-core"))
 
+    def cli(self, *arguments: Any, **options: Any) -> DbtCliInvocation:
+        """Run dbt over the pipeline's own files, whichever job it is for."""
+        os.environ.update(dbt_environment(load_settings()))
+        return super().cli(*arguments, **options)
+
     def _initialize_dbt_core_adapter(self, args: Sequence[str]) -> Any:
         """Load no second dbt into the run's process (2 s): it serves column metadata alone, which nobody asks for."""
 
@@ -141,7 +151,6 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
                 return
             built = built_fingerprint(connection)
             is_priced = has_prices_to_build(connection)
-        os.environ.update(dbt_environment(warehouse.settings))
         arguments = [*CYCLE_ARGUMENTS]
         if built == fingerprint:
             # In one word: dagster-dbt takes the flag and one value, and dbt splits it.

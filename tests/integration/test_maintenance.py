@@ -1,0 +1,26 @@
+"""The daily job, in a process of its own as the daemon starts it."""
+
+import subprocess
+import sys
+
+from tests.integration.harness import Service
+
+_RUN = """
+import warnings
+warnings.simplefilter("ignore")
+from cli import environment
+settings = environment.prepare()
+import dagster as dg
+from control.networks.in_force import networks_in_force
+from pipelines.definitions import build_definitions
+job = build_definitions(networks_in_force(settings)).resolve_job_def("maintenance")
+assert job.execute_in_process(instance=dg.DagsterInstance.get()).success
+"""
+
+
+def test_the_audit_reads_the_pipelines_own_files(ready_service: Service) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN], env=ready_service.environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "unique_combination" in done.stdout + done.stderr
