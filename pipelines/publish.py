@@ -16,6 +16,12 @@ from pathlib import Path
 
 from pipelines.load.warehouse import connect, utc_now
 
+_PUBLICATION_COMMENTS = """
+    comment on table marts.publication is 'The published version. Grain: one row.';
+    comment on column marts.publication.version is 'Number of the version; each has one more. Unit: none, a key.';
+    comment on column marts.publication.batch_id is 'The newest cycle whose rows are in it. Unit: none, a key.';
+    comment on column marts.publication.built_at is 'When it was made, UTC.';
+"""
 _NAME = re.compile(r"marts-(\d{12})\.duckdb")
 
 
@@ -78,7 +84,7 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int) -> Publication:
             "?::timestamp as built_at",
             [version, batch_id, utc_now()],
         )
-        connection.execute("comment on table marts.publication is 'The published version; one row.'")
+        connection.execute(_PUBLICATION_COMMENTS)
         connection.execute("force checkpoint")
     finally:
         connection.close()

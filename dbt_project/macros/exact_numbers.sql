@@ -326,6 +326,16 @@
     {{ value_units_body('raw', 'decimals', 'price') }};
     create or replace macro marts_db.marts.to_value(raw, decimals, price) as
     {{ value_body('raw', 'decimals', 'price') }};
+    comment on macro marts_db.marts.to_amount is
+    'raw / 10^decimals as exact decimal text. Unit: whole tokens.';
+    comment on macro marts_db.marts.percentage is
+    '100 * part / whole as decimal text, rounded half to even to 12 decimals; null where whole is zero. Unit: percent.';
+    comment on macro marts_db.marts.ratio is
+    '10^power * numerator / denominator as decimal text, rounded half to even to 12 decimals. Unit: as the operands say.';
+    comment on macro marts_db.marts.to_value_units is
+    'raw / 10^decimals * price as BIGNUM, rounded half to even, for exact sums. Unit: 10^-18 Priced In.';
+    comment on macro marts_db.marts.to_value is
+    'raw / 10^decimals * price as decimal text, rounded half to even to 18 decimals. Unit: Priced In.';
 {%- endmacro %}
 
 

@@ -198,6 +198,8 @@
         first_price, first_is_inverted, second_price, second_is_inverted
     ) as
     {{ rate_body('first_price', 'first_is_inverted', 'second_price', 'second_is_inverted') }};
+    comment on macro marts_db.marts.to_rate is
+    'Product of two prices, each inverted or not, as decimal text, half to even to 18 decimals. Unit: Priced In per Priced As.';
 {%- endmacro %}
 
 
