@@ -22,7 +22,11 @@ node_modules/installed: package.json package-lock.json
 	npm ci --silent
 	touch $@
 
-install: .venv/installed node_modules/installed ## Install the service into .venv
+# The pages of the reports, as the API serves them.
+build/reports/index.html: node_modules/installed $(shell find reports -name test -prune -o -type f -print)
+	node reports/build.mjs
+
+install: .venv/installed node_modules/installed build/reports/index.html ## Install the service into .venv
 
 demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop)
 	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once)

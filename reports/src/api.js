@@ -1,0 +1,185 @@
+/**
+ * The embed session of a page: its token, the renewal of it, and the requests made with it.
+ *
+ * The token arrives in the URL's fragment, is taken out of the address at once, and lives in this object alone. What it says is
+ * read for timing only; the server checks it on every request.
+ */
+
+const RENEW_AT = 0.8; // of a token's life
+const RETRY_MS = 15_000; // a renewal that could not reach the server
+const TIMEOUT_MS = 60_000;
+
+/**
+ * What a data route answered instead of data.
+ *
+ * `kind` is what a page does about it: expired, denied, gone (its data version), not-found, not-covered, busy, unreachable, failed.
+ */
+export class Failure extends Error {
+  /**
+   * @param {string} kind
+   * @param {{detail?: string, problem?: object | null, retryAfter?: number | null}} [about] `retryAfter` in seconds
+   */
+  constructor(kind, { detail = "", problem = null, retryAfter = null } = {}) {
+    super(detail || kind);
+    this.kind = kind;
+    this.problem = problem;
+    this.retryAfter = retryAfter;
+  }
+}
+
+const KINDS = {
+  401: (code) => (code === "token-expired" ? "expired" : "denied"),
+  403: () => "denied",
+  404: () => "not-found",
+  409: (code) => (code === "not-covered" ? "not-covered" : "failed"),
+  410: () => "gone",
+  429: () => "busy",
+};
+
+async function failureOf(response) {
+  const type = response.headers.get("content-type") ?? "";
+  const problem = type.includes("json") ? await response.json() : null;
+  const kind = KINDS[response.status]?.(problem?.code) ?? (response.status >= 502 ? "unreachable" : "failed");
+  const wait = Number(response.headers.get("retry-after"));
+  const retryAfter = Number.isFinite(wait) && wait > 0 ? wait : null;
+  return new Failure(kind, { detail: problem?.detail ?? `${response.status} ${response.statusText}`, problem, retryAfter });
+}
+
+/**
+ * Read the claims of a token, unchecked.
+ * @param {string} token
+ * @returns {{report: string, params: Record<string, string>, iat: number, exp: number, sxp: number} | null} null: not a token
+ */
+export function claimsOf(token) {
+  try {
+    const body = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
+    const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return null; // the server says what is wrong with it, on the first request
+  }
+}
+
+/**
+ * Take the token out of the address: `#t=<jwt>` is gone from it, and from the history, when this returns.
+ * @returns {string | null}
+ */
+export function tokenFromAddress() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("t");
+  if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
+  return token;
+}
+
+/** The session of one page. */
+export class Session {
+  #token;
+  #timer = 0;
+  #clockSkew = 0;
+  #onFailure;
+
+  /**
+   * @param {string | null} token
+   * @param {(failure: Failure) => void} onFailure told when the token can be renewed no longer
+   */
+  constructor(token, onFailure) {
+    this.#onFailure = onFailure;
+    this.accept(token);
+    document.addEventListener("visibilitychange", () => this.#schedule());
+  }
+
+  /** The claims of the token in use; null without one. */
+  get claims() {
+    return this.#token === null ? null : claimsOf(this.#token);
+  }
+
+  /** The token itself, for a form that downloads; nowhere else may it go. */
+  get token() {
+    return this.#token;
+  }
+
+  /** @param {string | null} token in place of the present one */
+  accept(token) {
+    this.#token = token;
+    this.#schedule();
+  }
+
+  /**
+   * @param {string} path
+   * @param {Record<string, string | number | null | undefined>} [parameters] empty ones are left out
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<any>} the answer
+   * @throws {Failure}
+   */
+  get(path, parameters = {}, { signal } = {}) {
+    const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
+    const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+    return this.#request(query ? `${path}?${query}` : path, { signal });
+  }
+
+  /**
+   * @param {string} path
+   * @param {object} [body]
+   * @returns {Promise<any>} the answer
+   * @throws {Failure}
+   */
+  post(path, body) {
+    const json = body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+    return this.#request(path, { method: "POST", ...json });
+  }
+
+  async #request(path, { headers = {}, signal, ...options } = {}) {
+    if (this.#token === null) throw new Failure("expired", { detail: "the address carries no token" });
+    const limit = AbortSignal.timeout(TIMEOUT_MS);
+    const request = {
+      ...options,
+      headers: { ...headers, accept: "application/json", authorization: `Bearer ${this.#token}` },
+      credentials: "omit",
+      redirect: "error",
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    };
+    try {
+      const response = await fetch(path, request);
+      this.#compareClocks(response);
+      if (!response.ok) throw await failureOf(response);
+      return await response.json();
+    } catch (error) {
+      if (error instanceof Failure || signal?.aborted) throw error;
+      throw new Failure("unreachable", { detail: String(error.message ?? error) });
+    }
+  }
+
+  // A token's times are the server's; a browser's clock may be minutes off.
+  #compareClocks(response) {
+    const at = Date.parse(response.headers.get("date") ?? "");
+    if (Number.isNaN(at)) return;
+    const skew = at - Date.now();
+    if (Math.abs(skew - this.#clockSkew) < 2_000) return;
+    this.#clockSkew = skew;
+    this.#schedule();
+  }
+
+  #schedule(atLeast = 0) {
+    clearTimeout(this.#timer);
+    const claims = this.claims;
+    if (claims === null || document.visibilityState !== "visible") return;
+    const { iat, exp, sxp } = claims;
+    if (exp >= sxp) return; // the last one of its session
+    const due = (iat + (exp - iat) * RENEW_AT) * 1000 - (Date.now() + this.#clockSkew);
+    this.#timer = setTimeout(() => this.#renew(), Math.max(due, atLeast));
+  }
+
+  async #renew() {
+    const renewed = this.#token;
+    try {
+      const { token } = await this.post("/embed/token");
+      if (this.#token === renewed) this.accept(token);
+    } catch (failure) {
+      if (this.#token !== renewed) return; // the host was faster
+      if (["unreachable", "busy"].includes(failure.kind)) {
+        this.#schedule((failure.retryAfter ?? 0) * 1000 || RETRY_MS);
+      } else {
+        this.#onFailure(failure);
+      }
+    }
+  }
+}

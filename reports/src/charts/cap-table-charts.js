@@ -1,0 +1,8 @@
+/** The charts of the cap table page, in one piece that is loaded beside the data. */
+
+export { draw } from "./base.js";
+export { concentration } from "./concentration.js";
+export { dataTable } from "./data-table.js";
+export { holdersOverTime } from "./holders.js";
+export { donut } from "./ownership.js";
+export { treemap } from "./treemap.js";

@@ -1,0 +1,22 @@
+/** The numbers of a chart as a table, for whoever cannot see it or wants the digits; drawn when it is opened. */
+
+import { byId, el } from "../dom.js";
+
+/**
+ * @param {string} id of a details element
+ * @param {string} caption
+ * @param {string[]} columns
+ * @param {() => (string | Node)[][]} rows
+ */
+export function dataTable(id, caption, columns, rows) {
+  const details = byId(id);
+  details.querySelector(".data-rows")?.remove();
+  details.open = false;
+  details.ontoggle = () => {
+    if (!details.open || details.querySelector(".data-rows")) return;
+    const head = el("tr", null, ...columns.map((column) => el("th", { scope: "col" }, column)));
+    const body = rows().map((row) => el("tr", null, ...row.map((cell) => el("td", null, cell))));
+    const table = el("table", null, el("caption.hidden-visually", null, caption), el("thead", null, head), el("tbody", null, ...body));
+    details.append(el("div.data-rows", { tabindex: 0, role: "region", "aria-label": caption }, table));
+  };
+}

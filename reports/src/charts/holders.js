@@ -1,0 +1,48 @@
+/** How many holders there were at the end of each day; days that are not collected are grey, not zero. */
+
+import "echarts/lib/chart/line.js";
+import "echarts/lib/component/markArea.js";
+
+import { count, day, tick } from "../format.js";
+import { reasonOf } from "../status.js";
+import { tooltip, valueAxis } from "./base.js";
+import { DAY_MS, bands, startOf, stretches, timeAxis } from "./time.js";
+
+/** @param {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}[]} days at least one */
+export const holdersOverTime = (days) => (colours) => {
+  const points = days.map(({ date, holderCount }) => [startOf(date), holderCount]);
+  const known = points.map(([, holders]) => holders).filter((holders) => holders !== null);
+  return {
+    grid: { left: 52, right: 20, top: 14, bottom: 26 },
+    tooltip: tooltip(colours, {
+      trigger: "axis",
+      axisPointer: { lineStyle: { color: colours.muted } },
+      formatter: ([point]) => described(days[point.dataIndex]),
+    }),
+    xAxis: timeAxis(colours, points[0][0], points.at(-1)[0] + (points.length === 1 ? DAY_MS : 0)),
+    yAxis: valueAxis(colours, {
+      scale: true,
+      splitNumber: 3,
+      minInterval: 1,
+      min: ({ min, max }) => Math.max(0, Math.floor(min - (max - min || 1) * 0.15)),
+      axisLabel: { formatter: (value) => tick(value) },
+    }),
+    series: [
+      {
+        type: "line",
+        step: "end",
+        data: points,
+        showSymbol: known.length === 1,
+        symbolSize: 7,
+        lineStyle: { width: 2, color: colours.accent },
+        itemStyle: { color: colours.accent },
+        markArea: bands(stretches(days, ({ holderCount }) => holderCount === null), colours),
+      },
+    ],
+  };
+};
+
+function described({ date, holderCount, holderCountStatus, isComplete }) {
+  if (holderCount === null) return `${day(date)}\n${reasonOf(holderCountStatus)}`;
+  return `${day(date)}${isComplete ? "" : " (not over)"}\n${count(holderCount)} holders`;
+}

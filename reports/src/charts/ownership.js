@@ -1,0 +1,54 @@
+/** Who holds how much: a donut of the largest holders, all others, and what nobody seen holds. */
+
+import "echarts/lib/chart/pie.js";
+
+import { percent } from "../format.js";
+import { plain, tooltip } from "./base.js";
+
+/**
+ * @typedef {{name: string, percentage: string, pixels: number, kind: "holder" | "others" | "rest"}} Slice
+ */
+
+/**
+ * @param {Slice[]} slices in order; colours follow it
+ * @param {{number: string, label: string}} middle of the donut
+ */
+export const donut = (slices, middle) => (colours) => ({
+  tooltip: shareTooltip(colours),
+  series: [
+    {
+      type: "pie",
+      radius: ["62%", "94%"],
+      startAngle: 90,
+      data: areas(slices, colours),
+      cursor: "default",
+      emphasis: { scaleSize: 3, label: { show: true } },
+      itemStyle: { borderColor: colours.card, borderWidth: 2, borderRadius: 3 },
+      labelLine: { show: false },
+      label: {
+        show: true,
+        position: "center",
+        formatter: `{number|${plain(middle.number)}}\n{label|${middle.label}}`,
+        rich: {
+          number: { fontSize: 22, fontWeight: 650, color: colours.text, lineHeight: 28, fontFamily: colours.font },
+          label: { fontSize: 12, color: colours.muted, lineHeight: 18, fontFamily: colours.font },
+        },
+      },
+    },
+  ],
+});
+
+/** @param {Slice[]} slices @param {Record<string, any>} colours @returns {object[]} data of a series */
+export const areas = (slices, colours) =>
+  slices.map((slice, index) => ({
+    name: plain(slice.name),
+    value: slice.pixels,
+    exact: slice.percentage,
+    itemStyle: { color: colourOf(slice, index, colours) },
+  }));
+
+/** @param {Record<string, any>} colours */
+export const shareTooltip = (colours) =>
+  tooltip(colours, { formatter: ({ data }) => (data?.exact ? `${data.name}\n${percent(data.exact)}` : "") });
+
+const colourOf = ({ kind }, index, colours) => (kind === "holder" ? colours.series[index % colours.series.length] : colours[kind]);

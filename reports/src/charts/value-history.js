@@ -1,0 +1,97 @@
+/**
+ * What a wallet was worth at the end of each day: a line where every position has a price, a dashed one where some have
+ * none, a grey band where nothing is collected, and a break where nothing is priced.
+ */
+
+import "echarts/lib/chart/line.js";
+import "echarts/lib/component/dataZoomSlider.js";
+import "echarts/lib/component/markArea.js";
+
+import { toPixels } from "../decimal.js";
+import { amount, day, tick } from "../format.js";
+import { reasonOf } from "../status.js";
+import { plain, tooltip, valueAxis } from "./base.js";
+import { DAY_MS, bands, startOf, stretches, timeAxis } from "./time.js";
+
+/**
+ * @typedef {{date: string, value: string | null, valueStatus: string, valueComplete: boolean, unpriced: string[], isComplete: boolean}} Point
+ */
+
+/** @param {Point} point @returns {boolean} the day is not collected */
+export const isGap = ({ value, valueStatus }) => value === null && valueStatus === "NotCovered";
+
+/** @param {Point} point @returns {boolean} some positions are left out */
+export const isPartial = ({ value, valueComplete }) => value !== null && !valueComplete;
+
+/**
+ * @param {Point[]} history one per day, at least one
+ * @param {[number, number]} range milliseconds
+ * @param {string} currency
+ */
+export const valueHistory = (history, range, currency) => (colours) => {
+  const at = (index) => [startOf(history[index].date), toPixels(history[index].value)];
+  const full = history.map((point, index) => (isPartial(point) ? [at(index)[0], null] : at(index)));
+  // A stretch of partial days is drawn from the whole day before it to the one after it, so that the line does not break.
+  const touches = (index) => [index - 1, index, index + 1].some((near) => history[near] && isPartial(history[near]));
+  const partial = history.map((_, index) => (touches(index) ? at(index) : [at(index)[0], null]));
+  const line = (data, type) => ({
+    type: "line",
+    data,
+    showSymbol: history.length === 1,
+    symbolSize: 7,
+    lineStyle: { width: 2, color: type === "solid" ? colours.accent : colours.warn, type },
+    itemStyle: { color: type === "solid" ? colours.accent : colours.warn },
+    emphasis: { disabled: true },
+  });
+  return {
+    grid: { left: 60, right: 16, top: 14, bottom: 76 },
+    tooltip: tooltip(colours, {
+      trigger: "axis",
+      axisPointer: { lineStyle: { color: colours.muted } },
+      formatter: ([point]) => described(history[point.dataIndex], currency),
+    }),
+    xAxis: timeAxis(colours, ...range),
+    yAxis: valueAxis(colours, {
+      scale: true,
+      min: ({ min, max }) => (min >= 0 ? Math.max(0, min - (max - min || max) * 0.1) : undefined),
+      axisLabel: { formatter: (value) => tick(value, { currency }) },
+    }),
+    dataZoom: [zoomSlider(colours)],
+    series: [
+      { ...line(full, "solid"), areaStyle: { color: colours.accentArea, origin: "start" }, markArea: bands(stretches(history, isGap), colours) },
+      line(partial, "dashed"),
+    ],
+  };
+};
+
+function described(point, currency) {
+  const head = `${day(point.date)}${point.isComplete || isGap(point) ? "" : " (not over)"}`;
+  if (point.value === null) return `${head}\n${reasonOf(point.valueStatus)}`;
+  const missing = point.unpriced.length ? `\nwithout ${point.unpriced.slice(0, 3).map((each) => plain(each, 20)).join(", ")}${more(point)}` : "";
+  return `${head}\n${amount(point.value, { currency })}${missing}`;
+}
+
+const more = ({ unpriced }) => (unpriced.length > 3 ? ` and ${unpriced.length - 3} more` : "");
+
+/**
+ * The slider under both charts of a wallet; a page keeps the two together.
+ * @param {Record<string, any>} colours
+ */
+export const zoomSlider = (colours) => ({
+  type: "slider",
+  height: 26,
+  bottom: 10,
+  borderColor: colours.line,
+  backgroundColor: "transparent",
+  fillerColor: colours.accentArea,
+  brushSelect: false,
+  minValueSpan: 7 * DAY_MS,
+  handleStyle: { color: colours.card, borderColor: colours.accent },
+  moveHandleStyle: { color: colours.line },
+  emphasis: { handleStyle: { color: colours.accentArea, borderColor: colours.accent }, moveHandleStyle: { color: colours.accent } },
+  dataBackground: { lineStyle: { color: colours.muted, opacity: 0.6 }, areaStyle: { opacity: 0 } },
+  selectedDataBackground: { lineStyle: { color: colours.accent }, areaStyle: { opacity: 0 } },
+  labelFormatter: (value) => day(value),
+  textStyle: { color: colours.muted, fontSize: 11 },
+  showDetail: false,
+});

@@ -1,0 +1,7 @@
+/** The charts of the wallet page, in one piece that is loaded beside the data. */
+
+export { draw } from "./base.js";
+export { dataTable } from "./data-table.js";
+export { donut } from "./ownership.js";
+export { bucketsOf, colourOf, timeline, typesOf } from "./timeline.js";
+export { isGap, isPartial, valueHistory } from "./value-history.js";

@@ -1,0 +1,111 @@
+/** Elements made from data: text stays text, and no style is written as an attribute. */
+
+/**
+ * @param {string} tag such as `td.number`, classes after dots
+ * @param {Record<string, any> | null} [attributes] `on*` are listeners; false, null and undefined are left out
+ * @param {...(Node | string | number | null | undefined | false)} children
+ * @returns {HTMLElement}
+ */
+export function el(tag, attributes, ...children) {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === false || value === null || value === undefined) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map(asNode));
+  return element;
+}
+
+const asNode = (child) => (child instanceof Node ? child : String(child));
+
+/** @param {string} id @returns {HTMLElement} @throws {Error} when the page has none */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`No element #${id} in this page`);
+  return element;
+}
+
+/** @param {string} id @param {...(Node | string | null | false)} children take the place of what is there */
+export function fill(id, ...children) {
+  byId(id).replaceChildren(...children.filter(Boolean));
+}
+
+/** Text by somebody else, in a direction of its own. @param {string} text */
+export const name = (text, attributes = {}) => el("bdi.name", { title: text.length > 24 ? text : null, ...attributes }, text);
+
+/**
+ * A number that may be missing, with every digit of it, or the reason, on hover.
+ * @param {string} shown
+ * @param {{title?: string, missing?: string | null, className?: string}} about `missing`: why there is none
+ */
+export function figure(shown, { title, missing = null, className = "" } = {}) {
+  if (missing === null) return el("span", { class: className || null, title: title === shown ? null : title }, shown);
+  return el("span.missing", null, el("span", { "aria-hidden": true }, "— "), el("span.why", null, missing));
+}
+
+/** Tell a screen reader. @param {string} message */
+export function announce(message) {
+  byId("live").textContent = message;
+}
+
+/** Put text on the clipboard; works in a frame that has no permission for the newer interface. @param {string} text */
+export function copy(text) {
+  const put = (event) => {
+    event.clipboardData.setData("text/plain", text);
+    event.preventDefault();
+  };
+  document.addEventListener("copy", put, { once: true });
+  const done = document.execCommand("copy");
+  document.removeEventListener("copy", put);
+  announce(done ? `Copied ${text}` : "Could not copy; select the text instead.");
+  return done;
+}
+
+/**
+ * An address or a hash, shortened; the whole one on hover, in print, and on the clipboard after a click.
+ * @param {string} text
+ * @param {string} shown
+ * @param {string} what such as "address"
+ */
+export function copyable(text, shown, what) {
+  if (text === shown) return el("span.address", null, text);
+  const button = el(
+    "button.address",
+    { type: "button", title: `${text}\nClick to copy`, "aria-label": `Copy ${what} ${text}`, "data-full": text },
+    el("span.short", null, shown),
+    el("span.full", null, text),
+  );
+  button.addEventListener("click", () => {
+    if (!copy(text)) return;
+    button.dataset.copied = "";
+    setTimeout(() => delete button.dataset.copied, 1200);
+  });
+  return button;
+}
+
+const ICONS = {
+  block: "M8 1.5 14 5v6l-6 3.5L2 11V5zM2 5l6 3.5L14 5M8 8.5v6",
+  coverage: "M1.5 11.5 5 7l3 3 6.5-7.5M1.5 14.5h13",
+  check: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M5 8.2l2.1 2.1L11 6.2",
+  price: "M8 1.5v13M11.5 4.5c-1-1-2-1.3-3.5-1.3-2 0-3.3.9-3.3 2.4C4.7 9 11.5 7 11.5 10.3c0 1.6-1.4 2.5-3.5 2.5-1.7 0-3-.5-4-1.6",
+  clock: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M8 4.5V8l2.5 1.7",
+  lock: "M3.5 7h9v7h-9zM5.5 7V4.8a2.5 2.5 0 0 1 5 0V7",
+  alert: "M8 1.8 15 14H1zM8 6v3.8M8 11.6v.6",
+  search: "M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2M10.7 10.7 14.5 14.5",
+  empty: "M2 9.5 4 3h8l2 6.5V14H2zM2 9.5h3.5L6.5 11h3l1-1.5H14",
+};
+
+/** @param {keyof typeof ICONS} which @returns {SVGElement} of 16 by 16, drawn in the text's colour */
+export function icon(which) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true" })) {
+    svg.setAttribute(key, value);
+  }
+  path.setAttribute("d", ICONS[which]);
+  svg.append(path);
+  return svg;
+}

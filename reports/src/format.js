@@ -1,0 +1,292 @@
+/**
+ * Numbers and times as people of a locale write them.
+ *
+ * Intl gives grouping, signs and the place of the currency; the digits come from the decimal text, not from a float.
+ * What is shown may be rounded (half to even); `exact` gives every digit, for titles and tables of data.
+ */
+
+import { magnitude, parse, round, sign, split } from "./decimal.js";
+
+/** What stands where a number is missing; a word about the reason goes beside it. */
+export const MISSING = "—";
+
+const SCIENTIFIC_FROM = 15; // 10^15 is past "999T"; longer compact forms are unreadable
+const SCIENTIFIC_BELOW = -9;
+
+let locale = undefined;
+
+/**
+ * Choose the locale of all that follows.
+ * @param {readonly string[] | string | undefined} name BCP 47; undefined for the browser's
+ */
+export function useLocale(name) {
+  locale = name;
+  formats.clear();
+}
+
+const formats = new Map();
+
+function format(options) {
+  const key = JSON.stringify(options);
+  if (!formats.has(key)) formats.set(key, new Intl.NumberFormat(locale, options));
+  return formats.get(key);
+}
+
+function localDigits(text) {
+  const digits = format({ useGrouping: false, minimumIntegerDigits: 1 });
+  return text.replace(/\d/g, (digit) => digits.format(Number(digit)));
+}
+
+function decimalPoint() {
+  return format({ minimumFractionDigits: 1 }).formatToParts(0).find((part) => part.type === "decimal").value;
+}
+
+// The pattern (sign, grouping, currency) comes from Intl for the whole number, which BigInt holds exactly; the fraction is put
+// after its last digit. Zero has no sign there, so a 1 stands in for the 0 of 0.5.
+function compose(value, options) {
+  const { whole, fraction } = split(value);
+  const standsIn = BigInt(whole) === 0n && value.digits !== 0n;
+  const integer = standsIn ? 1n : BigInt(whole);
+  const formatter = format({ ...options, minimumFractionDigits: 0, maximumFractionDigits: 0 });
+  const parts = formatter.formatToParts(value.negative ? -integer : integer);
+  const last = parts.findLastIndex((part) => part.type === "integer");
+  const tail = fraction ? decimalPoint() + localDigits(fraction) : "";
+  const written = (part) => (standsIn && part.type === "integer" ? localDigits("0") : part.value.replace("-", "−"));
+  return parts.map((part, index) => written(part) + (index === last ? tail : "")).join("");
+}
+
+function padded(value, minimum) {
+  if (value.scale >= minimum) return value;
+  return { ...value, digits: value.digits * 10n ** BigInt(minimum - value.scale), scale: minimum };
+}
+
+function trimmed(value, minimum) {
+  let { digits, scale } = value;
+  while (scale > minimum && digits % 10n === 0n) {
+    digits /= 10n;
+    scale -= 1;
+  }
+  return { ...value, digits, scale };
+}
+
+// Two decimals from one on; below that four significant digits, so that a small holding is not shown as nothing.
+function readable(value, significant = 4) {
+  const order = magnitude(value);
+  if (value.digits === 0n || order >= 0) return trimmed(round(value, 2), 2);
+  const scale = significant - 1 - order;
+  return trimmed(round(value, scale), 2);
+}
+
+/**
+ * @typedef {object} Style
+ * @property {string} [currency] symbol of what the number is in, such as USD
+ * @property {boolean} [signed] a plus sign before positive numbers
+ */
+
+function options(style) {
+  const base = style.signed ? { signDisplay: "exceptZero" } : {};
+  return isoCurrency(style.currency)
+    ? { ...base, style: "currency", currency: style.currency, currencyDisplay: "narrowSymbol" }
+    : base;
+}
+
+function isoCurrency(symbol) {
+  return symbol !== undefined && symbol !== null && currencies().has(symbol);
+}
+
+let known = null;
+
+function currencies() {
+  known ??= new Set(Intl.supportedValuesOf("currency"));
+  return known;
+}
+
+// A unit that Intl does not know as a currency (BTC, EURC) stands after the number.
+function unit(text, style) {
+  return style.currency && !isoCurrency(style.currency) ? `${text} ${style.currency}` : text;
+}
+
+/**
+ * Every digit.
+ * @param {string | null} text plain decimal
+ * @param {Style} [style]
+ */
+export function exact(text, style = {}) {
+  if (text === null) return MISSING;
+  return unit(compose(parse(text), options(style)), style);
+}
+
+/**
+ * For a column of amounts: two decimals, four significant digits below one, scientific below 10^-9.
+ * @param {string | null} text plain decimal
+ * @param {Style & {decimals?: number | null}} [style] `decimals`: what the token has, when it has fewer than two
+ */
+export function amount(text, style = {}) {
+  if (text === null) return MISSING;
+  const value = parse(text);
+  if (value.digits !== 0n && magnitude(value) < SCIENTIFIC_BELOW) return unit(scientific(value, style), style);
+  const fewest = Math.min(2, style.decimals ?? 2);
+  return unit(compose(padded(trimmed(readable(value), fewest), fewest), options(style)), style);
+}
+
+/**
+ * Short, for headlines: 184.2M.
+ * @param {string | null} text plain decimal
+ * @param {Style} [style]
+ */
+export function compact(text, style = {}) {
+  if (text === null) return MISSING;
+  const value = parse(text);
+  const order = magnitude(value);
+  if (value.digits !== 0n && (order >= SCIENTIFIC_FROM || order < SCIENTIFIC_BELOW)) {
+    return unit(scientific(value, style), style);
+  }
+  if (order < 4) return unit(compose(order < 0 ? trimmed(readable(value), 0) : short(value), options(style)), style);
+  // Four digits are left after rounding: a float holds them, and Intl finds the letter.
+  const rounded = round(value, 3 - order);
+  const number = Number(rounded.digits) * (rounded.negative ? -1 : 1);
+  const short4 = { ...options(style), notation: "compact", maximumSignificantDigits: 4 };
+  return unit(format(short4).format(number).replace("-", "−"), style);
+}
+
+function short(value) {
+  const rounded = trimmed(round(value, 2), 0);
+  return rounded.scale === 1 ? padded(rounded, 2) : rounded;
+}
+
+function scientific(value, style) {
+  const order = magnitude(value);
+  const { digits, negative, scale } = round(value, 3 - order);
+  const first = digits.toString().slice(0, 4);
+  const exponent = digits.toString().length - first.length - scale;
+  const four = { ...options(style), notation: "scientific", maximumSignificantDigits: 4 };
+  return format(four).format(Number(`${negative ? "-" : ""}${first}e${exponent}`)).replaceAll("-", "−");
+}
+
+/**
+ * A percentage of two decimals; what is too small for them is "<0.01%", never 0.00%.
+ * @param {string | null} text plain decimal, 0 to 100
+ * @param {{signed?: boolean}} [style]
+ */
+export function percent(text, style = {}) {
+  if (text === null) return MISSING;
+  const value = parse(text);
+  const rounded = padded(round(value, 2), 2);
+  if (value.digits !== 0n && rounded.digits === 0n) {
+    const edge = percentOf({ negative: value.negative, digits: 1n, scale: 2 }, style);
+    return value.negative ? `>${edge}` : `<${edge}`;
+  }
+  return percentOf(rounded, style);
+}
+
+// Intl's percent style multiplies by 100; the exact text is percent already, so the sign is put on by its pattern for zero.
+function percentOf(value, style) {
+  const number = compose(value, style.signed ? { signDisplay: "exceptZero" } : {});
+  const [before, after] = pattern();
+  return before + number + after;
+}
+
+function pattern() {
+  const parts = format({ style: "percent" }).formatToParts(0);
+  const at = parts.findIndex((part) => part.type === "integer");
+  const text = (list) => list.map((part) => part.value).join("");
+  return [text(parts.slice(0, at)), text(parts.slice(at + 1))];
+}
+
+/**
+ * A whole number.
+ * @param {number | null} value counts and blocks, below 2^53
+ */
+export function count(value) {
+  return value === null ? MISSING : format({ maximumFractionDigits: 0 }).format(value);
+}
+
+/** "1 gap", "2 gaps". @param {number} number @param {string} one @param {string} [many] */
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/**
+ * A number of few digits, such as an index, with exactly that many decimals.
+ * @param {string | null} text plain decimal
+ * @param {number} decimals
+ */
+export function fixed(text, decimals) {
+  return text === null ? MISSING : compose(padded(round(parse(text), decimals), decimals), {});
+}
+
+/**
+ * The part that an axis writes at a tick, which ECharts gives as a float.
+ * @param {number} value
+ * @param {Style} [style]
+ */
+export function tick(value, style = {}) {
+  const text = format({ ...options(style), notation: "compact", maximumSignificantDigits: 4 }).format(value);
+  return unit(text.replace("-", "−"), style);
+}
+
+const DAY = { timeZone: "UTC", year: "numeric", month: "short", day: "numeric" };
+
+function dates(options) {
+  const key = `date ${JSON.stringify(options)}`;
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(locale, options));
+  return formats.get(key);
+}
+
+/**
+ * @param {string | number | Date | null} when instant, or day as `2026-01-31`
+ * @returns {string} the day, UTC
+ */
+export function day(when) {
+  return when === null ? MISSING : dates(DAY).format(new Date(when));
+}
+
+/**
+ * @param {string | null} when instant
+ * @param {{seconds?: boolean}} [detail]
+ * @returns {string} day and time, UTC; says so
+ */
+export function instant(when, { seconds = false } = {}) {
+  return when === null ? MISSING : `${dateTime(when, { seconds })} UTC`;
+}
+
+/**
+ * The same where a heading says UTC already.
+ * @param {string | null} when instant
+ * @param {{seconds?: boolean}} [detail]
+ */
+export function dateTime(when, { seconds = false } = {}) {
+  if (when === null) return MISSING;
+  const time = { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) };
+  return dates({ ...DAY, ...time, hourCycle: "h23" }).format(new Date(when));
+}
+
+/** @param {string} when instant @returns {string} the time of day, UTC; says so */
+export function timeOfDay(when) {
+  const options = { timeZone: "UTC", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  return `${dates(options).format(new Date(when))} UTC`;
+}
+
+/** @param {number} when milliseconds @param {"month" | "day"} grain @returns {string} for an axis */
+export function axisDay(when, grain) {
+  const at = new Date(when);
+  const year = grain === "month" && at.getUTCMonth() === 0;
+  const options = year ? { year: "numeric" } : grain === "month" ? { month: "short" } : { month: "short", day: "numeric" };
+  return dates({ timeZone: "UTC", ...options }).format(at);
+}
+
+/**
+ * An address or a hash with its middle left out.
+ * @param {string} text
+ */
+export function shortened(text) {
+  return text.length > 18 ? `${text.slice(0, 8)}…${text.slice(-6)}` : text;
+}
+
+/**
+ * How a change is coloured.
+ * @param {string | null} text plain decimal
+ * @returns {"up" | "down" | "flat"}
+ */
+export function trend(text) {
+  const direction = text === null ? 0 : sign(text);
+  return direction > 0 ? "up" : direction < 0 ? "down" : "flat";
+}

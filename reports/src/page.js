@@ -1,0 +1,132 @@
+/**
+ * What every page has around its content: the session, the states, and the talk with the page that embeds it.
+ *
+ * `document.documentElement.dataset.state` is loading, ready, empty, expired, denied or error. Messages to the parent:
+ * `{type: "report:height", height}` and `{type: "report:token-expired"}`; from it, `{type: "report:token", token}`.
+ */
+
+import { Failure, Session, tokenFromAddress } from "./api.js";
+import { byId, el, fill, icon } from "./dom.js";
+import { instant } from "./format.js";
+
+const RELOADS = 3; // of a data version that is gone; one is published every minute at most
+
+const parentPage = window.parent === window ? null : window.parent;
+
+// Nothing in these messages is secret, and the parent's origin is not known to the page: frame-ancestors decides who that may be.
+const tell = (message) => parentPage?.postMessage(message, "*");
+
+const PANELS = {
+  expired: {
+    icon: "clock",
+    title: "This report's link has expired",
+    text: "Links are short-lived. Reload the page that shows this report to get a fresh one.",
+  },
+  denied: {
+    icon: "lock",
+    title: "This report cannot be shown",
+    text: "Its link was revoked, or belongs to another report. Ask whoever gave you access for a new one.",
+  },
+  "not-found": {
+    icon: "empty",
+    title: "There is no such report any more",
+    text: "What it was about has been deleted.",
+  },
+  "not-covered": { icon: "empty", title: "Nothing is known about that moment" },
+  busy: { icon: "clock", title: "Too many requests just now", text: "The report loads by itself in a moment.", retry: true },
+  unreachable: {
+    icon: "alert",
+    title: "The service cannot be reached",
+    text: "Check the connection, then try again.",
+    retry: true,
+  },
+  gone: { icon: "clock", title: "The data moved on while it was read", text: "Load the newest figures.", retry: true },
+  failed: { icon: "alert", title: "This report could not be loaded", retry: true },
+};
+
+const STATES = { expired: "expired", denied: "denied", "not-covered": "empty" };
+
+/** One report in the browser. */
+export class Page {
+  #load;
+  #shown = false;
+  #reloads = 0;
+  #runs = 0;
+
+  /**
+   * @param {(session: Session) => Promise<"ready" | "empty">} load fetches and draws everything, any number of times
+   */
+  constructor(load) {
+    this.#load = load;
+    this.session = new Session(tokenFromAddress(), (failure) => this.fail(failure));
+    window.addEventListener("message", (event) => this.#heard(event));
+    new ResizeObserver(() => this.#reportHeight()).observe(document.body);
+  }
+
+  /** Load and draw, from the start. */
+  async run() {
+    const run = ++this.#runs;
+    setState("loading");
+    byId("panel").hidden = true;
+    byId("notice").hidden = true;
+    try {
+      const state = await this.#load(this.session);
+      if (run !== this.#runs) return;
+      this.#shown = true;
+      this.#reloads = 0;
+      byId("content").hidden = false;
+      setState(state);
+    } catch (error) {
+      if (run === this.#runs) this.fail(error);
+    }
+  }
+
+  /**
+   * Show why there is nothing, or why what is there cannot go on.
+   * @param {unknown} error anything but a Failure is a fault of the page, and is thrown on after it is shown
+   */
+  fail(error) {
+    const failure = error instanceof Failure ? error : new Failure("failed", { detail: "The page met an error." });
+    if (failure.kind === "gone" && this.#reloads++ < RELOADS) {
+      this.run();
+      return;
+    }
+    if (failure.kind === "expired") tell({ type: "report:token-expired" });
+    if (failure.kind === "busy") setTimeout(() => this.run(), (failure.retryAfter ?? 5) * 1000);
+    setState(STATES[failure.kind] ?? "error");
+    this.#show(failure);
+    if (failure !== error) throw error;
+  }
+
+  // What was drawn stays readable under a notice; without it a panel takes the page.
+  #show(failure) {
+    const { title, text = failure.message, retry = false, icon: which } = PANELS[failure.kind] ?? PANELS.failed;
+    const button = retry && el("button", { type: "button", onclick: () => this.run() }, "Try again");
+    const where = this.#shown ? "notice" : "panel";
+    const words = el("div", null, el(this.#shown ? "strong" : "h1", null, title), el("p", null, text), nearest(failure));
+    fill(where, icon(which), words, button);
+    byId(where).hidden = false;
+    byId("content").hidden = !this.#shown;
+  }
+
+  #heard({ source, data }) {
+    if (parentPage === null || source !== parentPage || data?.type !== "report:token") return;
+    if (typeof data.token !== "string") return;
+    const waiting = ["expired", "denied"].includes(document.documentElement.dataset.state);
+    this.session.accept(data.token);
+    if (waiting) this.run();
+  }
+
+  #reportHeight() {
+    tell({ type: "report:height", height: Math.ceil(document.body.getBoundingClientRect().height) });
+  }
+}
+
+function nearest({ problem }) {
+  const moments = [problem?.before, problem?.after].filter(Boolean).map((at) => instant(at));
+  return moments.length ? el("p", null, `Nearest collected moments: ${moments.join(" and ")}.`) : null;
+}
+
+function setState(state) {
+  document.documentElement.dataset.state = state;
+}

@@ -1,0 +1,56 @@
+/** The words for every status that stands beside a missing number, and for what the strip tells. */
+
+const WORDS = {
+  NoPair: "No price pair",
+  NoPrice: "No price yet",
+  StalePrice: "Price too old",
+  Quarantined: "Price under review",
+  UnknownDecimals: "Decimals unknown",
+  UnknownSupply: "Supply unknown",
+  Unknown: "Supply not read yet",
+  ZeroSupply: "Supply is zero",
+  NotCovered: "Not collected then",
+  NotYetCollected: "Not collected yet",
+  UnknownBefore: "Unknown before",
+  ZeroBase: "Was zero before",
+};
+
+const REASONS = {
+  TrackingDisabled: "tracking was disabled",
+  NotYetCollected: "not collected yet",
+  ProviderFailed: "the network's provider failed; it is tried again",
+  BeforeTracking: "before tracking began",
+  NeverTracked: "tracking was never enabled",
+};
+
+const CHECKS = {
+  Reconciled: { word: "Reconciled", meaning: "The last reading of the chain confirms this balance." },
+  Adjusted: { word: "Adjusted", meaning: "The chain said otherwise than the transfers; the difference is an activity." },
+  Unchecked: { word: "Unchecked", meaning: "Not compared with the chain since the last movement." },
+};
+
+const TYPES = {
+  TransferIn: "Transfer in",
+  TransferOut: "Transfer out",
+  Self: "To itself",
+  Mint: "Mint",
+  Burn: "Burn",
+  Fee: "Fee",
+  Internal: "Internal",
+  Adjustment: "Adjustment",
+};
+
+/** @param {string} status @returns {string} why a number is missing; the status itself when it is a new one */
+export const reasonOf = (status) => WORDS[status] ?? status;
+
+/** @param {string} reason @returns {string} why a range is not collected */
+export const gapReason = (reason) => REASONS[reason] ?? reason;
+
+/** @param {string} state @returns {{word: string, meaning: string}} what a reconciliation says */
+export const checkOf = (state) => CHECKS[state] ?? { word: state, meaning: "" };
+
+/** @param {string} type @returns {string} of an activity, for people */
+export const typeOf = (type) => TYPES[type] ?? type;
+
+/** The types of wallet activities, in the order in which charts stack them. */
+export const ACTIVITY_TYPES = Object.keys(TYPES);

@@ -1,0 +1,103 @@
+/** Where the numbers come from: as-of block and finality, coverage with its gaps, reconciliation, price. */
+
+import { byId, el, fill, icon } from "./dom.js";
+import { count, instant, plural } from "./format.js";
+import { checkOf, gapReason, reasonOf } from "./status.js";
+
+/**
+ * Draw the strip.
+ * @param {{asOf: object, coverage: object, reconciliation: object, price?: Node, dataVersion: number}} facts
+ */
+export function drawStrip({ asOf, coverage, reconciliation, price = null }) {
+  fill("strip", item("block", "As of", block(asOf)), covered(coverage), checked(reconciliation), price);
+}
+
+/** @param {string} which icon @param {string} label @param {...(Node | string | null)} text */
+export function item(which, label, ...text) {
+  return el("div.fact", null, icon(which), el("div", null, el("span.label", null, label), ...text));
+}
+
+function block({ blockNumber, blockTime, finality }) {
+  if (blockNumber === null) return el("span.figure", null, "Nothing collected yet");
+  return el(
+    "span",
+    null,
+    el("span.figure", null, `Block ${count(blockNumber)} `),
+    finality && el(`span.badge.${finality.toLowerCase()}`, { title: FINALITY[finality] }, finality),
+    el("span.sub", null, blockTime === null ? "time of the block not stored" : instant(blockTime, { seconds: true })),
+  );
+}
+
+const FINALITY = {
+  Finalized: "The network will not take this block back.",
+  Confirmed: "The network may still replace this block; the figures would follow.",
+};
+
+function covered({ complete, from, to, gaps }) {
+  const range = from && el("span.sub", null, `${instant(from)} – ${to ? instant(to) : "now"}`);
+  if (complete) return item("coverage", "Coverage", el("span.figure", null, "Complete"), range);
+  const list = el("ul", null, ...gaps.map((gap) => el("li", null, describe(gap))));
+  const summary = el("summary.figure.warn", null, gaps.length ? plural(gaps.length, "gap") : "Incomplete");
+  return item("coverage", "Coverage", el("details", null, summary, list), range);
+}
+
+function describe({ from, to, fromBlock, toBlock, reason }) {
+  const times = `${from ? instant(from) : "the beginning"} – ${to ? instant(to) : "now"}`;
+  const blocks = fromBlock !== null && toBlock !== null ? ` (blocks ${count(fromBlock)} – ${count(toBlock)})` : "";
+  return `${times}${blocks}: ${gapReason(reason)}`;
+}
+
+/** @param {{gaps: {reason: string}[]}} coverage @returns {string} why nothing is there, as a sentence */
+export function whyEmpty({ gaps }) {
+  const reasons = [...new Set(gaps.map(({ reason }) => gapReason(reason)))];
+  return reasons.length ? `Why: ${reasons.join("; ")}.` : "Nothing was collected for it yet.";
+}
+
+const STATES = ["Reconciled", "Adjusted", "Unchecked"];
+
+function checked(reconciliation) {
+  if (reconciliation.status === "NotYetCollected") {
+    return item("check", "Reconciliation", el("span.figure", null, reasonOf("NotYetCollected")));
+  }
+  const counts = STATES.map((state) => [state, reconciliation[state.toLowerCase()]]);
+  const total = counts.reduce((sofar, [, number]) => sofar + number, 0);
+  const bar = el("span.stack", { "aria-hidden": true });
+  for (const [state, number] of counts.filter(([, each]) => each > 0)) {
+    const part = el(`span.${state.toLowerCase()}`);
+    part.style.flexGrow = String(number / total);
+    bar.append(part);
+  }
+  const words = counts
+    .filter(([state, number]) => number > 0 || state === "Reconciled")
+    .map(([state, number]) =>
+      el("span.check", { title: checkOf(state).meaning }, el(`i.dot.${state.toLowerCase()}`), `${count(number)} ${state.toLowerCase()}`),
+    );
+  return item("check", "Reconciliation", el("span.checks", null, ...words), total > 0 && bar);
+}
+
+/** Head of a page. @param {{title: Node[], subtitle: Node[], moment: Node}} head */
+export function drawHead({ title, subtitle, moment }) {
+  fill("title", ...title);
+  fill("subtitle", ...subtitle);
+  fill("moment", moment);
+}
+
+/** @param {{blockTime: string | null}} asOf @param {boolean} isCurrent @returns {Node} */
+export function momentOf(asOf, isCurrent) {
+  const when = asOf.blockTime === null ? "" : instant(asOf.blockTime);
+  return el(
+    "span",
+    null,
+    el(isCurrent ? "span.badge.current" : "span.badge.past", null, isCurrent ? "Latest" : "Past moment"),
+    when ? ` As of ${when}` : "",
+  );
+}
+
+/** @param {string} label @param {Node} number @param {Node | string | null} [sub] @returns {Node} a headline number */
+export function kpi(label, number, sub = null) {
+  number.classList.add("number");
+  return el("div.card.kpi", null, el("dt", null, label), el("dd", null, number, sub && el("span.sub", null, sub)));
+}
+
+/** @param {...Node} tiles */
+export const drawKpis = (...tiles) => byId("kpis").replaceChildren(...tiles);

@@ -1,0 +1,212 @@
+/**
+ * A native table over a data route: the server sorts, searches, filters and pages; the page holds one page of rows.
+ *
+ * The markup (search, filters, table, pager) is the page's; see cap-table.html.
+ */
+
+import { Failure } from "./api.js";
+import { announce, byId, el } from "./dom.js";
+import { count } from "./format.js";
+
+const SEARCH_DELAY_MS = 250;
+const PAGE_SIZES = [25, 50, 100, 200];
+
+/**
+ * @typedef {object} Column
+ * @property {string} key
+ * @property {string} label
+ * @property {string} [sort] name of the sort; none: not sortable
+ * @property {boolean} [descending] the first click sorts downwards
+ * @property {boolean} [number] aligned to the right
+ * @property {string} [hint] what the numbers are
+ * @property {(row: any) => Node | string} cell
+ */
+
+/** Rows of one data route. */
+export class Table {
+  #options;
+  #session = null;
+  #dataVersion = null;
+  #query;
+  #offset = 0;
+  #size = PAGE_SIZES[0];
+  #total = 0;
+  #pending = null;
+  #head = new Map();
+
+  /**
+   * @param {object} options
+   * @param {Column[]} options.columns
+   * @param {string} options.path such as /embed/data/cap-table; rows and csv lie below it
+   * @param {string} options.sort at first, `-` before it for downwards
+   * @param {string} options.what "holders", in sentences
+   * @param {string[]} [options.filters] ids of selects, each the name of its parameter after "filter-"
+   * @param {(failure: unknown) => void} options.onFailure told what concerns the whole page
+   */
+  constructor(options) {
+    this.#options = options;
+    this.#query = { sort: options.sort };
+    this.#drawHead();
+    this.#listen();
+  }
+
+  /**
+   * Begin anew with a data version.
+   * @param {import("./api.js").Session} session
+   * @param {number} dataVersion
+   * @returns {Promise<void>} when the first rows are there
+   */
+  start(session, dataVersion) {
+    this.#session = session;
+    this.#dataVersion = dataVersion;
+    return this.#read({ rethrow: true });
+  }
+
+  /** @param {Record<string, string | null>} parameters merged into the query; the first page is shown */
+  narrow(parameters) {
+    Object.assign(this.#query, parameters);
+    this.#offset = 0;
+    return this.#read();
+  }
+
+  #drawHead() {
+    const cells = this.#options.columns.map((column) => {
+      const content = column.sort
+        ? el("button", { type: "button", onclick: () => this.#sortBy(column) }, el("span", null, column.label), el("i.arrow", { "aria-hidden": true }))
+        : el("span", null, column.label);
+      const cell = el("th", { role: "columnheader", scope: "col", class: column.number ? "right" : null, title: column.hint }, content);
+      this.#head.set(column.key, cell);
+      return cell;
+    });
+    byId("table-head").replaceChildren(el("tr", { role: "row" }, ...cells));
+    this.#markSort();
+  }
+
+  #sortBy({ sort, descending }) {
+    const [down, up] = [`-${sort}`, sort];
+    const [first, second] = descending ? [down, up] : [up, down];
+    this.narrow({ sort: this.#query.sort === first ? second : first });
+    this.#markSort();
+  }
+
+  #markSort() {
+    const name = this.#query.sort.replace("-", "");
+    const direction = this.#query.sort.startsWith("-") ? "descending" : "ascending";
+    for (const column of this.#options.columns) {
+      const cell = this.#head.get(column.key);
+      if (column.sort === name) cell.setAttribute("aria-sort", direction);
+      else cell.removeAttribute("aria-sort");
+    }
+  }
+
+  #listen() {
+    let timer = 0;
+    const search = byId("search");
+    search.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.narrow({ q: search.value.trim() }), SEARCH_DELAY_MS);
+    });
+    for (const id of this.#options.filters ?? []) {
+      const select = byId(id);
+      select.addEventListener("change", () => this.narrow({ [id.replace("filter-", "")]: select.value }));
+    }
+    const size = byId("page-size");
+    size.replaceChildren(...PAGE_SIZES.map((each) => el("option", { value: each }, count(each))));
+    size.addEventListener("change", () => {
+      this.#size = Number(size.value);
+      this.#turnTo(this.#offset - (this.#offset % this.#size));
+    });
+    byId("page-first").addEventListener("click", () => this.#turnTo(0));
+    byId("page-previous").addEventListener("click", () => this.#turnTo(Math.max(0, this.#offset - this.#size)));
+    byId("page-next").addEventListener("click", () => this.#turnTo(this.#offset + this.#size));
+    byId("page-last").addEventListener("click", () => this.#turnTo(lastOffset(this.#total, this.#size)));
+    byId("download").addEventListener("click", () => this.#download());
+    byId("downloads").addEventListener("load", () => this.#downloadRefused());
+  }
+
+  #turnTo(offset) {
+    this.#offset = offset;
+    return this.#read();
+  }
+
+  async #read({ rethrow = false } = {}) {
+    this.#pending?.abort();
+    const reading = new AbortController();
+    this.#pending = reading;
+    const body = byId("table-body");
+    body.setAttribute("aria-busy", "true");
+    try {
+      const parameters = { ...this.#query, limit: this.#size, offset: this.#offset, dataVersion: this.#dataVersion };
+      const page = await this.#session.get(`${this.#options.path}/rows`, parameters, { signal: reading.signal });
+      if (this.#pending === reading) this.#draw(page);
+    } catch (error) {
+      if (this.#pending !== reading) return; // a newer question took its place
+      if (rethrow) throw error;
+      this.#fail(error);
+    } finally {
+      if (this.#pending === reading) body.removeAttribute("aria-busy");
+    }
+  }
+
+  #draw({ data, total, offset }) {
+    this.#total = total;
+    const rows = data.map((row) => el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))));
+    byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(`No ${this.#options.what} match.`)]));
+    const shown = rows.length
+      ? `${count(offset + 1)}–${count(offset + rows.length)} of ${count(total)} ${this.#options.what}`
+      : `0 ${this.#options.what}`;
+    byId("page-range").textContent = shown;
+    for (const id of ["page-first", "page-previous"]) byId(id).disabled = offset === 0;
+    for (const id of ["page-next", "page-last"]) byId(id).disabled = offset + rows.length >= total;
+    byId("download").disabled = total === 0;
+    announce(shown);
+  }
+
+  #cell(column, row) {
+    const tag = column.number ? `td.${column.key}.right` : `td.${column.key}`;
+    return el(tag, { role: "cell", "data-label": column.label }, column.cell(row));
+  }
+
+  #message(...content) {
+    return el("tr", { role: "row" }, el("td.message", { role: "cell", colspan: this.#options.columns.length }, ...content));
+  }
+
+  #fail(error) {
+    const concernsPage = !(error instanceof Failure) || ["expired", "denied", "gone", "not-found"].includes(error.kind);
+    if (concernsPage) {
+      this.#options.onFailure(error);
+      return;
+    }
+    const again = el("button", { type: "button", onclick: () => this.#read() }, "Try again");
+    const reason = error.kind === "unreachable" ? "The service cannot be reached. " : `${error.message} `;
+    byId("table-body").replaceChildren(this.#message(reason, again));
+    announce(reason);
+  }
+
+  // The token goes in the body of a form: the browser streams the answer to disk, and no address holds the token.
+  #download() {
+    const fields = { ...this.#query, dataVersion: this.#dataVersion, token: this.#session.token };
+    const inputs = Object.entries(fields)
+      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => el("input", { type: "hidden", name, value }));
+    const form = el("form", { method: "post", action: `${this.#options.path}/csv`, target: "downloads", hidden: true }, ...inputs);
+    document.body.append(form);
+    form.submit();
+    form.remove();
+    this.#say("The download has started.");
+  }
+
+  // A download loads nothing into its frame; what does load there is a refusal.
+  #downloadRefused() {
+    const address = byId("downloads").contentDocument?.location.href;
+    if (address !== "about:blank") this.#say("The download was refused. Reload the report, then try again.");
+  }
+
+  #say(message) {
+    byId("download-state").textContent = message;
+    setTimeout(() => (byId("download-state").textContent = ""), 8000);
+    announce(message);
+  }
+}
+
+const lastOffset = (total, size) => Math.max(0, Math.ceil(total / size) - 1) * size;

@@ -1,0 +1,20 @@
+/**
+ * The page's theme, before anything is drawn: `?theme=light|dark`, else what the system prefers. A script of its own, so that
+ * it can stand in the head and nothing flashes.
+ */
+
+const asked = new URLSearchParams(location.search).get("theme");
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const printing = matchMedia("print");
+
+function apply() {
+  const dark = asked === "dark" || (asked !== "light" && prefersDark.matches);
+  const theme = dark && !printing.matches ? "dark" : "light"; // paper is white
+  if (document.documentElement.dataset.theme === theme) return;
+  document.documentElement.dataset.theme = theme;
+  document.dispatchEvent(new Event("themechange"));
+}
+
+prefersDark.addEventListener("change", apply);
+printing.addEventListener("change", apply);
+apply();

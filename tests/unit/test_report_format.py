@@ -1,0 +1,14 @@
+"""The pages' exact formatting has tests of its own, in JavaScript; they run here."""
+
+import shutil
+import subprocess
+
+from control.settings import CHECKOUT
+
+
+def test_numbers_of_the_pages_are_exact() -> None:
+    node = shutil.which("node")
+    assert node, "node is missing: install Node 20 or newer"
+    tests = sorted(map(str, (CHECKOUT / "reports" / "test").glob("*.test.mjs")))
+    done = subprocess.run([node, "--test", *tests], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
