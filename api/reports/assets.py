@@ -16,11 +16,11 @@ FOLDER = CHECKOUT / "build" / "reports"
 PAGES = frozenset(f"{name}.html" for name in ("cap-table", "wallet-activity", "index", "superset", "error"))
 
 _MEDIA_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css",
+    ".js": "text/javascript",
     ".map": "application/json",
     ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
+    ".txt": "text/plain",
     ".woff2": "font/woff2",
 }
 _SUFFIXES = {"br": ".br", "gzip": ".gz"}

@@ -7,6 +7,7 @@ allowed sites count; data comes only with a token that names the same id.
 from typing import Any
 
 from litestar import HttpMethod, Request, Response, route
+from litestar.concurrency import sync_to_thread
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
@@ -17,6 +18,7 @@ from api.reports import assets
 from api.reports.assets import Build
 from api.schemas.reports import Report
 from control import embedding
+from control.embedding import Embedding
 
 _READ = [HttpMethod.GET, HttpMethod.HEAD]
 _REPORTS: tuple[Report, ...] = ("cap-table", "wallet-activity", "index")
@@ -38,18 +40,18 @@ def page_routes() -> list[HTTPRouteHandler]:
             kept.append(found)
         return kept[0]
 
-    @route([f"/embed/{report}/{{embed_id:str}}" for report in _REPORTS], http_method=_READ, sync_to_thread=True)
-    def read_report_page(request: Request[Any, Any, Any], embed_id: FromPath[str]) -> Response[bytes]:
+    @route([f"/embed/{report}/{{embed_id:str}}" for report in _REPORTS], http_method=_READ)
+    async def read_report_page(request: Request[Any, Any, Any], embed_id: FromPath[str]) -> Response[bytes]:
         services: Services = request.app.state.services
-        with services.store.read() as session:
-            found = embedding.find(session, embed_id)
+        # The framework runs a sync handler of several paths in a thread for the first of them alone.
+        found = await sync_to_thread(_find, services, embed_id)
         if found is None:
             return _page(build(), "error", services, (), status=404)
         answer = _page(build(), _page_of(services, request.scope["path"].split("/")[2]), services, found.origins)
         request.scope["state"]["may_be_framed"] = True
         return answer
 
-    @route("/embed/assets/{name:str}", http_method=_READ, sync_to_thread=True)
+    @route("/embed/assets/{name:str}", http_method=_READ, sync_to_thread=False)
     def read_report_asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
         asset = build().assets.get(name)
         if asset is None:
@@ -67,6 +69,11 @@ def page_routes() -> list[HTTPRouteHandler]:
         return Response(asset.contents[coding], media_type=asset.media_type, headers=headers)
 
     return [read_report_page, read_report_asset]
+
+
+def _find(services: Services, embed_id: str) -> Embedding | None:
+    with services.store.read() as session:
+        return embedding.find(session, embed_id)
 
 
 def _page_of(services: Services, report: str) -> str:

@@ -1,0 +1,444 @@
+"""Links to reports, the pages behind them and their files; attacks are in `test_embedding`."""
+
+import gzip
+import html.parser
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from control.models import Subject
+from tests.api.test_errors import problem
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, NFT_TOKEN_ID, World
+
+REPORTS = {
+    "index": ("/v1/reports", {}),
+    "cap-table": ("/v1/reports/cap-table", {"tokenId": EXAMPLE_TOKEN_ID}),
+    "wallet-activity": ("/v1/reports/wallet-activity", {"walletId": EXAMPLE_WALLET_ID}),
+}
+SCRIPT = b"console.log('the page');" * 50
+
+
+@pytest.fixture(autouse=True)
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A build of the pages, small and known."""
+    folder = tmp_path / "built"
+    (folder / "assets").mkdir(parents=True)
+    for page in ("cap-table", "wallet-activity", "index", "superset", "error"):
+        (folder / f"{page}.html").write_text(f"<!doctype html><title>{page}</title>")
+    for name, content in {
+        "page-0a1b2c3d.js": SCRIPT,
+        "page-0a1b2c3d.js.gz": gzip.compress(SCRIPT),
+        "page-0a1b2c3d.js.br": b"as small as brotli makes it",
+        "page-0a1b2c3d.css": b"body{}",
+        "LICENSES.txt": b"licences",
+    }.items():
+        (folder / "assets" / name).write_bytes(content)
+    monkeypatch.setattr("api.reports.assets.FOLDER", folder)
+    return folder
+
+
+class Frame(html.parser.HTMLParser):
+    """Reads the one element of an answer's `iframe`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+
+def claims_of(url: str) -> dict[str, Any]:
+    """Read a link's token, unchecked."""
+    found: dict[str, Any] = jwt.decode(url.partition("#t=")[2], options={"verify_signature": False})
+    return found
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_link_says_all_that_an_iframe_needs(world: World, client: TestClient[Any], report: str) -> None:
+    path, query = REPORTS[report]
+    before = datetime.now(UTC).replace(microsecond=0)
+    answer = client.get(path, params=query, headers=world.headers("viewer"))
+    after = datetime.now(UTC)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert "etag" not in answer.headers
+    link = answer.json()
+    assert list(link) == ["type", "provider", "reportUrl", "expiresAt", "iframe"]
+    assert (link["type"], link["provider"]) == (report, "builtin")
+
+    url = urlsplit(link["reportUrl"])
+    claims = claims_of(link["reportUrl"])
+    assert f"{url.scheme}://{url.netloc}" == "http://127.0.0.1:8000"
+    assert url.path == f"/embed/{report}/{claims['embed']}"
+    assert url.query == "theme=auto"
+    assert claims["tenant"] == world.tenant_id
+    assert (claims["aud"], claims["report"], claims["params"]) == ("ledgermart-embed", report, query)
+    assert before <= datetime.fromtimestamp(claims["iat"], UTC) <= after
+    assert claims["exp"] - claims["iat"] == 600
+    assert claims["sxp"] - claims["iat"] == 8 * 3600
+    assert datetime.fromisoformat(link["expiresAt"]) == datetime.fromtimestamp(claims["exp"], UTC)
+
+    [(tag, attributes)] = Frame(link["iframe"]).elements
+    assert tag == "iframe"
+    assert attributes["src"] == link["reportUrl"]
+    assert attributes["title"]
+    assert attributes["sandbox"] == "allow-scripts allow-same-origin allow-downloads allow-forms"
+    assert attributes["referrerpolicy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_link_has_a_token_of_its_own_and_the_tenants_embed_id(client: TestClient[Any], report: str) -> None:
+    path, query = REPORTS[report]
+    first, second = (claims_of(client.get(path, params=query).json()["reportUrl"]) for _ in range(2))
+    assert first["embed"] == second["embed"]
+    assert first["jti"] != second["jti"]
+
+
+def test_parameters_go_into_the_token_and_nowhere_else(client: TestClient[Any]) -> None:
+    query = {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150", "theme": "dark"}
+    url = client.get("/v1/reports/cap-table", params=query).json()["reportUrl"]
+    assert claims_of(url)["params"] == {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150"}
+    assert parse_qs(urlsplit(url).query) == {"theme": ["dark"]}
+    query = {"walletId": EXAMPLE_WALLET_ID, "from": "2026-02-01", "to": "2026-02-01T12:00:00Z"}
+    url = client.get("/v1/reports/wallet-activity", params=query).json()["reportUrl"]
+    assert claims_of(url)["params"] == query
+
+
+def test_who_asks_for_html_is_sent_to_the_report(client: TestClient[Any]) -> None:
+    for accept in ("text/html", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"):
+        answer = client.get(
+            "/v1/reports/cap-table",
+            params={"tokenId": EXAMPLE_TOKEN_ID},
+            headers={"Accept": accept},
+            follow_redirects=False,
+        )
+        assert answer.status_code == 303
+        assert answer.content == b""
+        assert answer.headers["cache-control"] == "no-store"
+        assert claims_of(answer.headers["location"])["params"] == {"tokenId": EXAMPLE_TOKEN_ID}
+    problem(client.get("/v1/reports", headers={"Accept": "text/csv"}), 406, "not-acceptable")
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_head_is_get_without_a_body(client: TestClient[Any], report: str) -> None:
+    path, query = REPORTS[report]
+    answer = client.head(path, params=query)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code", "parameter"),
+    [
+        ("/cap-table", 422, "invalid-parameter", "tokenId"),
+        ("/cap-table?tokenId=", 422, "invalid-parameter", "tokenId"),
+        (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&asOf=now", 422, "invalid-parameter", "asOf"),
+        (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&asOf=9999-12-31", 422, "invalid-parameter", "asOf"),
+        (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&theme=blue", 422, "invalid-parameter", "theme"),
+        (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&from=2026-01-01", 400, "unknown-parameter", "from"),
+        ("/wallet-activity", 422, "invalid-parameter", "walletId"),
+        (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&from=soon", 422, "invalid-parameter", "from"),
+        (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&to=block:5", 422, "invalid-parameter", "to"),
+        (
+            f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&from=2026-01-02&to=2026-01-02",
+            422,
+            "invalid-parameter",
+            "to",
+        ),
+        ("?tenant=x", 400, "unknown-parameter", "tenant"),
+    ],
+)
+def test_bad_parameters_are_named(client: TestClient[Any], path: str, status: int, code: str, parameter: str) -> None:
+    found = problem(client.get(f"/v1/reports{path}"), status, code)
+    assert [error["parameter"] for error in found["errors"]] == [parameter]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (f"/cap-table?tokenId={FOREIGN_TOKEN_ID}", "token-not-found"),
+        (f"/cap-table?tokenId={EXAMPLE_WALLET_ID}", "token-not-found"),
+        ("/cap-table?tokenId=%27%20or%201=1", "token-not-found"),
+        (f"/wallet-activity?walletId={FOREIGN_WALLET_ID}", "wallet-not-found"),
+        (f"/wallet-activity?walletId={EXAMPLE_TOKEN_ID}", "wallet-not-found"),
+    ],
+)
+def test_there_are_links_to_the_own_subjects_alone(client: TestClient[Any], path: str, code: str) -> None:
+    problem(client.get(f"/v1/reports{path}"), 404, code)
+
+
+def test_tracking_need_not_be_enabled(client: TestClient[Any]) -> None:
+    assert client.get("/v1/reports/cap-table", params={"tokenId": NFT_TOKEN_ID}).status_code == 200
+
+
+def test_a_name_cannot_break_out_of_the_iframe(world: World, client: TestClient[Any]) -> None:
+    name = "\"><script>alert(1)</script>' & co"
+    with world.store.write() as session:
+        session.get_one(Subject, world.subject_keys[EXAMPLE_TOKEN_ID]).symbol = name
+        session.get_one(Subject, world.subject_keys[EXAMPLE_WALLET_ID]).name = name
+    for report in ("cap-table", "wallet-activity"):
+        path, query = REPORTS[report]
+        [(tag, attributes)] = Frame(client.get(path, params=query).json()["iframe"]).elements
+        assert tag == "iframe"
+        assert str(attributes["title"]).endswith(name)
+
+
+def test_links_begin_with_the_public_url(world: World) -> None:
+    with world.client(settings=replace(world.settings, public_url="https://api.example")) as client:
+        assert client.get("/v1/reports").json()["reportUrl"].startswith("https://api.example/embed/index/emb_")
+
+
+def test_superset_draws_both_reports_but_not_the_index(world: World) -> None:
+    settings = replace(world.settings, reports_provider="superset", superset_url="https://bi.example")
+    with world.client(settings=settings) as client:
+        for report, (path, query) in REPORTS.items():
+            link = client.get(path, params=query).json()
+            page = client.get(urlsplit(link["reportUrl"]).path)
+            policy = policy_of(page)
+            if report == "index":
+                assert (link["provider"], policy["frame-src"]) == ("builtin", "'self'")
+                assert "<title>index</title>" in page.text
+            else:
+                assert (link["provider"], policy["frame-src"]) == ("superset", "https://bi.example")
+                assert "<title>superset</title>" in page.text
+        found = problem(
+            client.get("/v1/reports/cap-table", params={"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150"}),
+            422,
+            "invalid-parameter",
+        )
+        assert found["errors"][0]["parameter"] == "asOf"
+
+
+def policy_of(answer: Any) -> dict[str, str]:
+    """Read a Content-Security-Policy."""
+    parts = (part.strip().partition(" ") for part in answer.headers["content-security-policy"].split(";"))
+    return {name: value for name, _, value in parts}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_page_may_be_framed_by_the_tenants_sites_alone(world: World, client: TestClient[Any], report: str) -> None:
+    origins = ["https://portal.example", "http://127.0.0.1:5000"]
+    path, query = REPORTS[report]
+    page_path = urlsplit(client.get(path, params=query).json()["reportUrl"]).path
+    foreign_path = urlsplit(client.get("/v1/reports", headers=world.headers("foreign")).json()["reportUrl"]).path
+    del client.headers["Authorization"]
+
+    alone = client.get(page_path)
+    assert policy_of(alone)["frame-ancestors"] == "'self'"
+    answer = client.put("/v1/reports/embed-origins", json={"embedOrigins": origins}, headers=world.headers())
+    assert answer.json() == {"embedOrigins": origins}
+    answer = client.get("/v1/reports/embed-origins", headers=world.headers())
+    assert answer.json() == {"embedOrigins": origins}
+
+    page = client.get(page_path)
+    assert page.status_code == 200
+    assert policy_of(page) == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data:",
+        "connect-src": "'self'",
+        "font-src": "'self'",
+        "form-action": "'self'",
+        "frame-src": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'self' https://portal.example http://127.0.0.1:5000",
+    }
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["cache-control"] == "no-store"
+    assert page.headers["referrer-policy"] == "no-referrer"
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert "x-frame-options" not in page.headers
+    assert f"<title>{report}</title>" in page.text
+    assert policy_of(client.get(foreign_path))["frame-ancestors"] == "'self'"
+    head = client.head(page_path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-security-policy"] == page.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("embed_id", ["emb_" + "0" * 26, "x", "%00", "emb_"])
+def test_an_unknown_embed_id_is_a_page_that_nobody_frames(client: TestClient[Any], embed_id: str) -> None:
+    client.get("/v1/reports")
+    answer = client.get(f"/embed/cap-table/{embed_id}")
+    assert answer.status_code == 404
+    assert "<title>error</title>" in answer.text
+    assert policy_of(answer)["frame-ancestors"] == "'none'"
+    assert answer.headers["x-frame-options"] == "DENY"
+
+
+def test_other_paths_are_problems(client: TestClient[Any]) -> None:
+    embed_id = claims_of(client.get("/v1/reports").json()["reportUrl"])["embed"]
+    for path in (
+        "/embed",
+        "/embed/",
+        f"/embed/superset/{embed_id}",
+        f"/embed/error/{embed_id}",
+        "/embed/cap-table",
+        "/embed/cap-table/..%2F..%2Fetc",
+    ):
+        problem(client.get(path), 404, "unknown-route")
+    problem(client.post(f"/embed/cap-table/{embed_id}"), 405, "method-not-allowed")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        (None, "identity"),
+        ("", "identity"),
+        ("identity", "identity"),
+        ("gzip", "gzip"),
+        ("gzip, deflate, br, zstd", "br"),
+        ("br;q=0.5, gzip;q=0.8", "gzip"),
+        ("br;q=0, gzip;q=0", "identity"),
+        ("br;q=2", "identity"),
+        ("*", "br"),
+        ("*;q=0.1, identity", "identity"),
+        ("GZIP", "gzip"),
+    ],
+)
+def test_files_are_sent_as_the_client_likes(client: TestClient[Any], accepted: str | None, coding: str) -> None:
+    del client.headers["Authorization"]
+    del client.headers["Accept-Encoding"]
+    headers = {} if accepted is None else {"Accept-Encoding": accepted}
+    with client.stream("GET", "/embed/assets/page-0a1b2c3d.js", headers=headers) as answer:
+        sent = b"".join(answer.iter_raw())
+    expected = {"identity": SCRIPT, "gzip": gzip.compress(SCRIPT), "br": b"as small as brotli makes it"}
+    assert answer.headers.get("content-encoding", "identity") == coding
+    assert gzip.decompress(sent) == SCRIPT if coding == "gzip" else sent == expected[coding]
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["vary"] == "Accept-Encoding"
+    assert int(answer.headers["content-length"]) == len(sent)
+
+
+def test_a_client_that_takes_nothing_gets_nothing(client: TestClient[Any]) -> None:
+    answer = client.get("/embed/assets/page-0a1b2c3d.js", headers={"Accept-Encoding": "identity;q=0, deflate"})
+    problem(answer, 406, "not-acceptable")
+
+
+def test_a_file_that_the_client_has_is_not_sent_again(client: TestClient[Any]) -> None:
+    path = "/embed/assets/page-0a1b2c3d.js"
+    first = client.get(path, headers={"Accept-Encoding": "gzip"})
+    again = {"Accept-Encoding": "gzip", "If-None-Match": first.headers["etag"]}
+    answer = client.get(path, headers=again)
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert answer.headers["etag"] == first.headers["etag"]
+    assert client.get(path, headers=again | {"Accept-Encoding": "identity"}).status_code == 200
+    head = client.head(path, headers={"Accept-Encoding": "gzip"})
+    assert (head.status_code, head.headers["content-encoding"], head.content) == (200, "gzip", b"")
+
+
+def test_a_file_without_a_hash_in_its_name_is_asked_for_again(client: TestClient[Any]) -> None:
+    answer = client.get("/embed/assets/LICENSES.txt")
+    assert answer.text == "licences"
+    assert answer.headers["cache-control"] == "public, no-cache"
+    assert client.get("/embed/assets/page-0a1b2c3d.css").headers["content-type"] == "text/css; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cap-table.html", "page-0a1b2c3d.js.gz", "page-0a1b2c3d.js.br", "..%2Fcap-table.html", "..%5Cerror.html",
+     "%2e%2e%2f%2e%2e%2fcontrol.db", "%00", "", "page-00000000.js"],
+)  # fmt: skip
+def test_nothing_else_of_any_folder_is_served(client: TestClient[Any], name: str) -> None:
+    problem(client.get(f"/embed/assets/{name}"), 404, "unknown-route")
+
+
+def test_without_a_build_pages_say_what_to_run(client: TestClient[Any], built: Path) -> None:
+    path = urlsplit(client.get("/v1/reports").json()["reportUrl"]).path
+    kept = (built / "error.html").read_bytes()
+    (built / "error.html").unlink()
+    assert "make install" in problem(client.get(path), 503, "reports-not-built")["detail"]
+    problem(client.get("/embed/assets/page-0a1b2c3d.js"), 503, "reports-not-built")
+    (built / "error.html").write_bytes(kept)
+    assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_only_an_admin_sees_and_sets_who_embeds(world: World, client: TestClient[Any], method: str, role: str) -> None:
+    body = {"json": {"embedOrigins": []}} if method == "PUT" else {}
+    answer = client.request(method, "/v1/reports/embed-origins", headers=world.headers(role), **body)
+    assert problem(answer, 403, "role-too-low")["requiredRole"] == "admin"
+    problem(client.post("/v1/reports/revocations", headers=world.headers(role)), 403, "role-too-low")
+
+
+def test_wrong_origins_are_named(client: TestClient[Any]) -> None:
+    body = {"embedOrigins": ["https://fine.example", "https://*", "https://a.example\r\nX: y"]}
+    found = problem(client.put("/v1/reports/embed-origins", json=body), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == ["/embedOrigins/1", "/embedOrigins/2"]
+    assert client.get("/v1/reports/embed-origins").json() == {"embedOrigins": []}
+    for wrong in ({"embedOrigins": "https://a.example"}, {}, {"embedOrigins": [1]}):
+        problem(client.put("/v1/reports/embed-origins", json=wrong), 422, "invalid-body")
+    problem(client.put("/v1/reports/embed-origins", json={"embedOrigin": []}), 400, "unknown-field")
+
+
+def test_what_was_changed_is_in_the_audit(world: World, client: TestClient[Any]) -> None:
+    client.put("/v1/reports/embed-origins", json={"embedOrigins": ["https://portal.example"]})
+    client.post("/v1/reports/revocations")
+    events = client.get("/v1/audit-events", params={"objectId": world.tenant_id}).json()["data"]
+    assert [event["action"] for event in events] == ["embedding.revoke", "embedding.origins"]
+    assert events[1]["after"] == {"embedOrigins": ["https://portal.example"]}
+    assert events[0]["before"]["embedId"] != events[0]["after"]["embedId"]
+
+
+def test_a_repeated_revocation_is_done_once(client: TestClient[Any]) -> None:
+    answers = [client.post("/v1/reports/revocations", headers={"Idempotency-Key": "once"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json()
+    assert claims_of(client.get("/v1/reports").json()["reportUrl"])["embed"] == answers[0].json()["embedId"]
+
+
+def test_links_are_in_the_rate_of_the_key(world: World) -> None:
+    with world.client(settings=replace(world.settings, rate_limit_per_minute=1)) as client:
+        assert client.get("/v1/reports").headers["ratelimit"].startswith('"default";r=0')
+        problem(client.get("/v1/reports"), 429, "rate-limited")
+
+
+@pytest.fixture
+def answers(client: TestClient[Any]) -> list[Any]:
+    """An answer of every route, by the examples of the document."""
+    from tests.api.document import DOCUMENT
+
+    found = []
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+            query = {}
+            filled = path
+            for parameter in operation["parameters"]:
+                if parameter["in"] == "path":
+                    filled = filled.replace("{" + parameter["name"] + "}", parameter["example"])
+                elif "example" in parameter:
+                    query[parameter["name"]] = parameter["example"]
+            found.append(client.request(method.upper(), filled, params=query, content=json.dumps(body)))
+    embed_id = claims_of(client.get("/v1/reports").json()["reportUrl"])["embed"]
+    more = (f"/embed/index/{embed_id}", "/embed/assets/LICENSES.txt", "/docs", "/openapi.json", "/nowhere")
+    return [*found, *(client.get(path) for path in more)]
+
+
+def test_no_route_sets_a_cookie_and_no_other_route_may_be_framed(answers: list[Any]) -> None:
+    assert len(answers) > 60
+    for answer in answers:
+        path = answer.request.url.path
+        assert "set-cookie" not in answer.headers, path
+        if path.startswith("/embed/index/emb_"):
+            continue
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"], path
+        assert answer.headers["x-frame-options"] == "DENY", path
+
+
+def test_the_session_of_a_page_is_eight_hours() -> None:
+    from api.reports.tokens import LIFE, SESSION
+
+    assert (timedelta(minutes=10), timedelta(hours=8)) == (LIFE, SESSION)
