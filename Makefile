@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help install demo misfortunes up test test-integration test-rest test-pricing test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-integration test-rest test-pricing test-long bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -34,6 +34,20 @@ demo: install ## Start a chain and the service, and show the main job (ONCE=1: c
 misfortunes: install ## Do to a chain what chains do to ledgers, and compare (FAULTS=1: with a provider that fails, too)
 	$(BIN)/python -m tests.integration.misfortunes $(if $(FAULTS),--faults)
 
+# Superset has an environment of its own: it is bound to versions of libraries that the service does not run on.
+build/superset/installed: bi/superset/requirements.lock
+	rm -rf build/superset/venv
+	$(PYTHON) -m venv build/superset/venv
+	build/superset/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	touch $@
+
+superset: install build/superset/installed ## Provision Superset and start it on loopback (ARGS: a command of Superset's instead)
+	$(BIN)/python bi/superset/run.py $(ARGS)
+
+test-superset: install build/superset/installed ## Attack an own Superset, and embed its dashboards in a browser
+	tests/debian-packages
+	$(BIN)/pytest -o cache_dir=.pytest_cache/superset tests/superset $(ARGS)
+
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
@@ -51,14 +65,15 @@ test-integration:
 		$(addprefix --ignore=,$(PRICING)) $(ARGS) || [ $$? = 5 ]
 
 test-rest:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/integration $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/integration \
+		--ignore=tests/superset $(ARGS) || [ $$? = 5 ]
 
 test-pricing:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(ARGS) || [ $$? = 5 ]
 
 test-long: install ## The same with more seeds, kills, examples and rows
 	tests/debian-packages
-	$(BIN)/pytest -m "not bench" $(ARGS)
+	$(BIN)/pytest -m "not bench" --ignore=tests/superset $(ARGS)
 
 bench: install ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
@@ -75,13 +90,17 @@ format: .venv/installed ## Format Python and SQL in place
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests
 
-lock: ## Resolve pyproject.toml anew into requirements.lock
+lock: ## Resolve pyproject.toml and bi/superset/requirements.in anew into their lock files
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/pip install --quiet --disable-pip-version-check uv
 	(echo '# Made by `make lock` from pyproject.toml; do not edit.'; \
 	 build/uv/bin/uv pip compile --quiet pyproject.toml --group dev --universal --python-version 3.11 \
 	   --generate-hashes --no-emit-index-url --no-annotate --no-header) > build/requirements.lock
 	mv build/requirements.lock requirements.lock
+	(echo '# Made by `make lock` from bi/superset/requirements.in; do not edit.'; \
+	 build/uv/bin/uv pip compile --quiet bi/superset/requirements.in --universal --python-version 3.11 \
+	   --generate-hashes --no-emit-index-url --no-annotate --no-header) > build/superset.lock
+	mv build/superset.lock bi/superset/requirements.lock
 
 clean: ## Remove what make installed and built; data stays
 	rm -rf .venv node_modules build
