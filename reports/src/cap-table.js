@@ -39,7 +39,7 @@ const page = new Page(async (session) => {
 function drawTop(collected) {
   const { token, asOf, isCurrent, price, priceStatus, priceEffectiveFrom, currency } = summary;
   drawHead({
-    title: [name(token.name ?? token.symbol, { title: token.name ?? token.symbol }), token.name && el("bdi.symbol", null, token.symbol)].filter(Boolean),
+    title: [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })].filter(Boolean),
     subtitle: [`Cap table · ${token.networkDisplayName} · `, copyable(token.ledgerId, shortened(token.ledgerId), "contract address")],
     moment: momentOf(asOf, isCurrent),
   });
@@ -65,7 +65,7 @@ function tiles() {
       "supply × price",
     ),
     kpi("Top 10 holders", figure(percent(top10), { title: `${exact(top10)} %`, missing: missing(top10, status) }), largestLine()),
-    kpi("Nakamoto coefficient", figure(count(nakamoto), { missing: nakamoto === null ? noMajority(status) : null }), "fewest holders with over 50%"),
+    kpi("Nakamoto coefficient", figure(count(nakamoto), { missing: nakamoto === null ? noMajority(status) : null }), "holders to exceed 50%"),
     kpi("Gini coefficient", figure(fixed(gini, 3), { title: exact(gini), missing: missing(gini, status) }), "0 equal · 1 one holder"),
     kpi("HHI", figure(hhi === null ? "" : count(Math.round(Number(hhi))), { title: exact(hhi), missing: missing(hhi, status) }), concentrationWord(hhi)),
   ];
@@ -204,9 +204,12 @@ function holder(row) {
 function share(row) {
   if (row.percentage === null) return figure("", { missing: reasonOf(row.percentageStatus) });
   const bar = el("span.bar", { "aria-hidden": true }, el("i"));
-  bar.firstChild.style.width = `${Math.min(100, Math.max(0, toPixels(row.percentage)))}%`;
+  bar.firstChild.style.width = `${Math.min(100, Math.max(0, (toPixels(row.percentage) / widest()) * 100))}%`;
   return el("span.barred", null, bar, figure(percent(row.percentage), { title: `${exact(row.percentage)} %` }));
 }
+
+// Bars compare holders with the largest one: of the whole supply, most would be too small to see.
+const widest = () => toPixels(summary.largest[0]?.percentage ?? null) || 100;
 
 function change(row) {
   if (row.change30d === null) return figure("", { missing: reasonOf(row.change30dStatus) });

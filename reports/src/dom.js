@@ -7,8 +7,8 @@
  * @returns {HTMLElement}
  */
 export function el(tag, attributes, ...children) {
-  const [name, ...classes] = tag.split(".");
-  const element = document.createElement(name);
+  const [kind, ...classes] = tag.split(".");
+  const element = document.createElement(kind);
   if (classes.length) element.className = classes.join(" ");
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === false || value === null || value === undefined) continue;
@@ -33,8 +33,13 @@ export function fill(id, ...children) {
   byId(id).replaceChildren(...children.filter(Boolean));
 }
 
-/** Text by somebody else, in a direction of its own. @param {string} text */
-export const name = (text, attributes = {}) => el("bdi.name", { title: text.length > 24 ? text : null, ...attributes }, text);
+const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/g; // they would turn the letters of a name around
+
+/** Text by somebody else, in a direction of its own. @param {string} text @param {object} [attributes] */
+export function name(text, attributes = {}) {
+  const shown = text.replace(OVERRIDES, "");
+  return el("bdi.name", { title: shown.length > 24 ? shown : null, ...attributes }, shown);
+}
 
 /**
  * A number that may be missing, with every digit of it, or the reason, on hover.
@@ -74,7 +79,7 @@ export function copyable(text, shown, what) {
   if (text === shown) return el("span.address", null, text);
   const button = el(
     "button.address",
-    { type: "button", title: `${text}\nClick to copy`, "aria-label": `Copy ${what} ${text}`, "data-full": text },
+    { type: "button", title: `Copy ${what} ${text}` },
     el("span.short", null, shown),
     el("span.full", null, text),
   );

@@ -38,7 +38,7 @@ function tokenEntry(token, currency) {
   const { holderCount, holderCountStatus, marketCapitalization, marketCapitalizationStatus } = token;
   const holders = figure(holderCount === null ? "" : plural(holderCount, "holder"), { missing: holderCount === null ? reasonOf(holderCountStatus) : null });
   const value = money(marketCapitalization, marketCapitalizationStatus, currency);
-  return entry("cap-table", token, [name(token.name ?? token.symbol), token.name && el("bdi.symbol", null, token.symbol)], holders, value);
+  return entry("cap-table", token, [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })], holders, value);
 }
 
 function walletEntry(wallet, currency) {

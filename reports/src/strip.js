@@ -1,7 +1,7 @@
 /** Where the numbers come from: as-of block and finality, coverage with its gaps, reconciliation, price. */
 
 import { byId, el, fill, icon } from "./dom.js";
-import { count, instant, plural } from "./format.js";
+import { count, day, instant, plural } from "./format.js";
 import { checkOf, gapReason, reasonOf } from "./status.js";
 
 /**
@@ -34,7 +34,8 @@ const FINALITY = {
 };
 
 function covered({ complete, from, to, gaps }) {
-  const range = from && el("span.sub", null, `${instant(from)} – ${to ? instant(to) : "now"}`);
+  const title = from && `${instant(from)} – ${to ? instant(to) : "now"}`;
+  const range = from && el("span.sub", { title }, `${day(from)} – ${to ? day(to) : "now"}`);
   if (complete) return item("coverage", "Coverage", el("span.figure", null, "Complete"), range);
   const list = el("ul", null, ...gaps.map((gap) => el("li", null, describe(gap))));
   const summary = el("summary.figure.warn", null, gaps.length ? plural(gaps.length, "gap") : "Incomplete");

@@ -57,7 +57,7 @@ function drawTop(collected) {
   const { wallet, asOf, isCurrent, range } = summary;
   const described = range.from && range.to ? ` · ${day(range.from)} – ${day(new Date(Date.parse(range.to) - 1))}` : "";
   drawHead({
-    title: wallet.name === null ? [el("span", null, "Wallet activity")] : [name(wallet.name, { title: wallet.name })],
+    title: wallet.name === null ? [el("span", null, "Wallet activity")] : [name(wallet.name)],
     subtitle: [`Wallet · ${wallet.networkDisplayName} · `, copyable(wallet.ledgerId, shortened(wallet.ledgerId), "address"), described],
     moment: momentOf(asOf, isCurrent),
   });
@@ -307,7 +307,7 @@ function columns() {
       cell: (row) => (row.value === null ? figure("", { missing: reasonOf(row.valueStatus) }) : signed(row, row.value, currency)),
     },
     { key: "counterparty", label: "Counterparty", sort: "counterparty", cell: counterparty },
-    { key: "transaction", label: "Transaction", cell: ({ transactionHash }) => (transactionHash === null ? el("span.missing", null, "— none") : copyable(transactionHash, shortened(transactionHash), "transaction hash")) },
+    { key: "transaction", label: "Transaction", cell: ({ transactionHash }) => (transactionHash === null ? el("span.missing", null, "—") : copyable(transactionHash, shortened(transactionHash), "transaction hash")) },
   ];
 }
 
@@ -327,7 +327,7 @@ function signed({ direction, status }, text, currency) {
 }
 
 function counterparty({ counterparty: address, counterpartyName }) {
-  if (address === null) return el("span.missing", null, "— none");
+  if (address === null) return el("span.missing", null, "—");
   const button = copyable(address, shortened(address), "address");
   return counterpartyName === null ? button : el("span.named", null, name(counterpartyName), button);
 }

@@ -8,6 +8,8 @@ import { reasonOf } from "../status.js";
 import { tooltip, valueAxis } from "./base.js";
 import { DAY_MS, bands, startOf, stretches, timeAxis } from "./time.js";
 
+const COMPACT_FROM = 100_000;
+
 /** @param {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}[]} days at least one */
 export const holdersOverTime = (days) => (colours) => {
   const points = days.map(({ date, holderCount }) => [startOf(date), holderCount]);
@@ -24,8 +26,7 @@ export const holdersOverTime = (days) => (colours) => {
       scale: true,
       splitNumber: 3,
       minInterval: 1,
-      min: ({ min, max }) => Math.max(0, Math.floor(min - (max - min || 1) * 0.15)),
-      axisLabel: { formatter: (value) => tick(value) },
+      axisLabel: { formatter: (value) => (value < COMPACT_FROM ? count(value) : tick(value)) },
     }),
     series: [
       {

@@ -13,29 +13,31 @@ import { plain, tooltip } from "./base.js";
  * @param {Slice[]} slices in order; colours follow it
  * @param {{number: string, label: string}} middle of the donut
  */
-export const donut = (slices, middle) => (colours) => ({
-  tooltip: shareTooltip(colours),
-  series: [
-    {
-      type: "pie",
-      radius: ["62%", "94%"],
-      startAngle: 90,
-      data: areas(slices, colours),
-      cursor: "default",
-      emphasis: { scaleSize: 3, label: { show: true } },
-      itemStyle: { borderColor: colours.card, borderWidth: 2, borderRadius: 3 },
-      labelLine: { show: false },
-      label: {
-        show: true,
-        position: "center",
-        formatter: `{number|${plain(middle.number)}}\n{label|${middle.label}}`,
-        rich: {
-          number: { fontSize: 22, fontWeight: 650, color: colours.text, lineHeight: 28, fontFamily: colours.font },
-          label: { fontSize: 12, color: colours.muted, lineHeight: 18, fontFamily: colours.font },
-        },
-      },
-    },
-  ],
+export const donut = (slices, middle) => (colours) => {
+  const data = areas(slices, colours);
+  data[0] = { ...data[0], label: middleLabel(middle, colours) }; // a label per slice would be drawn over and over
+  const ring = {
+    type: "pie",
+    radius: ["62%", "94%"],
+    startAngle: 90,
+    data,
+    cursor: "default",
+    emphasis: { scaleSize: 3 },
+    itemStyle: { borderColor: colours.card, borderWidth: 2, borderRadius: 3 },
+    label: { show: false },
+    labelLine: { show: false },
+  };
+  return { tooltip: shareTooltip(colours), series: [ring] };
+};
+
+const middleLabel = ({ number, label }, colours) => ({
+  show: true,
+  position: "center",
+  formatter: `{number|${plain(number)}}\n{label|${label}}`,
+  rich: {
+    number: { fontSize: 22, fontWeight: 600, color: colours.text, lineHeight: 28, fontFamily: colours.font },
+    label: { fontSize: 12, color: colours.muted, lineHeight: 18, fontFamily: colours.font },
+  },
 });
 
 /** @param {Slice[]} slices @param {Record<string, any>} colours @returns {object[]} data of a series */

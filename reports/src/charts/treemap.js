@@ -23,6 +23,8 @@ export const treemap = (slices) => (colours) => ({
       label: {
         color: colours.onSeries,
         fontSize: 12,
+        lineHeight: 16,
+        overflow: "truncate",
         fontFamily: colours.font,
         formatter: ({ data }) => `${data.name}\n${percent(data.exact)}`,
       },

@@ -34,15 +34,22 @@ export const valueHistory = (history, range, currency) => (colours) => {
   // A stretch of partial days is drawn from the whole day before it to the one after it, so that the line does not break.
   const touches = (index) => [index - 1, index, index + 1].some((near) => history[near] && isPartial(history[near]));
   const partial = history.map((_, index) => (touches(index) ? at(index) : [at(index)[0], null]));
-  const line = (data, type) => ({
+  const all = history.map((_, index) => at(index));
+  const fromZero = startsAtZero(all.map(([, value]) => value).filter((value) => value !== null));
+  const line = (data, color, type) => ({
     type: "line",
     data,
     showSymbol: history.length === 1,
     symbolSize: 7,
-    lineStyle: { width: 2, color: type === "solid" ? colours.accent : colours.warn, type },
-    itemStyle: { color: type === "solid" ? colours.accent : colours.warn },
+    lineStyle: { width: 2, color, type },
+    itemStyle: { color },
     emphasis: { disabled: true },
   });
+  const area = {
+    ...line(all, "transparent"),
+    areaStyle: { color: fromZero ? colours.accentArea : "transparent" },
+    markArea: bands(stretches(history, isGap), colours),
+  };
   return {
     grid: { left: 60, right: 16, top: 14, bottom: 76 },
     tooltip: tooltip(colours, {
@@ -52,17 +59,16 @@ export const valueHistory = (history, range, currency) => (colours) => {
     }),
     xAxis: timeAxis(colours, ...range),
     yAxis: valueAxis(colours, {
-      scale: true,
-      min: ({ min, max }) => (min >= 0 ? Math.max(0, min - (max - min || max) * 0.1) : undefined),
+      scale: !fromZero,
       axisLabel: { formatter: (value) => tick(value, { currency }) },
     }),
     dataZoom: [zoomSlider(colours)],
-    series: [
-      { ...line(full, "solid"), areaStyle: { color: colours.accentArea, origin: "start" }, markArea: bands(stretches(history, isGap), colours) },
-      line(partial, "dashed"),
-    ],
+    series: [area, line(full, colours.accent, "solid"), line(partial, colours.warn, "dashed")],
   };
 };
+
+// A filled area stands on zero, or its heights would lie; where that flattened the line, there is no fill and the axis is cut.
+const startsAtZero = (values) => Math.min(...values) < 0.6 * Math.max(...values);
 
 function described(point, currency) {
   const head = `${day(point.date)}${point.isComplete || isGap(point) ? "" : " (not over)"}`;
