@@ -1,7 +1,9 @@
 """Commands and their options; what each does is in the module that it calls."""
 
 import json
+import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -15,11 +17,13 @@ from control.networks.definitions import NetworksError
 from control.pricing.definitions import PriceSourcesError
 from control.settings import Settings, SettingsError
 from control.store import open_store
+from pipelines.folders import FolderError
 
 if TYPE_CHECKING:
     from cli.cycle import CycleResult
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+_folder = click.Path(file_okay=False, path_type=Path)
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -28,13 +32,20 @@ def _print_json(value: Any) -> None:
     click.echo(json.dumps(value))
 
 
+def _plain_name(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """A name that is one visible folder."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", value):
+        raise click.BadParameter(f"{value!r} is no name; use up to 64 letters, digits, '_', '-' and '.'")
+    return value
+
+
 class _Group(click.Group):
     """Turns the errors that a user can mend into one line and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NetworksError, PriceSourcesError, ControlError) as error:
+        except (SettingsError, NetworksError, PriceSourcesError, ControlError, FolderError) as error:
             raise click.UsageError(str(error)) from error
 
 
@@ -128,12 +139,16 @@ def key_list(settings: Settings, name: str, as_json: bool) -> None:
 @key.command("revoke")
 @click.option("--tenant", "name", required=True)
 @click.argument("key_id")
+@_json_option
 @click.pass_obj
-def key_revoke(settings: Settings, name: str, key_id: str) -> None:
+def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> None:
     """Revoke a key, at once and for good."""
     with open_store(settings).write() as session:
         access.revoke_key(session, tenants.get_by_name(session, name).id, key_id)
-    _out.print(f"{key_id} is revoked")
+    if as_json:
+        _print_json({"id": key_id, "tenant": name, "isRevoked": True})
+    else:
+        _out.print(f"{key_id} is revoked")
 
 
 @main.command()
@@ -228,6 +243,88 @@ def status(settings: Settings, as_json: bool) -> None:
         _print_json(found)
     else:
         print_status(found, _out)
+
+
+@main.command()
+@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), required=True, help="What the files are.")
+@click.option("--tenant", "name", required=True, help="Whose rows.")
+@click.option("--mart", "marts", multiple=True, help="Only this mart; may be given several times.")
+@click.option("--out", type=_folder, help="Folder that is made; by default one here, named by tenant and version.")
+@click.option("--force", is_flag=True, help="Take the place of an earlier export.")
+@_json_option
+@click.pass_obj
+def export(
+    settings: Settings, form: str, name: str, marts: tuple[str, ...], out: Path | None, force: bool, as_json: bool
+) -> None:
+    """Write a tenant's rows of the published marts as Parquet or CSV, for programs: all digits, no row left out.
+
+    Whole numbers of any size and decimals are text. In CSV, cells are as they are, also those that a spreadsheet takes
+    for a formula. The folder appears when all is written, with a manifest.json that says what is in it.
+    """
+    from cli.export import print_export, run_export
+    from pipelines.export import Format
+
+    found = run_export(settings, name, Format(form), out, marts=marts, force=force, console=_err)
+    if as_json:
+        _print_json(found)
+    else:
+        print_export(found, _out)
+
+
+@main.group(invoke_without_command=True)
+@click.option("--name", default="analyst", show_default=True, callback=_plain_name, help="Name of the sandbox.")
+@click.option(
+    "--dir", "parent", type=_folder, help="Folder of the sandboxes; by default `sandboxes` in the data folder."
+)
+@click.option("--refresh", is_flag=True, help="Make it anew from what is there now; what was built in it is lost.")
+@_json_option
+@click.pass_context
+def sandbox(ctx: click.Context, name: str, parent: Path | None, refresh: bool, as_json: bool) -> None:
+    """Make an analyst's own copy of raw, models and marts, to work in with dbt while the service runs.
+
+    Waits until no cycle is at work, and holds up the next one while it copies.
+    """
+    from cli.sandbox import print_sandbox, run_sandbox
+
+    parent = (parent or ctx.obj.data_dir / "sandboxes").absolute()
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = parent
+        return
+    made = run_sandbox(ctx.obj, parent / name, refresh=refresh, console=_err)
+    if as_json:
+        _print_json(made.as_json())
+    else:
+        print_sandbox(made, _out)
+
+
+@sandbox.command("list")
+@_json_option
+@click.pass_obj
+def sandbox_list(parent: Path, as_json: bool) -> None:
+    """List the sandboxes."""
+    from cli.sandbox import print_sandboxes
+    from pipelines.sandbox import list_sandboxes
+
+    found = list_sandboxes(parent)
+    if as_json:
+        _print_json({"data": [one.as_json() for one in found]})
+    else:
+        print_sandboxes(found, _out)
+
+
+@sandbox.command("remove")
+@click.argument("name", callback=_plain_name)
+@_json_option
+@click.pass_obj
+def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
+    """Remove a sandbox and all that was built in it."""
+    from pipelines.sandbox import remove_sandbox
+
+    remove_sandbox(parent / name)
+    if as_json:
+        _print_json({"name": name, "isRemoved": True})
+    else:
+        _out.print(f"{name} is removed")
 
 
 @main.command()

@@ -46,6 +46,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
     return {
         "isInitialised": snapshot is not None,
         "tenants": [t.tenant_name for t in snapshot.tenants] if snapshot else [],
+        "tenantIds": {t.tenant_name: t.tenant_id for t in snapshot.tenants} if snapshot else {},
         "networks": rows,
         "priceSources": _price_sources(progress),
         "lastCycle": progress.finished_at if progress else None,

@@ -35,8 +35,8 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def connect(path: Path, wait_seconds: float = 60.0) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB file for writing.
+def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB file, for writing unless told.
 
     DuckDB lets one process at a time open a file it writes. Writers queue by `writer_lock`; what can still
     hold the file is a child that outlived a killed writer, and that ends by itself.
@@ -47,7 +47,7 @@ def connect(path: Path, wait_seconds: float = 60.0) -> duckdb.DuckDBPyConnection
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            return duckdb.connect(str(path))
+            return duckdb.connect(str(path), read_only=read_only)
         except duckdb.IOException as error:
             if "lock" not in str(error).lower() or time.monotonic() >= deadline:
                 raise

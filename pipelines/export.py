@@ -1,0 +1,291 @@
+"""Exports: a tenant's rows of the version in force as files that any program reads.
+
+Reads a published file and nothing else. Every number keeps all its digits: integers of any size and decimals are text.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from control.settings import Settings
+from pipelines.folders import FolderError, new_folder
+from pipelines.publish import Publication, current_publication
+
+_POLL_SECONDS = 0.2
+_MANIFEST = "manifest.json"
+_KIND = "ledgermart-export"
+
+# Marts without a tenant tell what somebody tracks: of these, only the rows that the tenant's own rows name.
+_NAMED_BY_TENANT = {
+    "publication": "true",
+    "networks": "network in (select network from own_subjects)",
+    "blocks": """(network, block_number) in (
+        select (own_subjects.network, named.block_number)
+        from own_subjects
+        inner join (
+            select subject_key, block_number from marts.token_activities
+            union all select subject_key, block_number from marts.wallet_activities
+            union all select subject_key, block_number from marts.balance_changes
+            union all select subject_key, block_number from marts.supply_changes
+            union all select subject_key, from_block from marts.coverage
+            union all select subject_key, to_block from marts.coverage where to_block is not null
+            union all select subject_key, as_of_block_number from own_subjects where as_of_block_number is not null
+        ) as named on own_subjects.subject_key = named.subject_key
+    )""",
+    "price_markets": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
+    "price_market_lists": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
+}
+_OWN_SUBJECTS = """
+    with own_subjects as (
+        select subject_key, network, as_of_block_number from marts.tokens where tenant_id = $tenant_id
+        union all
+        select subject_key, network, as_of_block_number from marts.wallets where tenant_id = $tenant_id
+    )
+"""
+
+
+class Format(StrEnum):
+    """What the files are."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+class ExportError(FolderError):
+    """An export cannot be made; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how it goes.
+
+    Attributes:
+        begins: the mart that comes next, its place from 0, and how many there are.
+        advances: percent of the mart that are written, 0 to 100, where it is known.
+    """
+
+    begins: Callable[[str, int, int], None]
+    advances: Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column of a mart: its type in DuckDB, and what is written of it."""
+
+    name: str
+    type: str
+    comment: str | None
+
+    def select(self, form: Format) -> str:
+        """What is selected of it: text where no other type keeps every digit."""
+        quoted = f'"{self.name}"'
+        if self.type == "BIGNUM" or self.type.startswith("DECIMAL"):
+            return f"{quoted}::varchar as {quoted}"
+        if self.type.endswith("[]") and form is Format.CSV:
+            return f"to_json({quoted})::varchar as {quoted}"
+        if self.type == "TIMESTAMP":
+            # An instant, so that no reader takes it for its own local time.
+            return f"timezone('UTC', {quoted}) as {quoted}"
+        return quoted
+
+
+def export(
+    settings: Settings,
+    tenant: tuple[str, str],
+    form: Format,
+    folder: Path,
+    *,
+    marts: Sequence[str],
+    force: bool,
+    listener: Listener,
+) -> dict[str, Any]:
+    """Write a tenant's rows of the version in force into a folder, one file per mart, and a manifest beside them.
+
+    Args:
+        tenant: its name and its id.
+        folder: appears when everything is written; absent, empty, or with `force` an earlier export.
+        marts: names of the marts; empty for all.
+        force: take the place of an earlier export.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ExportError: nothing is published, a mart does not exist, or the folder holds something else.
+        FolderBusyError: another process is writing this folder.
+    """
+    publication = current_publication(settings.serving_dir)
+    if publication is None:
+        raise ExportError(f"nothing is published in {settings.serving_dir}; run `ledgermart init --tenant NAME`")
+    _check_target(folder, force)
+    with closing(duckdb.connect(str(settings.serving_dir / publication.file), read_only=True)) as connection:
+        connection.execute(f"set memory_limit = '{settings.query_memory_mb}MB'")
+        connection.execute("set threads = 2")
+        connection.execute("set timezone = 'UTC'")
+        chosen = _chosen(_columns(connection), marts)
+        with new_folder(folder) as partial:
+            spill = partial / ".spill"
+            connection.execute(f"set temp_directory = '{_quoted(spill)}'")
+            files = []
+            for place, (mart, columns) in enumerate(chosen.items()):
+                listener.begins(mart, place, len(chosen))
+                path = partial / f"{mart}.{form}"
+                rows = _write(connection, mart, columns, tenant[1], form, path, listener.advances)
+                files.append(_described(connection, mart, columns, path.name, rows))
+            if spill.exists():
+                spill.rmdir()
+            manifest = _manifest(connection, publication, tenant, form, files)
+            (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    return manifest
+
+
+def _check_target(folder: Path, force: bool) -> None:
+    """Refuse a folder whose content is not ours to replace."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    manifest = folder / _MANIFEST
+    if not manifest.is_file() or json.loads(manifest.read_text()).get("kind") != _KIND:
+        raise ExportError(f"{folder} holds something that is no export; name another folder with --out")
+    if not force:
+        raise ExportError(f"{folder} holds an export already; --force replaces it, --out names another folder")
+
+
+def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
+    """Every table and view of the file with its columns."""
+    found: dict[str, list[_Column]] = {}
+    for mart, name, kind, comment in connection.execute(
+        """
+        select table_name, column_name, data_type, comment from duckdb_columns()
+        where schema_name = 'marts' order by table_name, column_index
+        """
+    ).fetchall():
+        found.setdefault(mart, []).append(_Column(name, kind, comment))
+    return found
+
+
+def _chosen(known: dict[str, list[_Column]], marts: Sequence[str]) -> dict[str, list[_Column]]:
+    """The marts to write.
+
+    Raises:
+        ExportError: one is not known; or it has no tenant, and nothing says which of its rows a tenant may have.
+    """
+    for mart in marts:
+        if mart not in known:
+            raise ExportError(f"there is no mart {mart!r}; there are {', '.join(known)}")
+    chosen = {mart: columns for mart, columns in known.items() if not marts or mart in marts}
+    for mart, columns in chosen.items():
+        if mart not in _NAMED_BY_TENANT and "tenant_id" not in {column.name for column in columns}:
+            raise ExportError(
+                f"mart {mart!r} has no tenant_id, and pipelines/export.py does not say whose its rows are"
+            )
+    return chosen
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    mart: str,
+    columns: Sequence[_Column],
+    tenant_id: str,
+    form: Format,
+    path: Path,
+    advances: Callable[[float], None],
+) -> int:
+    """Write one mart; return its rows. DuckDB streams: memory does not grow with the rows."""
+    selected = ", ".join(column.select(form) for column in columns)
+    condition = _NAMED_BY_TENANT.get(mart, "tenant_id = $tenant_id")
+    head = _OWN_SUBJECTS if "own_subjects" in condition else ""
+    parameters = {"tenant_id": tenant_id} if "$tenant_id" in head + condition else {}
+    rows = f"{head} select {selected} from marts.{mart} where {condition}"
+    query = f"copy ({rows}) to '{_quoted(path)}' ({_options(form, columns)})"
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        writing = pool.submit(lambda: connection.execute(query, parameters).fetchone())
+        try:
+            while not wait([writing], _POLL_SECONDS).done:
+                advances(max(connection.query_progress(), 0.0))
+        except BaseException:
+            connection.interrupt()
+            raise
+    row = writing.result()
+    assert row is not None
+    return int(row[0])
+
+
+def _options(form: Format, columns: Sequence[_Column]) -> str:
+    if form is Format.CSV:
+        return "format csv, header, timestampformat '%Y-%m-%dT%H:%M:%S.%fZ'"
+    comments = json.dumps({column.name: column.comment for column in columns})
+    return f"format parquet, compression zstd, kv_metadata {{columns: '{_quoted(comments)}'}}"
+
+
+def _described(
+    connection: duckdb.DuckDBPyConnection, mart: str, columns: Sequence[_Column], file: str, rows: int
+) -> dict[str, Any]:
+    """What the manifest says of one mart."""
+    row = connection.execute(
+        """
+        select comment from duckdb_tables() where schema_name = 'marts' and table_name = $mart
+        union all
+        select comment from duckdb_views() where schema_name = 'marts' and view_name = $mart
+        """,
+        {"mart": mart},
+    ).fetchone()
+    return {
+        "mart": mart,
+        "file": file,
+        "rows": rows,
+        "description": row[0] if row else None,
+        "columns": [{"name": c.name, "type": c.type, "description": c.comment} for c in columns],
+    }
+
+
+def _manifest(
+    connection: duckdb.DuckDBPyConnection,
+    publication: Publication,
+    tenant: tuple[str, str],
+    form: Format,
+    files: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    subjects = connection.execute(
+        """
+        select 'token', token_id, network, address, as_of_block_number, as_of_block_time, as_of_finality
+        from marts.tokens where tenant_id = $tenant_id
+        union all
+        select 'wallet', wallet_id, network, address, as_of_block_number, as_of_block_time, as_of_finality
+        from marts.wallets where tenant_id = $tenant_id
+        order by all
+        """,
+        {"tenant_id": tenant[1]},
+    ).fetchall()
+    return {
+        "kind": _KIND,
+        "version": publication.version,
+        "publishedAt": publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "tenant": tenant[0],
+        "tenantId": tenant[1],
+        "format": form,
+        "files": list(files),
+        "subjects": [
+            {
+                "kind": kind,
+                "id": identifier,
+                "network": network,
+                "ledgerId": address,
+                "asOfBlockNumber": number,
+                "asOfBlockTime": time.strftime("%Y-%m-%dT%H:%M:%SZ") if time else None,
+                "asOfFinality": finality,
+            }
+            for kind, identifier, network, address, number, time, finality in subjects
+        ],
+    }
+
+
+def _quoted(text: object) -> str:
+    """Text for inside a quoted literal of a statement that takes no parameters there."""
+    return str(text).replace("'", "''")

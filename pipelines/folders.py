@@ -1,0 +1,82 @@
+"""Folders that appear whole or not at all: filled beside their place, then renamed into it."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class FolderError(Exception):
+    """A folder cannot be written as asked; the message names it, says why, and what to do."""
+
+
+class FolderBusyError(FolderError):
+    """Another process is filling the same folder."""
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill; when the block ends well it takes the place of `path`, and of what was there.
+
+    It is filled under a hidden name beside `path`. What a killed process left there is cleared by the next one.
+
+    Raises:
+        FolderBusyError: another process is filling the same folder.
+        FolderError: it cannot be made.
+    """
+    partial, former = (path.with_name(f".{path.name}.{kind}") for kind in ("partial", "former"))
+    with _held(partial, path):
+        try:
+            _clear(partial)
+            yield partial
+            for file in partial.rglob("*"):
+                if file.is_file():
+                    _sync(file)
+        except BaseException:
+            shutil.rmtree(partial)
+            raise
+        shutil.rmtree(former, ignore_errors=True)
+        if path.exists():
+            path.rename(former)
+        partial.rename(path)
+        shutil.rmtree(former, ignore_errors=True)
+        _sync(path.parent)
+
+
+@contextmanager
+def _held(partial: Path, path: Path) -> Iterator[None]:
+    """Make the hidden folder and hold it; the kernel lets go of it when this process ends, however it ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir(exist_ok=True)
+    except OSError as error:
+        raise FolderError(f"{path} cannot be made: {error.strerror} ({error.filename})") from error
+    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderBusyError(f"another process is writing {path}") from None
+        if not (partial.exists() and os.path.samestat(os.fstat(descriptor), partial.stat())):
+            raise FolderBusyError(f"another process has just written {path}")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _clear(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,203 @@
+"""Exports: exactly one tenant's rows, every digit of them, in files that other programs read."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from control.settings import Settings, load_settings
+from pipelines.export import ExportError, Format, Listener, export
+from pipelines.folders import FolderBusyError, new_folder
+from tests.api import marts
+
+_HUGE = 2**256 - 1
+_AT = "2026-03-01 00:00:01.5"
+
+
+def _activity(tenant: str, key: int, block: int, amount: int) -> dict[str, Any]:
+    return {
+        "tenant_id": tenant,
+        "subject_key": key,
+        "token_id": f"tok_{tenant}",
+        "activity_id": f"act_{tenant}_{block}",
+        "block_number": block,
+        "block_time": _AT,
+        "amount_raw": amount,
+        "amount": str(amount),
+    }
+
+
+def _token(tenant: str, key: int, network: str) -> dict[str, Any]:
+    named = {"tenant_id": tenant, "subject_key": key, "token_id": f"tok_{tenant}", "network": network}
+    return {**named, "address": "0x" + "ab" * 20, "as_of_block_number": 9, "as_of_block_time": "2026-03-02 00:00:00"}
+
+
+# Two tenants on networks of their own and one in common; what is of neither has no tenant_id.
+_ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "networks": [{"network": name} for name in ("ours", "theirs", "nobodys")],
+    "tokens": [_token("acme", 1, "ours"), _token("globex", 2, "ours"), _token("globex", 3, "theirs")],
+    "token_activities": [
+        _activity("acme", 1, 2, _HUGE),
+        _activity("acme", 1, 3, 0),
+        _activity("globex", 2, 4, 5),
+        _activity("globex", 3, 2, 6),
+    ],
+    "coverage": [
+        {"tenant_id": "acme", "subject_key": 1, "from_block": 1, "to_block": 9},
+        {"tenant_id": "globex", "subject_key": 2, "from_block": 5, "to_block": 6},
+    ],
+    "blocks": [
+        {"network": network, "block_number": number, "block_time": _AT}
+        for network in ("ours", "theirs")
+        for number in range(10)
+    ],
+    "wallet_balances": [
+        {
+            "tenant_id": "acme",
+            "subject_key": 7,
+            "token_address": "native",
+            "token_symbol": '=1+1,"x"',
+            "quantity_raw": 1,
+        },
+        {"tenant_id": "acme", "subject_key": 7, "token_address": "0x1", "token_symbol": None, "quantity_raw": -1},
+        {"tenant_id": "acme", "subject_key": 7, "token_address": "0x2", "token_symbol": "", "quantity_raw": 0},
+    ],
+    "price_routes": [
+        {"tenant_id": "acme", "pair_key": 1, "source_id": "src_a"},
+        {"tenant_id": "globex", "pair_key": 2, "source_id": "src_b"},
+    ],
+    "price_markets": [{"source_id": source, "market_id": "X"} for source in ("src_a", "src_b")],
+    "price_market_lists": [{"source_id": source} for source in ("src_a", "src_b")],
+    "system_prices": [
+        {"tenant_id": "acme", "pair_key": 1, "price": "12345678901234567890.123456789012345678", "valid_from": _AT}
+    ],
+    "wallet_totals": [{"tenant_id": "acme", "subject_key": 7, "unpriced": '["A, B", "C"]'}],
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path / "data")})
+    marts.publish(settings.serving_dir, 7, _ROWS)
+    return settings
+
+
+def _export(
+    settings: Settings, folder: Path, form: Format = Format.PARQUET, tenant: str = "acme", **options: Any
+) -> dict[str, Any]:
+    quiet = Listener(lambda *_: None, lambda _: None)
+    options = {"marts": (), "force": False, **options}
+    return export(settings, (tenant.title(), tenant), form, folder, listener=quiet, **options)
+
+
+def _column(folder: Path, mart: str, column: str) -> list[Any]:
+    return sorted(pq.read_table(folder / f"{mart}.parquet").column(column).to_pylist(), key=str)  # type: ignore[no-untyped-call]
+
+
+def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: Settings, tmp_path: Path) -> None:
+    manifest = _export(settings, tmp_path / "out")
+    folder = tmp_path / "out"
+    assert {path.stem for path in folder.glob("*.parquet")} == set(marts.contract())
+    for mart in marts.contract():
+        table = pq.read_table(folder / f"{mart}.parquet")  # type: ignore[no-untyped-call]
+        if "tenant_id" in table.column_names:
+            own = [row for row in _ROWS.get(mart, ()) if row["tenant_id"] == "acme"]
+            assert table.column("tenant_id").to_pylist() == ["acme"] * len(own), mart
+    # What is of no tenant: the rows that its own rows name. Blocks 1 and 9 end its coverage.
+    assert _column(folder, "networks", "network") == ["ours"]
+    assert _column(folder, "blocks", "block_number") == [1, 2, 3, 9]
+    assert set(_column(folder, "blocks", "network")) == {"ours"}
+    assert _column(folder, "price_markets", "source_id") == ["src_a"]
+    assert _column(folder, "price_market_lists", "source_id") == ["src_a"]
+    assert manifest == json.loads((folder / "manifest.json").read_text())
+    assert (manifest["version"], manifest["tenant"], manifest["tenantId"]) == (7, "Acme", "acme")
+    assert {file["mart"]: file["rows"] for file in manifest["files"]}["blocks"] == 4
+    assert [(s["id"], s["asOfBlockNumber"], s["asOfBlockTime"]) for s in manifest["subjects"]] == [
+        ("tok_acme", 9, "2026-03-02T00:00:00Z")
+    ]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_parquet_keeps_every_digit_and_instants(settings: Settings, tmp_path: Path) -> None:
+    _export(settings, tmp_path / "out")
+    assert _column(tmp_path / "out", "token_activities", "amount_raw") == ["0", str(_HUGE)]
+    assert _column(tmp_path / "out", "system_prices", "price") == ["12345678901234567890.123456789012345678"]
+    assert _column(tmp_path / "out", "wallet_totals", "unpriced") == [["A, B", "C"]]
+    at = datetime(2026, 3, 1, 0, 0, 1, 500_000, UTC)
+    assert _column(tmp_path / "out", "token_activities", "block_time") == [at, at]
+    metadata = pq.read_metadata(tmp_path / "out" / "tokens.parquet")  # type: ignore[no-untyped-call]
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+    assert json.loads(metadata.metadata[b"columns"]).keys() == marts.contract()["tokens"].keys()
+
+
+def test_csv_keeps_cells_as_they_are(settings: Settings, tmp_path: Path) -> None:
+    _export(settings, tmp_path / "out", Format.CSV)
+    text = (tmp_path / "out" / "wallet_balances.csv").read_text()
+    rows = {row["token_address"]: row for row in csv.DictReader(text.splitlines())}
+    assert rows["native"]["token_symbol"] == '=1+1,"x"'
+    assert rows["0x1"]["quantity_raw"] == "-1"
+    # An empty text is quoted, a missing one is not.
+    assert "acme,7,0x1,,," in text
+    assert 'acme,7,0x2,,"",' in text
+    (activity, _) = csv.DictReader((tmp_path / "out" / "token_activities.csv").read_text().splitlines())
+    assert activity["block_time"] == "2026-03-01T00:00:01.500000Z"
+    assert activity["amount_raw"] == str(_HUGE)
+    (totals,) = csv.DictReader((tmp_path / "out" / "wallet_totals.csv").read_text().splitlines())
+    assert json.loads(totals["unpriced"]) == ["A, B", "C"]
+
+
+def test_chosen_marts_alone(settings: Settings, tmp_path: Path) -> None:
+    manifest = _export(settings, tmp_path / "out", tenant="globex", marts=("blocks", "tokens"))
+    assert [file["mart"] for file in manifest["files"]] == ["blocks", "tokens"]
+    assert _column(tmp_path / "out", "blocks", "block_number") == [2, 4, 5, 6, 9, 9]
+    with pytest.raises(ExportError, match="no mart 'token'; there are as_of_prices, "):
+        _export(settings, tmp_path / "other", marts=("token",))
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_mart_without_a_tenant_is_refused_until_somebody_decides(settings: Settings, tmp_path: Path) -> None:
+    with duckdb.connect(str(settings.serving_dir / "marts-000000000007.duckdb")) as connection:
+        connection.execute("create table marts.secrets as select 'x' as secret")
+    with pytest.raises(ExportError, match="'secrets' has no tenant_id"):
+        _export(settings, tmp_path / "out")
+
+
+def test_only_an_export_is_replaced_and_only_when_told(settings: Settings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    _export(settings, out, marts=("blocks",))
+    with pytest.raises(ExportError, match="--force"):
+        _export(settings, out)
+    _export(settings, out, marts=("tokens",), force=True)
+    assert {path.name for path in out.iterdir()} == {"manifest.json", "tokens.parquet"}
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "letter").write_text("mine")
+    with pytest.raises(ExportError, match="is no export"):
+        _export(settings, tmp_path / "papers", force=True)
+    assert (tmp_path / "papers" / "letter").read_text() == "mine"
+
+
+def test_a_killed_export_leaves_nothing_under_its_name_and_the_next_one_clears_up(
+    settings: Settings, tmp_path: Path
+) -> None:
+    left = tmp_path / ".out.partial"
+    left.mkdir()
+    (left / "tokens.parquet").write_bytes(b"half")
+    _export(settings, tmp_path / "out", marts=("blocks",))
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"blocks.parquet", "manifest.json"}
+    with (
+        new_folder(tmp_path / "busy"),
+        pytest.raises(FolderBusyError, match="another process is writing"),
+    ):
+        _export(settings, tmp_path / "busy")
+
+
+def test_without_a_version_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="nothing is published"):
+        _export(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}), tmp_path / "out")
