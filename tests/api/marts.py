@@ -50,18 +50,21 @@ def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[s
                 connection.register("lines", lines)
                 connection.execute(f"insert into marts.{table} select * from lines")
                 connection.unregister("lines")
+        count_holders(connection)
     move_pointer(directory, version, path.name)
     return path
 
 
 def count_holders(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill in `holder_change` of balances made by hand, from each balance and the one before it in its range."""
+    """Fill in what of balances made by hand follows from each and the one before it in its range."""
     connection.execute(
-        """update marts.balance_changes as changes set holder_change = counted.change
+        """update marts.balance_changes as changes
+        set holder_change = counted.is_held::tinyint - coalesce(counted.was_held, false)::tinyint,
+            is_first = counted.was_held is null
         from (
-            select rowid as place, (balance_raw <> 0::bignum)::tinyint - coalesce(lag(balance_raw <> 0::bignum) over (
+            select rowid as place, balance_raw <> 0::bignum as is_held, lag(balance_raw <> 0::bignum) over (
                 partition by subject_key, range_from_block, token_address, holder_address order by block_number
-            ), false)::tinyint as change
+            ) as was_held
             from marts.balance_changes
         ) as counted where changes.rowid = counted.place"""
     )

@@ -89,7 +89,7 @@ def compare(world: World, stores: Stores) -> None:
         integers(
             rows(
                 "subject_key, range_from_block, token_address, holder_address, block_number, movement_raw::varchar,"
-                " balance_raw::varchar, is_moved, is_observed, is_adjusted",
+                " balance_raw::varchar, holder_change, is_first, is_moved, is_observed, is_adjusted",
                 "balance_changes",
             ),
             5,

@@ -29,7 +29,7 @@ Points = dict[Range, dict[Pair, list[Point]]]
 class Expected(NamedTuple):
     """The marts' rows, reduced to what identifies and measures them."""
 
-    balance_changes: set[tuple[int, int, str, str, int, int, int, bool, bool, bool]]
+    balance_changes: set[tuple[int, int, str, str, int, int, int, int, bool, bool, bool, bool]]
     supply_changes: set[tuple[int, int, int, int, bool]]
     cap_tables: set[tuple[int, int, str, int, str | None, str, int | None]]
     summaries: dict[int, tuple[object, ...]]
@@ -216,11 +216,13 @@ class Oracle:
                             row.block,
                             row.movement,
                             row.balance,
+                            (row.balance != 0) - (before is not None and before.balance != 0),
+                            before is None,
                             row.is_moved,
                             row.is_observed,
                             row.adjustment != 0,
                         )
-                        for row in rows
+                        for before, row in zip([None, *rows], rows, strict=False)
                     )
             adjusted = {
                 pair for pairs in points.values() for pair, rows in pairs.items() if any(row.adjustment for row in rows)

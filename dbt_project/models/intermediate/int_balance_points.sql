@@ -48,6 +48,7 @@ spread as (
 
     select
         *,
+        row_number() over until_now = 1 as is_first,
         last_value(own_offset_raw ignore nulls) over before as previous_offset_raw,
         last_value(offset_block ignore nulls) over before as previous_offset_block,
         last_value(moved_block ignore nulls) over until_now as last_moved_block,
@@ -81,6 +82,18 @@ spread as (
 
 ),
 
+adjusted as (
+
+    select
+        *,
+        cumulative_raw + offset_raw as balance_raw,
+        -- Null when the movements explain the reading, or when there is no reading before.
+        case when own_offset_raw != previous_offset_raw then own_offset_raw - previous_offset_raw end as adjustment_raw
+    from spread
+    where not is_carried
+
+),
+
 points as (
 
     select
@@ -98,17 +111,24 @@ points as (
         last_read_raw as read_raw,
         last_moved_block as moved_block,
         spread_offset_block as offset_block,
-        cumulative_raw + offset_raw as balance_raw,
-        -- Null when the movements explain the reading, or when there is no reading before.
-        case when own_offset_raw != previous_offset_raw then own_offset_raw - previous_offset_raw end as adjustment_raw,
+        balance_raw,
+        adjustment_raw,
+        is_first,
+        -- The balance before is what is left of this one without what changed it; before the first row there is none.
+        (
+            (balance_raw != 0::bignum)::tinyint
+            - (
+                not is_first
+                and balance_raw - movement_raw - coalesce(adjustment_raw, 0::bignum) != 0::bignum
+            )::tinyint
+        )::tinyint as holder_change,
         -- Whether nothing moved since the reading before.
         case
             when own_offset_raw != previous_offset_raw then coalesce(last_moved_block <= previous_offset_block, true)
         end as is_resting,
         -- Whether something moved, it was said, and the balance is the one before all the same.
         case when own_offset_raw != previous_offset_raw then observed_raw = previous_read_raw end as is_ignored
-    from spread
-    where not is_carried
+    from adjusted
 
 )
 

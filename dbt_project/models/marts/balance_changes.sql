@@ -63,6 +63,8 @@ changes as (
         points.movement_raw,
         points.balance_raw,
         {{ to_amount('points.balance_raw', 'labels.decimals') }} as balance,
+        points.holder_change,
+        points.is_first,
         points.is_moved,
         points.observed_raw is not null as is_observed,
         points.adjustment_raw is not null as is_adjusted
