@@ -24,6 +24,11 @@ from api.controllers.price_pairs import PairController
 from api.controllers.price_reviews import PriceReviewController
 from api.controllers.price_sources import PriceSourceController
 from api.controllers.priced_items import PricedItemController
+from api.controllers.report_data import (
+    CapTableReportController,
+    ReportIndexController,
+    WalletActivityReportController,
+)
 from api.controllers.reports import ReportController
 from api.controllers.superset import SupersetController
 from api.controllers.tokens import TokenController
@@ -91,7 +96,13 @@ def create_app(settings: Settings) -> Litestar:
     )
     embedded = Router(
         "/",
-        route_handlers=[EmbedController, SupersetController],
+        route_handlers=[
+            EmbedController,
+            SupersetController,
+            CapTableReportController,
+            WalletActivityReportController,
+            ReportIndexController,
+        ],
         guards=[authorize_embed],
         dependencies={"call": Provide(provide_embed_call, sync_to_thread=False)},
     )

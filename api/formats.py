@@ -5,9 +5,10 @@ All forms are made from the same structs as the JSON. Which rows there are does 
 
 import csv
 import io
+import re
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Union
 
@@ -22,6 +23,10 @@ from api.schemas.common import AsOf, Coverage, DataVersion
 
 # A header of many gaps would pass the limits of proxies; the JSON answer and Parquet's metadata have them all.
 _MOST_GAPS_IN_HEADER = 20
+
+# What makes a spreadsheet compute a cell, in its full-width forms too.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - these are meant
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def negotiate(accept: str | None, offered: Sequence[str]) -> str:
@@ -60,15 +65,8 @@ def stream_rows(
         coverage: goes into `X-Coverage` and Parquet's metadata.
         headers: further response headers.
     """
-    sent = dict(headers)
-    metadata: dict[str, bytes] = {}
-    if as_of is not None:
-        metadata["asOf"] = msgspec.json.encode(as_of)
-        sent["X-As-Of"] = metadata["asOf"].decode("ascii")
-    if coverage is not None:
-        metadata["coverage"] = msgspec.json.encode(coverage)
-        shown = msgspec.structs.replace(coverage, gaps=coverage.gaps[:_MOST_GAPS_IN_HEADER])
-        sent["X-Coverage"] = msgspec.json.encode(shown).decode("ascii")
+    sent = {**headers, **_context(as_of, coverage)}
+    metadata = {name: msgspec.json.encode(told) for name, told in (("asOf", as_of), ("coverage", coverage)) if told}
     columns = _columns(row_type)
     shown_type = media_type
     if media_type == media_types.CSV:
@@ -78,6 +76,41 @@ def stream_rows(
     else:
         content = _parquet(columns, batches, metadata)
     return Stream(content, media_type=shown_type, headers=sent)
+
+
+def stream_file(
+    row_type: type[msgspec.Struct],
+    batches: Iterator[Sequence[msgspec.Struct]],
+    filename: str,
+    as_of: AsOf,
+    coverage: Coverage,
+    headers: dict[str, str],
+) -> Stream:
+    """Answer all rows as a CSV file to be saved and opened in a spreadsheet; columns as `stream_rows`.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe in front; plain numbers stay as they are.
+
+    Args:
+        row_type: struct of every row.
+        batches: rows in order, read as the client takes them.
+        filename: what the browser calls the file, safe characters only.
+        as_of: goes into `X-As-Of`.
+        coverage: goes into `X-Coverage`.
+        headers: further response headers.
+    """
+    sent = {**headers, "Content-Disposition": f'attachment; filename="{filename}"', **_context(as_of, coverage)}
+    content = _csv(_columns(row_type), batches, _spreadsheet_text)
+    return Stream(content, media_type=f"{media_types.CSV}; charset=utf-8; header=present", headers=sent)
+
+
+def _context(as_of: AsOf | DataVersion | None, coverage: Coverage | None) -> dict[str, str]:
+    sent: dict[str, str] = {}
+    if as_of is not None:
+        sent["X-As-Of"] = msgspec.json.encode(as_of).decode("ascii")
+    if coverage is not None:
+        shown = msgspec.structs.replace(coverage, gaps=coverage.gaps[:_MOST_GAPS_IN_HEADER])
+        sent["X-Coverage"] = msgspec.json.encode(shown).decode("ascii")
+    return sent
 
 
 def _read_range(part: str) -> tuple[str, float]:
@@ -150,12 +183,17 @@ def _arrow_type(annotation: Any) -> pa.DataType:
     return pa.string()
 
 
-def _csv(columns: Sequence[_Column], batches: Iterator[Sequence[msgspec.Struct]]) -> Iterator[bytes]:
+def _csv(
+    columns: Sequence[_Column],
+    batches: Iterator[Sequence[msgspec.Struct]],
+    to_text: Callable[[Any], str] | None = None,
+) -> Iterator[bytes]:
+    shown = to_text or _csv_text
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(column.name for column in columns)
     for batch in batches:
-        writer.writerows([_csv_text(column.of(row)) for column in columns] for row in batch)
+        writer.writerows([shown(column.of(row)) for column in columns] for row in batch)
         yield buffer.getvalue().encode("utf-8")
         buffer.seek(0)
         buffer.truncate()
@@ -169,6 +207,13 @@ def _csv_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode("utf-8").strip('"')
+
+
+def _spreadsheet_text(value: Any) -> str:
+    text = _csv_text(value)
+    if text.startswith(_FORMULA_STARTS) and _NUMBER.fullmatch(text) is None:
+        return f"'{text}"
+    return text
 
 
 def _ndjson(batches: Iterator[Sequence[msgspec.Struct]]) -> Iterator[bytes]:

@@ -153,7 +153,7 @@ class CapTableSummaryRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """`cap_table_by_rank`, `cap_table_by_wallet`: one holder.
+    """`cap_table_by_rank`, `cap_table_by_wallet`, `report_holders_*`: one holder.
 
     `position` is what pages go on after.
     """

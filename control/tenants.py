@@ -33,6 +33,18 @@ def create(session: Session, name: str, now: datetime | None = None) -> Tenant:
     return tenant
 
 
+def get(session: Session, tenant_id: str) -> Tenant:
+    """Return a tenant.
+
+    Raises:
+        NotFound: there is none.
+    """
+    tenant = session.get(Tenant, tenant_id)
+    if tenant is None:
+        raise NotFound("tenant", tenant_id)
+    return tenant
+
+
 def find_by_name(session: Session, name: str) -> Tenant | None:
     """Return the tenant of this name, or None."""
     return session.scalars(select(Tenant).where(Tenant.name == name)).one_or_none()

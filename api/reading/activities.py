@@ -31,7 +31,7 @@ _FIRST_SPAN_ROWS = 16  # as many times the rows of the page, if activities came 
 _SPAN_GROWTH = 16  # few queries even when a filter matches nothing, and the last one the dearest
 
 # Bounds that leave a filter open.
-_FIRST_TIME, _LAST_TIME = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+FIRST_TIME, LAST_TIME = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 # Blocks before and after all; with them, what orders activities inside a block does not matter.
 _BEFORE_ALL, _AFTER_ALL = -1, 2**63 - 1
@@ -266,8 +266,8 @@ def _conditions(view: View, times: TimeRange) -> dict[str, Any]:
     return {
         "subject_key": view.subject.subject_key,
         "tenant_id": view.subject.tenant_id,
-        "from_time": as_naive(times.start or _FIRST_TIME),
-        "to_time": as_naive(times.end or _LAST_TIME),
+        "from_time": as_naive(times.start or FIRST_TIME),
+        "to_time": as_naive(times.end or LAST_TIME),
     }
 
 

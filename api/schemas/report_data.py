@@ -13,13 +13,14 @@ from api.schemas.common import (
     Coverage,
     Decimal,
     Instant,
+    Reconciliation,
     Schema,
     TokenReference,
     TrackingStatus,
 )
 from api.schemas.tokens import Concentration, HolderCountStatus, Holding, SupplyStatus, Unattributed
 from api.schemas.values import ChangeStatus, TotalStatus, WalletValuePoint
-from api.schemas.wallets import Position, WalletActivity, WalletActivityType
+from api.schemas.wallets import Direction, Position, WalletActivity, WalletActivityType
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
 OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
@@ -35,6 +36,36 @@ HoldingChangeStatus = Annotated[
         description="Whether the change is known; `UnknownBefore`: nobody saw the balance up to 30 days before; "
         "`NotCovered`: that moment is not collected."
     ),
+]
+
+
+HolderReportSort = Literal[
+    "rank",
+    "-rank",
+    "wallet",
+    "-wallet",
+    "quantity",
+    "-quantity",
+    "percentage",
+    "-percentage",
+    "value",
+    "-value",
+    "reconciliation",
+    "-reconciliation",
+]
+ActivityReportSort = Literal[
+    "date",
+    "-date",
+    "type",
+    "-type",
+    "token",
+    "-token",
+    "quantity",
+    "-quantity",
+    "value",
+    "-value",
+    "counterparty",
+    "-counterparty",
 ]
 
 
@@ -265,3 +296,29 @@ class ReportIndex(Schema, frozen=True, kw_only=True):
     limit: RowLimit
     offset: int
     data_version: Version
+
+
+class CapTableForm(Schema, frozen=True, kw_only=True):
+    """What a page sends for the file of a cap table report: the rows' parameters, and the embed token."""
+
+    token: Annotated[str, Meta(description="The embed token.")]
+    sort: HolderReportSort = "rank"
+    q: str | None = None
+    reconciliation: Reconciliation | None = None
+    data_version: Annotated[int, Meta(ge=0)] | None = None
+
+
+class WalletActivityForm(Schema, frozen=True, kw_only=True):
+    """What a page sends for the file of a wallet activity report: the rows' parameters, and the embed token."""
+
+    token: Annotated[str, Meta(description="The embed token.")]
+    sort: ActivityReportSort = "-date"
+    q: str | None = None
+    type: WalletActivityType | None = None
+    asset: Annotated[
+        str | None, Meta(description="The rows' parameter `token`: address of a contract, or `native`.")
+    ] = None
+    direction: Direction | None = None
+    from_: str | None = field(name="from", default=None)
+    to: str | None = None
+    data_version: Annotated[int, Meta(ge=0)] | None = None

@@ -1,0 +1,482 @@
+"""What the pages of embedded reports show: heads, charts, rows, files, and the list of reports.
+
+Which tenant, which token or wallet, and which moment or range is the embed token's alone.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Controller, Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import QueryParameter, SkipValidation
+
+from api import formats, media_types
+from api.bodies import form_of
+from api.calls import Fetched
+from api.errors import invalid_parameter
+from api.operations import Example, Operation
+from api.paging import Key
+from api.parameters import (
+    DirectionFilter,
+    From,
+    TimeRange,
+    To,
+    WalletActivityTypeFilter,
+    read_range,
+)
+from api.reading.activities import NATIVE
+from api.reading.moments import to_as_of, to_coverage
+from api.reports import cap_table, wallet_activity
+from api.reports.activities import ActivityFilters
+from api.reports.calls import NO_STORE, EmbedCall
+from api.reports.holders import HolderFilters
+from api.reports.index import read_index
+from api.reports.subjects import Names
+from api.reports.wallet_activity import WalletView
+from api.schemas.common import AsOf, Reconciliation
+from api.schemas.report_data import (
+    ActivityReportSort,
+    CapTableForm,
+    CapTableReport,
+    HolderReportSort,
+    ReportActivities,
+    ReportActivity,
+    ReportHolding,
+    ReportHoldings,
+    ReportIndex,
+    WalletActivityForm,
+    WalletActivityReport,
+)
+from api.schemas.wallets import Direction, WalletActivityType
+from api.serving import Snapshot
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
+
+_TAG = "Embedded reports"
+_BATCH = 5_000
+_PAST_BATCH = 50_000
+"""Rows of a file read at once: of a past moment every batch computes all balances anew."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+RowLimit = Annotated[int, QueryParameter(ge=1, le=200, description="Most rows of a page.")]
+RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Rows passed over.")]
+PinnedVersion = Annotated[
+    int | None,
+    QueryParameter(name="dataVersion", ge=0, le=2**62, description="`dataVersion` of the head: answer from that one."),
+]
+RowSearch = Annotated[str | None, QueryParameter(description="Part of an address, or of your name for one, any case.")]
+ActivitySearch = Annotated[
+    str | None,
+    QueryParameter(description="Part of a transaction's hash, of a counterparty's address or your name for it."),
+]
+HolderSort = Annotated[HolderReportSort, QueryParameter(description="Order; descending with a leading `-`.")]
+ActivitySort = Annotated[ActivityReportSort, QueryParameter(description="Order; descending with a leading `-`.")]
+ReconciliationFilter = Annotated[
+    Reconciliation | None, QueryParameter(description="How the balance compares with the chain.")
+]
+AssetFilter = Annotated[
+    str | None, QueryParameter(name="token", description="Asset: address of its contract, or `native`.")
+]
+IndexSearch = Annotated[
+    str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
+]
+
+
+class CapTableReportController(Controller):
+    """Data of the cap table report."""
+
+    path = "/embed/data/cap-table"
+
+    @get(
+        "/summary",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=CapTableReport,
+            tag=_TAG,
+            example=Example(),
+            role=None,
+            reports=("cap-table",),
+            errors=(404, 409, 410),
+        ),
+    )
+    def read_cap_table_report(
+        self, call: NamedDependency[SkipValidation[EmbedCall]], data_version: PinnedVersion = None
+    ) -> Response[Any]:
+        """Read the head of a cap table report.
+
+        Supply, value, concentration, the largest holders, and what the charts are drawn from.
+        """
+        with call.snapshot(data_version) as snapshot:
+            found, holders = cap_table.open_holders(call, snapshot)
+            return call.answer(cap_table.read_report(snapshot, found, holders))
+
+    @get(
+        "/rows",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportHoldings,
+            tag=_TAG,
+            example=Example(query={"sort": "-quantity", "limit": "10"}),
+            role=None,
+            reports=("cap-table",),
+            errors=(404, 409, 410),
+        ),
+    )
+    def list_cap_table_rows(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        sort: HolderSort = "rank",
+        q: RowSearch = None,
+        reconciliation: ReconciliationFilter = None,
+        limit: RowLimit = 50,
+        offset: RowOffset = 0,
+        data_version: PinnedVersion = None,
+    ) -> Response[Any]:
+        """List rows of a cap table report.
+
+        Holders with quantity, share, value, and what they held 30 days before.
+        """
+        with call.snapshot(data_version) as snapshot:
+            found, holders = cap_table.open_holders(call, snapshot)
+            named = Names(call.store, found.subject).matching(q)
+            filters = HolderFilters(sort, q, named, reconciliation)
+            return call.answer(
+                ReportHoldings(
+                    data=holders.page(filters, limit, offset),
+                    total=holders.count(filters),
+                    limit=limit,
+                    offset=offset,
+                    data_version=snapshot.version,
+                )
+            )
+
+    @get(
+        "/csv",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(),
+            role=None,
+            reports=("cap-table",),
+            errors=(404, 409, 410),
+            row=ReportHolding,
+            answers_as=(media_types.CSV,),
+        ),
+    )
+    def download_cap_table(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        sort: HolderSort = "rank",
+        q: RowSearch = None,
+        reconciliation: ReconciliationFilter = None,
+        data_version: PinnedVersion = None,
+    ) -> Response[Any]:
+        """Download all rows of a cap table report.
+
+        A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
+        """
+        return _cap_table_file(call, sort, q, reconciliation, data_version)
+
+    @post(
+        "/csv",
+        status_code=200,
+        sync_to_thread=True,
+        dependencies={"payload": form_of(CapTableForm)},
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(body={"token": "eyJ..."}),
+            role=None,
+            reports=("cap-table",),
+            errors=(404, 409, 410),
+            row=ReportHolding,
+            answers_as=(media_types.CSV,),
+            form=CapTableForm,
+        ),
+    )
+    def save_cap_table(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        payload: NamedDependency[SkipValidation[CapTableForm]],
+    ) -> Response[Any]:
+        """Download all rows of a cap table report from a page.
+
+        By a form, so that the browser saves the file as it comes, and no address holds the token.
+        """
+        return _cap_table_file(call, payload.sort, payload.q, payload.reconciliation, payload.data_version)
+
+
+class WalletActivityReportController(Controller):
+    """Data of the wallet activity report."""
+
+    path = "/embed/data/wallet-activity"
+
+    @get(
+        "/summary",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=WalletActivityReport,
+            tag=_TAG,
+            example=Example(),
+            role=None,
+            reports=("wallet-activity",),
+            errors=(404, 410),
+        ),
+    )
+    def read_wallet_activity_report(
+        self, call: NamedDependency[SkipValidation[EmbedCall]], data_version: PinnedVersion = None
+    ) -> Response[Any]:
+        """Read the head of a wallet activity report.
+
+        Value now and over time, flows, activities by day and kind, and balances at the end of the report's range.
+        """
+        with call.snapshot(data_version) as snapshot:
+            return call.answer(wallet_activity.read_report(snapshot, wallet_activity.open_wallet(call, snapshot)))
+
+    @get(
+        "/rows",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportActivities,
+            tag=_TAG,
+            example=Example(query={"sort": "-value", "limit": "10"}),
+            role=None,
+            reports=("wallet-activity",),
+            errors=(404, 410),
+        ),
+    )
+    def list_wallet_activity_rows(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        sort: ActivitySort = "-date",
+        q: ActivitySearch = None,
+        activity_type: WalletActivityTypeFilter = None,
+        token: AssetFilter = None,
+        direction: DirectionFilter = None,
+        start: From = None,
+        end: To = None,
+        limit: RowLimit = 50,
+        offset: RowOffset = 0,
+        data_version: PinnedVersion = None,
+    ) -> Response[Any]:
+        """List rows of a wallet activity report.
+
+        Activities of the report's range, or of a part of it.
+        """
+        with call.snapshot(data_version) as snapshot:
+            wallet = wallet_activity.open_wallet(call, snapshot)
+            filters = _activity_filters(wallet, sort, q, activity_type, token, direction, read_range(start, end))
+            return call.answer(
+                ReportActivities(
+                    data=wallet.activities.page(filters, limit, offset),
+                    total=wallet.activities.count(filters),
+                    limit=limit,
+                    offset=offset,
+                    data_version=snapshot.version,
+                )
+            )
+
+    @get(
+        "/csv",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(),
+            role=None,
+            reports=("wallet-activity",),
+            errors=(404, 410),
+            row=ReportActivity,
+            answers_as=(media_types.CSV,),
+        ),
+    )
+    def download_wallet_activity(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        sort: ActivitySort = "-date",
+        q: ActivitySearch = None,
+        activity_type: WalletActivityTypeFilter = None,
+        token: AssetFilter = None,
+        direction: DirectionFilter = None,
+        start: From = None,
+        end: To = None,
+        data_version: PinnedVersion = None,
+    ) -> Response[Any]:
+        """Download all rows of a wallet activity report.
+
+        A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
+        """
+        asked = (sort, q, activity_type, token, direction, read_range(start, end))
+        return _wallet_activity_file(call, data_version, *asked)
+
+    @post(
+        "/csv",
+        status_code=200,
+        sync_to_thread=True,
+        dependencies={"payload": form_of(WalletActivityForm)},
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(body={"token": "eyJ..."}),
+            role=None,
+            reports=("wallet-activity",),
+            errors=(404, 410),
+            row=ReportActivity,
+            answers_as=(media_types.CSV,),
+            form=WalletActivityForm,
+        ),
+    )
+    def save_wallet_activity(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        payload: NamedDependency[SkipValidation[WalletActivityForm]],
+    ) -> Response[Any]:
+        """Download all rows of a wallet activity report from a page.
+
+        By a form, so that the browser saves the file as it comes, and no address holds the token.
+        """
+        return _wallet_activity_file(
+            call,
+            payload.data_version,
+            payload.sort,
+            payload.q,
+            payload.type,
+            payload.asset,
+            payload.direction,
+            read_range(payload.from_, payload.to),
+        )
+
+
+class ReportIndexController(Controller):
+    """Data of the index page."""
+
+    path = "/embed/data/index"
+
+    @get(
+        "/",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportIndex, tag=_TAG, example=Example(), role=None, reports=("index",), errors=(404,)
+        ),
+    )
+    def list_reports(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        q: IndexSearch = None,
+        limit: RowLimit = 50,
+        offset: RowOffset = 0,
+    ) -> Response[Any]:
+        """List what there are reports of.
+
+        The tenant's tokens and wallets, oldest first; limit and offset hold for each of the two lists.
+        """
+        with call.snapshot() as snapshot:
+            return call.answer(read_index(call, snapshot, q, limit, offset))
+
+
+def _cap_table_file(
+    call: EmbedCall,
+    sort: HolderReportSort,
+    q: str | None,
+    reconciliation: Reconciliation | None,
+    data_version: int | None,
+) -> Response[Any]:
+    with call.snapshot(data_version) as snapshot:
+        found, holders = cap_table.open_holders(call, snapshot)
+        filters = HolderFilters(sort, q, Names(call.store, found.subject).matching(q), reconciliation)
+        view, state, version = holders.view, holders.state, snapshot.version
+        as_of, coverage = to_as_of(view, state, version), to_coverage(view, state, TimeRange(None, None))
+
+    def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
+        return holders.on(opened).fetch(filters, limit, after)
+
+    is_past = state is not None and not state.is_current
+    batches = _batches(call, version, rows, _PAST_BATCH if is_past else _BATCH)
+    name = _filename(found.subject.symbol or "token", "cap-table", as_of)
+    return formats.stream_file(ReportHolding, batches, name, as_of, coverage, NO_STORE)
+
+
+def _wallet_activity_file(
+    call: EmbedCall,
+    data_version: int | None,
+    sort: ActivityReportSort,
+    q: str | None,
+    activity_type: WalletActivityType | None,
+    token: str | None,
+    direction: Direction | None,
+    times: TimeRange,
+) -> Response[Any]:
+    with call.snapshot(data_version) as snapshot:
+        wallet = wallet_activity.open_wallet(call, snapshot)
+        filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times)
+        view, version = wallet.view, snapshot.version
+        as_of, coverage = to_as_of(view, wallet.state, version), to_coverage(view, wallet.state, filters.times)
+
+    def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportActivity]:
+        return wallet.activities.on(opened).fetch(filters, limit, after)
+
+    name = _filename(wallet.found.subject.name or "wallet", "activity", as_of)
+    return formats.stream_file(ReportActivity, _batches(call, version, rows, _BATCH), name, as_of, coverage, NO_STORE)
+
+
+def _batches(
+    call: EmbedCall,
+    version: int,
+    read: Callable[[Snapshot, Key | None, int], Fetched[Any]],
+    count: int,
+) -> Iterator[Sequence[msgspec.Struct]]:
+    """Read all rows of one version as the client takes them."""
+    after: Key | None = None
+    with call.snapshot(version) as snapshot:
+        while True:
+            fetched = read(snapshot, after, count)
+            yield fetched.rows
+            if fetched.after is None:
+                return
+            after = fetched.after
+
+
+def _activity_filters(
+    wallet: WalletView,
+    sort: ActivityReportSort,
+    q: str | None,
+    activity_type: WalletActivityType | None,
+    token: str | None,
+    direction: Direction | None,
+    times: TimeRange,
+) -> ActivityFilters:
+    """Return the filters, their range cut to that of the report."""
+    starts = [time for time in (wallet.times.start, times.start) if time is not None]
+    ends = [time for time in (wallet.times.end, times.end) if time is not None]
+    return ActivityFilters(
+        TimeRange(max(starts, default=None), min(ends, default=None)),
+        sort,
+        q,
+        wallet.activities.names.matching(q),
+        activity_type,
+        None if token is None else _asset(wallet, token),
+        direction,
+    )
+
+
+def _asset(wallet: WalletView, token: str) -> str:
+    """Return an asset's stored address.
+
+    Raises:
+        ApiError: 422, it is neither an address nor `native`.
+    """
+    if token == NATIVE:
+        return NATIVE
+    try:
+        return codec_for(wallet.view.subject.family).parse(token)
+    except InvalidAddress as error:
+        raise invalid_parameter("token", "invalid-address", f"{error}; or give `{NATIVE}`") from error
+
+
+def _filename(subject: str, report: str, as_of: AsOf) -> str:
+    block = "empty" if as_of.block_number is None else str(as_of.block_number)
+    return f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{report}-{block}.csv"

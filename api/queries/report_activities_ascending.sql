@@ -1,0 +1,114 @@
+-- Activities of a wallet that match, from the least key on, equal keys in the order of the chain, with their values.
+-- Quantities and values are compared as text of one length before the point, so exactly.
+with activity_values as (
+
+    select
+        activity_id,
+        pair_key,
+        price_text as price,
+        value,
+        value_status
+    from marts.wallet_activity_values
+    where subject_key = $subject_key and tenant_id = $tenant_id
+
+),
+
+keys as (
+
+    select
+        activity_id,
+        value
+    from activity_values
+    where $sort = 'value'
+
+),
+
+matching as (
+
+    select *
+    from marts.wallet_activities
+    where
+        subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and block_time >= $from_time
+        and block_time < $to_time
+        and ($activity_type is null or activity_type = $activity_type)
+        and ($direction is null or direction = $direction)
+        and ($token_address is null or token_address = $token_address)
+        and (
+            $search is null
+            or contains(transaction_hash, $search)
+            or contains(counterparty_address, $search)
+            or counterparty_address = any($named)
+        )
+
+),
+
+sorted as (
+
+    select
+        matching.*,
+        coalesce(matching.trace_index, -1) as trace_place,
+        coalesce(
+            case $sort
+                when 'type' then matching.activity_type
+                when 'token' then lower(coalesce(matching.token_symbol, matching.token_address))
+                when 'counterparty' then matching.counterparty_address
+                when 'quantity'
+                    then
+                        lpad(split_part(coalesce(matching.amount, matching.amount_raw::varchar), '.', 1), 120, '0')
+                        || '.' || split_part(coalesce(matching.amount, matching.amount_raw::varchar), '.', 2)
+                when 'value' then lpad(split_part(keys.value, '.', 1), 120, '0') || '.' || split_part(keys.value, '.', 2)
+                else ''
+            end,
+            $key_of_null
+        ) as sort_key
+    from matching
+    left join keys on matching.activity_id = keys.activity_id
+
+),
+
+paged as (
+
+    select *
+    from sorted
+    where
+        $after_id is null
+        or (sort_key, block_number, transaction_index, log_index, trace_place, activity_id)
+        > ($after_key, $after_block, $after_transaction, $after_log, $after_trace, $after_id)
+    order by sort_key, block_number, transaction_index, log_index, trace_place, activity_id
+    limit $row_count offset $skipped
+
+)
+
+select
+    paged.activity_id,
+    paged.activity_type,
+    paged.direction,
+    paged.status,
+    paged.block_number,
+    paged.block_time,
+    paged.transaction_index,
+    paged.log_index,
+    paged.trace_index,
+    paged.transaction_hash,
+    paged.counterparty_address,
+    paged.token_address,
+    paged.token_id,
+    paged.token_symbol,
+    paged.amount_raw::varchar as amount_raw,
+    paged.amount,
+    paged.sort_key,
+    activity_values.pair_key,
+    activity_values.price,
+    activity_values.value,
+    activity_values.value_status
+from paged
+left join activity_values on paged.activity_id = activity_values.activity_id
+order by
+    paged.sort_key,
+    paged.block_number,
+    paged.transaction_index,
+    paged.log_index,
+    paged.trace_place,
+    paged.activity_id

@@ -1,0 +1,13 @@
+-- By how many the holders of each covered range grew on each day, up to a block.
+select
+    range_from_block,
+    date_trunc('day', block_time) as day,
+    sum(holder_change)::bigint as holder_change
+from marts.balance_changes
+where
+    subject_key = $subject_key
+    and tenant_id = $tenant_id
+    and block_number <= $last_block
+    and holder_change <> 0
+group by range_from_block, day
+order by range_from_block, day

@@ -1,0 +1,126 @@
+"""Rows of a wallet activity report: searched, filtered and sorted by the marts, with the names of counterparties."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api.calls import Fetched
+from api.paging import Key
+from api.parameters import TimeRange
+from api.price_rows import ActivityValueRow
+from api.reading.activities import FIRST_TIME, LAST_TIME, to_wallet_activity
+from api.reading.moments import View
+from api.reports.kept import keep
+from api.reports.rows import CountRow, ValuedActivityRow
+from api.reports.subjects import Names
+from api.rows import as_naive
+from api.schemas.report_data import ActivityReportSort, ReportActivity
+from api.schemas.wallets import Direction, WalletActivityType
+from api.serving import Snapshot
+from control.networks.families import codec_for
+
+_LAST_TEXT = "~"  # after every text and number; rows without what they are sorted by come last in either direction
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityFilters:
+    """Order and conditions of rows; None is no condition. `named` are the addresses whose name `q` is part of."""
+
+    times: TimeRange
+    sort: ActivityReportSort = "-date"
+    q: str | None = None
+    named: Sequence[str] = ()
+    activity_type: WalletActivityType | None = None
+    token_address: str | None = None
+    direction: Direction | None = None
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Parameters of the queries; stored addresses and hashes are in lower case."""
+        return {
+            "from_time": as_naive(self.times.start or FIRST_TIME),
+            "to_time": as_naive(self.times.end or LAST_TIME),
+            "activity_type": self.activity_type,
+            "direction": self.direction,
+            "token_address": self.token_address,
+            "search": None if self.q is None else self.q.lower(),
+            "named": list(self.named),
+        }
+
+
+class Activities:
+    """The activities of a wallet in one version."""
+
+    def __init__(self, snapshot: Snapshot, view: View, names: Names) -> None:
+        self.snapshot = snapshot
+        self.view = view
+        self.names = names
+        self._keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+
+    def count(self, filters: ActivityFilters) -> int:
+        """Return how many match."""
+        conditions = filters.conditions
+
+        def read() -> int:
+            return self.snapshot.rows("report_activity_count", CountRow, **self._keys, **conditions)[0].row_count
+
+        told = [tuple(value) if isinstance(value, list) else value for value in conditions.values()]
+        return keep(self.snapshot, ("activity-count", *self._keys.values(), *told), read)
+
+    def page(self, filters: ActivityFilters, limit: int, offset: int) -> list[ReportActivity]:
+        """Return the rows of a page."""
+        return self._to_items(self._read(filters, limit, offset, None))
+
+    def on(self, snapshot: Snapshot) -> "Activities":
+        """Return the same activities, read from a snapshot of the same version that was opened later."""
+        return Activities(snapshot, self.view, self.names)
+
+    def fetch(self, filters: ActivityFilters, limit: int, after: Key | None) -> Fetched[ReportActivity]:
+        """Return one batch of all rows, each as cheap as the first."""
+        rows = self._read(filters, limit, 0, after)
+        return Fetched(self._to_items(rows), _key_of(rows[-1]) if len(rows) == limit else None)
+
+    def _read(
+        self, filters: ActivityFilters, limit: int, offset: int, after: Key | None
+    ) -> Sequence[ValuedActivityRow]:
+        is_descending = filters.sort.startswith("-")
+        key, block, transaction, log, trace, activity_id = after or (None,) * 6
+        return self.snapshot.rows(
+            f"report_activities_{'descending' if is_descending else 'ascending'}",
+            ValuedActivityRow,
+            **self._keys,
+            **filters.conditions,
+            sort=filters.sort.removeprefix("-"),
+            key_of_null="" if is_descending else _LAST_TEXT,
+            after_key=key,
+            after_block=block,
+            after_transaction=transaction,
+            after_log=log,
+            after_trace=trace,
+            after_id=activity_id,
+            row_count=limit,
+            skipped=offset,
+        )
+
+    def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[ReportActivity]:
+        present = codec_for(self.view.subject.family).present
+        labels = self.names.of([row.counterparty_address for row in rows if row.counterparty_address])
+        shown = [name for name in ReportActivity.__struct_fields__ if name != "counterparty_name"]
+        items: list[ReportActivity] = []
+        for row in rows:
+            value = None
+            if row.value_status is not None:
+                value = ActivityValueRow(row.activity_id, row.pair_key, row.price, row.value, row.value_status)
+            activity = to_wallet_activity(present, row, value)
+            items.append(
+                ReportActivity(
+                    **{name: getattr(activity, name) for name in shown},
+                    counterparty_name=labels[row.counterparty_address].name if row.counterparty_address else None,
+                )
+            )
+        return items
+
+
+def _key_of(row: ValuedActivityRow) -> Key:
+    trace = -1 if row.trace_index is None else row.trace_index
+    return (row.sort_key, row.block_number, row.transaction_index, row.log_index, trace, row.activity_id)

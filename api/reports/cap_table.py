@@ -1,0 +1,233 @@
+"""What a cap table report shows above its rows: head, shares, and holders over time."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from api.parameters import TimeRange, read_moment, read_range
+from api.reading import capitalization
+from api.reading.cap_table import to_concentration, to_unattributed
+from api.reading.concentration import quotient
+from api.reading.intervals import label
+from api.reading.moments import State, View, read_view, resolve, to_as_of, to_coverage
+from api.reading.subjects import to_holder_count_status
+from api.reading.values import CURRENCY, Worth, price_status, read_link, worth
+from api.reports.calls import EmbedCall
+from api.reports.holders import HolderFilters, Holders
+from api.reports.kept import keep
+from api.reports.rows import HolderDayRow, HolderGroupRow
+from api.reports.subjects import Found, Names, days, find_token
+from api.rows import HolderRow, as_naive, as_utc
+from api.schemas.report_data import (
+    CapTableReport,
+    CurvePoint,
+    HoldersAtDay,
+    LargestHolder,
+    ReconciliationCounts,
+    ReportToken,
+)
+from api.schemas.values import TotalStatus
+from api.serving import Snapshot
+from control.networks.families import codec_for
+
+_MOST_DAYS = 365
+_LARGEST = 10
+_MOST_POINTS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a version's rows alone decide; how the tenant calls the holders does not."""
+
+    reconciliation: ReconciliationCounts
+    largest: Sequence[HolderRow]
+    curve: list[CurvePoint]
+    holders_over_time: list[HoldersAtDay]
+
+
+def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
+    """Return the report's token and its holders at the report's moment.
+
+    Raises:
+        NotFound: the token was removed.
+        ApiError: 409, the moment is not covered.
+    """
+    found, as_of = find_token(call), call.params.get("asOf")
+    view = read_view(snapshot, found.subject, found.windows)
+    state = resolve(snapshot, view, None if as_of is None else read_moment(as_of))
+    return found, Holders(snapshot, view, state, Names(call.store, found.subject))
+
+
+def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableReport:
+    """Return the head and the charts of a cap table report."""
+    view, state, summary, subject = holders.view, holders.state, holders.summary, found.subject
+    parts = _read_parts(snapshot, holders)
+    price = _read_worth(snapshot, view, state, summary.total_supply)
+    link, as_of = read_link(snapshot, subject), to_as_of(view, state, snapshot.version)
+    if state is None or state.is_current:
+        current = capitalization.current(snapshot, view, state, as_of)
+        told, status = (current.price, current.price_status), (current.value, current.value_status)
+    else:
+        told = (price.price.price if price.price else None), price_status(link, price.price)
+        is_known = summary.total_supply_raw is not None
+        status = price.value, price.status if is_known else _UNKNOWN_SUPPLY
+    return CapTableReport(
+        token=ReportToken(
+            id=subject.id,
+            name=subject.name,
+            symbol=subject.symbol or "",
+            ledger=subject.ledger_name,
+            network=subject.network,
+            network_display_name=found.network_display_name,
+            ledger_id=subject.presented_address,
+            decimals=view.token.decimals if view.token else None,
+        ),
+        currency=CURRENCY,
+        price=told[0],
+        price_status=told[1],
+        price_effective_from=as_utc(price.price.effective_from) if price.price and told[0] is not None else None,
+        is_current=state is None or state.is_current,
+        as_of=as_of,
+        coverage=to_coverage(view, state, read_range(None, None)),
+        reconciliation=parts.reconciliation,
+        total_supply=summary.total_supply or summary.total_supply_raw,
+        total_supply_status=summary.supply_status,
+        holder_count=summary.holder_count,
+        holder_count_status=to_holder_count_status(summary.holder_count),
+        market_capitalization=status[0],
+        market_capitalization_status=status[1],
+        unattributed=to_unattributed(summary),
+        concentration=to_concentration(summary),
+        largest=_to_largest(holders, parts.largest),
+        curve=parts.curve,
+        holders_over_time=parts.holders_over_time,
+        data_version=snapshot.version,
+    )
+
+
+_UNKNOWN_SUPPLY: TotalStatus = "UnknownSupply"
+_NO_COUNTS = ReconciliationCounts(reconciled=None, adjusted=None, unchecked=None, status="NotYetCollected")
+
+
+def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
+    state, view = holders.state, holders.view
+    if state is None or holders.summary.holder_count is None:
+        return _Parts(_NO_COUNTS, [], [], [])
+
+    def read() -> _Parts:
+        groups = _read_groups(snapshot, holders, state)
+        return _Parts(
+            _to_counts(groups),
+            holders.rows(HolderFilters(), _LARGEST, 0),
+            _to_curve(holders, groups),
+            _holders_by_day(snapshot, view, state),
+        )
+
+    subject = view.subject
+    key = ("cap-table", subject.subject_key, subject.tenant_id, state.block_number, state.first_block)
+    return keep(snapshot, key, read)
+
+
+def _read_worth(snapshot: Snapshot, view: View, state: State | None, supply: str | None) -> Worth:
+    link, moment = read_link(snapshot, view.subject), state.valued_at if state else None
+
+    def read() -> Worth:
+        return worth(snapshot, view.subject.tenant_id, [(supply, link, moment)])[0]
+
+    return snapshot.remember(("supply-worth", view.subject.subject_key, link, moment), read)
+
+
+def _read_groups(snapshot: Snapshot, holders: Holders, state: State) -> list[HolderGroupRow]:
+    """Read the holders by rank in at most 80 groups, evenly wide by logarithm; the first and the last rank end one."""
+    count = holders.summary.holder_count or 0
+    conditions = {
+        "subject_key": holders.view.subject.subject_key,
+        "tenant_id": holders.view.subject.tenant_id,
+        # Which rank ends a group is read from its rows, so that rounding moves no sum.
+        "groups_per_log": (_MOST_POINTS - 1) / math.log(count) if count > 1 else 0.0,
+    }
+    if state.is_current:
+        return snapshot.rows("report_holder_groups", HolderGroupRow, **conditions)
+    moment = {"first_block": state.first_block, "block_number": state.block_number}
+    return snapshot.rows("report_holder_groups_as_of", HolderGroupRow, **conditions, **moment)
+
+
+def _to_counts(groups: Sequence[HolderGroupRow]) -> ReconciliationCounts:
+    counts = {"Reconciled": 0, "Adjusted": 0, "Unchecked": 0}
+    for group in groups:
+        counts[group.reconciliation] += group.holder_count
+    return ReconciliationCounts(
+        reconciled=counts["Reconciled"],
+        adjusted=counts["Adjusted"],
+        unchecked=counts["Unchecked"],
+        status="Counted",
+    )
+
+
+def _to_curve(holders: Holders, groups: Sequence[HolderGroupRow]) -> list[CurvePoint]:
+    supply = int(holders.summary.total_supply_raw or 0)
+    if supply <= 0:
+        return []
+    ends: dict[int, int] = {}
+    held: dict[int, int] = {}
+    for group in groups:
+        ends[group.place] = max(ends.get(group.place, 0), group.last_rank)
+        held[group.place] = held.get(group.place, 0) + int(group.quantity_raw)
+    points: list[CurvePoint] = []
+    running = 0
+    for place in sorted(ends):
+        running += held[place]
+        points.append(CurvePoint(holders=ends[place], percentage=quotient(100 * running, supply)))
+    return points
+
+
+def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHolder]:
+    labels = holders.names.of([row.holder_address for row in rows])
+    present = codec_for(holders.view.subject.family).present
+    return [
+        LargestHolder(
+            rank=row.rank,
+            wallet=present(row.holder_address),
+            name=labels[row.holder_address].name,
+            quantity=row.quantity or row.quantity_raw,
+            percentage=row.percentage,
+            percentage_status=holders.summary.supply_status,
+        )
+        for row in rows
+    ]
+
+
+def _holders_by_day(snapshot: Snapshot, view: View, state: State) -> list[HoldersAtDay]:
+    """Return the holders at the end of each of the last days; counted within a covered range, so never over a gap."""
+    if state.valued_at is None:
+        return []
+    rows = snapshot.rows(
+        "report_holders_by_day",
+        HolderDayRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        last_block=state.block_number,
+    )
+    known: dict[int, tuple[list[datetime], list[int]]] = {}
+    for row in rows:
+        begun, counts = known.setdefault(row.range_from_block, ([], []))
+        begun.append(row.day)
+        counts.append((counts[-1] if counts else 0) + row.holder_change)
+    found: list[HoldersAtDay] = []
+    for bucket in days(view, state.valued_at, TimeRange(None, None), _MOST_DAYS):
+        count = None
+        if bucket.first_block is not None:
+            begun, counts = known.get(bucket.first_block, ([], []))
+            place = bisect_left(begun, as_naive(bucket.end))
+            count = counts[place - 1] if place else 0
+        found.append(
+            HoldersAtDay(
+                date=label(bucket.start, "1d"),
+                holder_count=count,
+                holder_count_status="NotCovered" if count is None else "Counted",
+                is_complete=bucket.is_complete,
+            )
+        )
+    return found

@@ -1,0 +1,247 @@
+"""Rows of a cap table report: searched, filtered and sorted by the marts, with names and the change of 30 days."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from api.calls import Fetched
+from api.paging import Key
+from api.reading.cap_table import read_summary, to_holdings
+from api.reading.moments import State, View, state_before
+from api.reading.values import amount_text
+from api.reports.kept import keep
+from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow
+from api.reports.subjects import Names
+from api.rows import CapTableSummaryRow, HolderRow
+from api.schemas.common import Reconciliation
+from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
+from api.serving import Snapshot
+
+_SPAN = timedelta(days=30)
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class HolderFilters:
+    """Order and conditions of rows; None is no condition. `named` are the addresses whose name `q` is part of."""
+
+    sort: HolderReportSort = "rank"
+    q: str | None = None
+    named: Sequence[str] = ()
+    reconciliation: Reconciliation | None = None
+
+    @property
+    def key(self) -> str:
+        """What rows are sorted by; the largest quantity, share and value have the first rank."""
+        name = self.sort.removeprefix("-")
+        return name if name in ("wallet", "reconciliation") else "rank"
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether keys fall from row to row."""
+        return self.sort.startswith("-") != (self.sort.removeprefix("-") in ("quantity", "percentage", "value"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every holder matches."""
+        return self.q is None and self.reconciliation is None
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Parameters of the queries; stored addresses are in lower case."""
+        return {
+            "search": None if self.q is None else self.q.lower(),
+            "named": list(self.named),
+            "reconciliation": self.reconciliation,
+        }
+
+
+class Holders:
+    """The holders of a token at a moment (None: nothing is collected), in one version."""
+
+    def __init__(self, snapshot: Snapshot, view: View, state: State | None, names: Names) -> None:
+        self.snapshot = snapshot
+        self.view = view
+        self.state = state
+        self.names = names
+        self.summary: CapTableSummaryRow = read_summary(snapshot, view, state)
+        self._keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+
+    def count(self, filters: HolderFilters) -> int:
+        """Return how many match."""
+        state = self.state
+        if state is None:
+            return 0
+        if filters.is_open:
+            return self.summary.holder_count or 0
+        conditions = filters.conditions
+
+        def read() -> int:
+            if state.is_current:
+                rows = self.snapshot.rows("report_holder_count", CountRow, **self._keys, **conditions)
+            else:
+                rows = self.snapshot.rows(
+                    "report_holder_count_as_of", CountRow, **self._keys, **conditions, **_moment(state)
+                )
+            return rows[0].row_count
+
+        key = ("holder-count", *self._keys.values(), state.block_number, state.first_block)
+        return keep(self.snapshot, (*key, filters.q, tuple(filters.named), filters.reconciliation), read)
+
+    def page(self, filters: HolderFilters, limit: int, offset: int) -> list[ReportHolding]:
+        """Return the rows of a page."""
+        if self.state is None:
+            return []
+        return self.to_items(self.state, self.rows(filters, limit, offset))
+
+    def rows(self, filters: HolderFilters, limit: int, offset: int) -> Sequence[HolderRow]:
+        """Return the holders of a page as the marts know them."""
+        return [] if self.state is None else self._read(self.state, filters, limit, offset, None)
+
+    def on(self, snapshot: Snapshot) -> "Holders":
+        """Return the same holders, read from a snapshot of the same version that was opened later."""
+        return Holders(snapshot, self.view, self.state, self.names)
+
+    def fetch(self, filters: HolderFilters, limit: int, after: Key | None) -> Fetched[ReportHolding]:
+        """Return one batch of all rows, each as cheap as the first."""
+        if self.state is None:
+            return Fetched([], None)
+        rows = self._read(self.state, filters, limit, 0, after)
+        last = self._key_of(self.state, rows[-1], filters) if len(rows) == limit else None
+        return Fetched(self.to_items(self.state, rows), last)
+
+    def to_items(self, state: State, rows: Sequence[HolderRow]) -> list[ReportHolding]:
+        """Return rows as they leave the process."""
+        held = to_holdings(self.snapshot, self.view, state, self.summary, rows)
+        labels = self.names.of([row.holder_address for row in rows])
+        changes = self._changes(state, rows)
+        fields = ReportHolding.__struct_fields__
+        shown = [name for name in fields if name not in ("name", "wallet_id", "change30d", "change30d_status")]
+        items: list[ReportHolding] = []
+        for row, holding in zip(rows, held, strict=True):
+            label, (change, status) = labels[row.holder_address], changes[row.holder_address]
+            items.append(
+                ReportHolding(
+                    **{name: getattr(holding, name) for name in shown},
+                    name=label.name,
+                    wallet_id=label.wallet_id,
+                    change30d=change,
+                    change30d_status=status,
+                )
+            )
+        return items
+
+    def _read(
+        self, state: State, filters: HolderFilters, limit: int, offset: int, after: Key | None
+    ) -> Sequence[HolderRow]:
+        if not state.is_current:
+            return self.snapshot.rows(
+                "report_holders_as_of",
+                HolderRow,
+                **self._keys,
+                **_moment(state),
+                **filters.conditions,
+                total_supply_raw=self.summary.total_supply_raw,
+                sort=filters.key,
+                direction=-1 if filters.is_descending else 1,
+                after_position=after[0] if after else -(2**62),
+                row_count=limit,
+                skipped=offset,
+            )
+        if filters.is_open and filters.key == "rank":
+            return self._by_rank(filters, limit, offset, after)
+        after_key, after_rank = after or (None, None)
+        return self.snapshot.rows(
+            f"report_holders_{'descending' if filters.is_descending else 'ascending'}",
+            HolderRow,
+            **self._keys,
+            **filters.conditions,
+            sort=filters.key,
+            after_key=after_key,
+            after_rank=after_rank,
+            row_count=limit,
+            skipped=offset,
+        )
+
+    def _by_rank(self, filters: HolderFilters, limit: int, offset: int, after: Key | None) -> Sequence[HolderRow]:
+        """Ranks are 1 to n, so a page in either direction is a range of them."""
+        count = self.summary.holder_count or 0
+        if filters.is_descending:
+            last = int(after[1]) - 1 if after else count - offset
+            first = max(last - limit + 1, 1)
+        else:
+            first = int(after[1]) + 1 if after else offset + 1
+            last = first + limit - 1
+        rows = self.snapshot.rows("cap_table_by_rank", HolderRow, **self._keys, first_rank=first, last_rank=last)
+        return rows[::-1] if filters.is_descending else rows
+
+    def _key_of(self, state: State, row: HolderRow, filters: HolderFilters) -> Key:
+        if not state.is_current:
+            return (row.position,)
+        keys = {"wallet": row.holder_address, "reconciliation": str(row.reconciliation), "rank": ""}
+        return (keys[filters.key], row.rank)
+
+    def _changes(self, state: State, rows: Sequence[HolderRow]) -> dict[str, tuple[str | None, HoldingChangeStatus]]:
+        """Return quantity less that of 30 days before, by holder."""
+        then = self._state_before(state)
+        if then is None:
+            return {row.holder_address: (None, "NotCovered") for row in rows}
+        known = self._balances_then(state, then, [row.holder_address for row in rows])
+        decimals = self.view.token.decimals if self.view.token else None
+        found: dict[str, tuple[str | None, HoldingChangeStatus]] = {}
+        for row in rows:
+            # What did not change since is not named.
+            before = known.get(row.holder_address, row.quantity_raw)
+            if before is None:
+                found[row.holder_address] = None, "UnknownBefore"
+            else:
+                change = amount_text(int(row.quantity_raw) - int(before), decimals)
+                found[row.holder_address] = change, "Known"
+        return found
+
+    def _state_before(self, state: State) -> State | None:
+        if state.valued_at is None:
+            return None
+        end = state.valued_at - _SPAN + _INSTANT
+        key = ("state-before", *self._keys.values(), end)
+        return self.snapshot.remember(key, lambda: state_before(self.snapshot, self.view, end))
+
+    def _balances_then(self, state: State, then: State, addresses: Sequence[str]) -> dict[str, str | None]:
+        """Return the balances of holders at an earlier moment, null where unknown; those still as then may be missing.
+
+        Balances of a million holders lie in the order of blocks: what changed since is little to look through, all that
+        changed before is much.
+        """
+        wanted = sorted(set(addresses))
+        digest = hashlib.blake2b("\n".join(wanted).encode("ascii"), digest_size=16).digest()
+
+        def read() -> dict[str, str | None]:
+            found: dict[str, str | None] = {}
+            looked_up = wanted
+            if then.first_block == state.first_block:
+                rows = self.snapshot.rows(
+                    "report_first_changes",
+                    FirstChangeRow,
+                    **self._keys,
+                    first_block=state.first_block,
+                    after_block=then.block_number,
+                    last_block=state.block_number,
+                    holders=wanted,
+                )
+                found = {row.holder_address: None if row.is_first else row.before_raw for row in rows}
+                looked_up = [row.holder_address for row in rows if row.is_adjusted and not row.is_first]
+            if looked_up:
+                balances = self.snapshot.rows(
+                    "report_balances_before", BalanceBeforeRow, **self._keys, **_moment(then), holders=looked_up
+                )
+                known = {row.holder_address: row.balance_raw for row in balances}
+                found |= {address: known.get(address) for address in looked_up}
+            return found
+
+        return keep(self.snapshot, ("balances-then", *self._keys.values(), state.block_number, then, digest), read)
+
+
+def _moment(state: State) -> dict[str, int]:
+    return {"first_block": state.first_block, "block_number": state.block_number}

@@ -1,0 +1,94 @@
+"""What the named queries of the reports return, as `api.rows` for the others."""
+
+from datetime import datetime
+
+from api.rows import Row, WalletActivityRow
+from api.schemas.common import Reconciliation, ValueStatus
+from api.schemas.wallets import Direction, WalletActivityType
+
+
+class CountRow(Row, frozen=True):
+    """`report_holder_count`, `report_holder_count_as_of`, `report_activity_count`: how many rows match."""
+
+    row_count: int
+
+
+class HolderGroupRow(Row, frozen=True):
+    """`report_holder_groups`, `report_holder_groups_as_of`: holders of neighbouring ranks and one reconciliation."""
+
+    reconciliation: Reconciliation
+    place: int
+    holder_count: int
+    last_rank: int
+    quantity_raw: str
+
+
+class HolderDayRow(Row, frozen=True):
+    """`report_holders_by_day`: by how many the holders of a covered range grew on a day."""
+
+    range_from_block: int
+    day: datetime
+    holder_change: int
+
+
+class FirstChangeRow(Row, frozen=True):
+    """`report_first_changes`: what a holder's balance was before its first change after a block.
+
+    Not to be relied on where the change was a reading's adjustment, and unknown where it is the first row of the range.
+    """
+
+    holder_address: str
+    before_raw: str
+    is_first: bool
+    is_adjusted: bool
+
+
+class BalanceBeforeRow(Row, frozen=True):
+    """`report_balances_before`: a holder's balance at a block."""
+
+    holder_address: str
+    balance_raw: str
+
+
+class WalletDayRow(Row, frozen=True):
+    """`report_wallet_days`: activities of one day, kind and direction; values in units of 10^-18, null without any."""
+
+    day: datetime
+    activity_type: WalletActivityType
+    direction: Direction | None
+    activity_count: int
+    valued_count: int
+    value_units: str | None
+    statuses_without_value: list[ValueStatus]
+
+
+class WalletExtentRow(Row, frozen=True):
+    """`report_wallet_extent`: the activities of a range as a whole."""
+
+    counterparty_count: int
+    last_time: datetime | None
+
+
+class WalletAssetRow(Row, frozen=True):
+    """`report_wallet_assets`: an asset that activities of a range have."""
+
+    token_address: str
+    token_symbol: str | None
+    token_id: str | None
+
+
+class ValuedActivityRow(WalletActivityRow, frozen=True):
+    """`report_activities_*`: one movement, what it is sorted by, and its value (status null: without a pair)."""
+
+    sort_key: str
+    pair_key: int | None
+    price: str | None
+    value: str | None
+    value_status: ValueStatus | None
+
+
+class HolderCountRow(Row, frozen=True):
+    """`report_holder_counts`: the holders of a token; null until something is collected."""
+
+    subject_key: int
+    holder_count: int | None

@@ -1,0 +1,95 @@
+"""The token or wallet of a report, and how the tenant calls the addresses that its rows show."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from api.parameters import TimeRange
+from api.reading.buckets import Bucket, read_buckets
+from api.reading.moments import View
+from api.reports.calls import EmbedCall
+from api.rows import as_utc
+from control import labels, subjects, tokens, wallets
+from control.labels import NO_LABEL, Label
+from control.store import ControlStore
+from control.subjects import SubjectRow
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The subject of a report, its tracking windows, and how people call its network."""
+
+    subject: SubjectRow
+    windows: Sequence[subjects.Window]
+    network_display_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the tenant of a subject calls addresses on its ledger."""
+
+    store: ControlStore
+    subject: SubjectRow
+
+    def of(self, addresses: Collection[str]) -> dict[str, Label]:
+        """Return the labels of stored addresses, in one query; of every address one, if an empty one."""
+        wanted = set(addresses)
+        with self.store.read() as session:
+            known = labels.read(session, self.subject.tenant_id, self.subject.ledger_id, wanted)
+        return {address: known.get(address, NO_LABEL) for address in wanted}
+
+    def matching(self, q: str | None) -> list[str]:
+        """Return the stored addresses whose name has a text in it.
+
+        Raises:
+            Invalid: on 'q'.
+        """
+        if q is None:
+            return []
+        with self.store.read() as session:
+            return labels.addresses_named(session, self.subject.tenant_id, self.subject.ledger_id, q)
+
+
+def find_token(call: EmbedCall) -> Found:
+    """Return the token that a cap table report is of.
+
+    Raises:
+        NotFound: it was removed.
+    """
+    with call.store.read() as session:
+        return _found(call, session, tokens.get(session, call.tenant_id, call.params["tokenId"]))
+
+
+def find_wallet(call: EmbedCall) -> Found:
+    """Return the wallet that an activity report is of.
+
+    Raises:
+        NotFound: it was removed.
+    """
+    with call.store.read() as session:
+        return _found(call, session, wallets.get(session, call.tenant_id, call.params["walletId"]))
+
+
+def days(view: View, newest: datetime, asked: TimeRange, most: int) -> list[Bucket]:
+    """Return the last days, `most` at most, of what is covered in a range, up to a moment, oldest first."""
+    first = next(covered_starts(view), newest)
+    end = asked.end if asked.end is not None and asked.end <= newest else newest
+    last_day = end.replace(hour=0, minute=0, second=0, microsecond=0)
+    start = max(asked.start or first, last_day - timedelta(days=most - 1))
+    return read_buckets(view, newest, TimeRange(start, asked.end), "1d")[-most:]
+
+
+def covered_starts(view: View) -> Iterator[datetime]:
+    """Yield the times at which covered ranges begin, oldest first; of some the time is not known."""
+    for row in view.ranges:
+        if row.is_covered and row.from_time is not None:
+            yield as_utc(row.from_time)
+
+
+def _found(call: EmbedCall, session: Session, subject: SubjectRow) -> Found:
+    network = call.services.networks.get(subject.network)
+    return Found(
+        subject, subjects.windows(session, subject.subject_key), network.display_name if network else subject.network
+    )

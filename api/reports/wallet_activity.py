@@ -1,0 +1,348 @@
+"""What a wallet activity report shows above its rows: head, value over time, activities by day, balances."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+
+from api.parameters import Moment, TimeRange, read_range
+from api.reading import balances, wallet_values
+from api.reading.activities import FIRST_TIME, LAST_TIME, to_reference
+from api.reading.concentration import quotient
+from api.reading.intervals import label
+from api.reading.moments import State, View, read_view, resolve, resolve_covered, state_before, to_as_of, to_coverage
+from api.reading.values import CURRENCY, amount_text, total, total_status
+from api.reports.activities import Activities
+from api.reports.calls import EmbedCall
+from api.reports.kept import keep
+from api.reports.rows import WalletAssetRow, WalletDayRow, WalletExtentRow
+from api.reports.subjects import Found, Names, days, find_wallet
+from api.rows import as_naive, as_utc
+from api.schemas.common import Coverage, Decimal, TokenReference, ValueStatus
+from api.schemas.report_data import (
+    Flows,
+    ReconciliationCounts,
+    ReportRange,
+    ReportWallet,
+    TimelinePoint,
+    WalletActivityReport,
+)
+from api.schemas.values import ChangeStatus, TotalStatus, WalletValuePoint
+from api.schemas.wallets import Position, WalletActivityType
+from api.serving import Snapshot
+from control.networks.families import codec_for
+
+_MOST_DAYS = 366
+_DAY = timedelta(days=1)
+_INSTANT = timedelta(microseconds=1)
+_VALUE_DECIMALS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class WalletView:
+    """The wallet of a report, in one version: its range, and the moment its balances are of (None: none is known)."""
+
+    found: Found
+    view: View
+    current: State | None
+    state: State | None
+    times: TimeRange
+    activities: Activities
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the report goes up to the newest covered block."""
+        return self.state is None or self.state.is_current
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What a wallet is worth at the moment of its report."""
+
+    value: Decimal | None
+    status: TotalStatus
+    is_complete: bool
+    unpriced: list[str]
+    change24h: Decimal | None
+    change24h_status: ChangeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a version's rows alone decide."""
+
+    positions: list[Position]
+    worth: _Worth
+    value_history: list[WalletValuePoint]
+    timeline: list[TimelinePoint]
+    flows: Flows
+    activity_count: int
+    extent: WalletExtentRow
+    tokens: list[TokenReference]
+    types: list[WalletActivityType]
+
+
+_NOTHING = _Parts(
+    positions=[],
+    worth=_Worth(None, "NotCovered", False, [], None, "NotCovered"),
+    value_history=[],
+    timeline=[],
+    flows=Flows(in_=None, out=None, net=None, status="NotCovered", is_complete=False),
+    activity_count=0,
+    extent=WalletExtentRow(0, None),
+    tokens=[],
+    types=[],
+)
+
+
+def open_wallet(call: EmbedCall, snapshot: Snapshot) -> WalletView:
+    """Return the report's wallet with its range.
+
+    Raises:
+        NotFound: the wallet was removed.
+    """
+    found = find_wallet(call)
+    times = read_range(call.params.get("from"), call.params.get("to"))
+    view = read_view(snapshot, found.subject, found.windows)
+    current = resolve(snapshot, view, None)
+    names = Names(call.store, found.subject)
+    state = _state_at_end(snapshot, view, current, times)
+    return WalletView(found, view, current, state, times, Activities(snapshot, view, names))
+
+
+def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
+    """Return the head and the charts of a wallet activity report."""
+    subject, view, state = wallet.found.subject, wallet.view, wallet.state
+    coverage = to_coverage(view, state, wallet.times)
+    parts = _read_parts(snapshot, wallet, coverage)
+    return WalletActivityReport(
+        wallet=ReportWallet(
+            id=subject.id,
+            name=subject.name,
+            ledger=subject.ledger_name,
+            network=subject.network,
+            network_display_name=wallet.found.network_display_name,
+            ledger_id=subject.presented_address,
+        ),
+        currency=CURRENCY,
+        range=ReportRange(from_=coverage.from_, to=coverage.to),
+        is_current=wallet.is_current,
+        as_of=to_as_of(view, state, snapshot.version),
+        coverage=coverage,
+        holdings_complete=view.wallet.holdings_complete if view.wallet else False,
+        reconciliation=_to_counts(state, parts.positions),
+        total_value=parts.worth.value,
+        total_value_status=parts.worth.status,
+        value_complete=parts.worth.is_complete,
+        unpriced=parts.worth.unpriced,
+        change24h=parts.worth.change24h,
+        change24h_status=parts.worth.change24h_status,
+        activity_count=parts.activity_count,
+        counterparty_count=parts.extent.counterparty_count,
+        last_activity_at=as_utc(parts.extent.last_time),
+        flows=parts.flows,
+        value_history=parts.value_history,
+        timeline=parts.timeline,
+        balances=parts.positions,
+        tokens=parts.tokens,
+        types=parts.types,
+        data_version=snapshot.version,
+    )
+
+
+def _state_at_end(snapshot: Snapshot, view: View, current: State | None, times: TimeRange) -> State | None:
+    """Return the newest covered state before the end of the range; the end itself may lie in a gap."""
+    if current is None or times.end is None:
+        return current
+    if current.valued_at is not None and current.valued_at < times.end:
+        return current
+    state = state_before(snapshot, view, times.end)
+    if state is not None:
+        return state
+    bound = as_naive(times.end)
+    earlier = [row.to_block for row in view.ranges if row.is_covered and row.to_time and row.to_time < bound]
+    blocks = [block for block in earlier if block is not None]
+    if not blocks:
+        return None
+    return resolve_covered(snapshot, view, Moment("to", f"block:{max(blocks)}", block_number=max(blocks)))
+
+
+def _read_parts(snapshot: Snapshot, wallet: WalletView, coverage: Coverage) -> _Parts:
+    state, view, times = wallet.state, wallet.view, wallet.times
+    if state is None:
+        return _NOTHING
+
+    def read() -> _Parts:
+        rows = _read_days(snapshot, view, times)
+        positions = balances.positions(snapshot, view, state)
+        return _Parts(
+            positions=positions,
+            worth=_worth_now(snapshot, view) if state.is_current else _worth_then(snapshot, view, state, positions),
+            value_history=_value_history(snapshot, wallet),
+            timeline=_to_timeline(rows),
+            flows=_to_flows(rows, is_covered=coverage.complete),
+            activity_count=sum(row.activity_count for row in rows),
+            extent=_read_extent(snapshot, view, times),
+            tokens=_read_tokens(snapshot, view, times),
+            types=sorted({row.activity_type for row in rows}),
+        )
+
+    key = ("wallet", view.subject.subject_key, view.subject.tenant_id, times, state.block_number, coverage.complete)
+    return keep(snapshot, key, read)
+
+
+def _worth_now(snapshot: Snapshot, view: View) -> _Worth:
+    row = wallet_values.current(snapshot, view)
+    if row is None:
+        return _NOTHING.worth
+    return _Worth(
+        row.total_value,
+        row.total_value_status,
+        row.value_complete,
+        row.unpriced,
+        row.change24h,
+        row.change24h_status,
+    )
+
+
+def _worth_then(snapshot: Snapshot, view: View, state: State, positions: Sequence[Position]) -> _Worth:
+    """Add up the positions of an earlier moment and of 24 hours before it, as the marts do with the newest one."""
+    value, status = _sum(positions)
+    unpriced = sorted(one.token.symbol or one.token.ledger_id for one in positions if one.value is None)
+    before = None
+    if state.valued_at is not None:
+        before = state_before(snapshot, view, state.valued_at - _DAY + _INSTANT)
+    if before is None:
+        return _Worth(value, status, not unpriced, unpriced, None, "NotCovered")
+    value_before, status_before = _sum(balances.positions(snapshot, view, before))
+    change, change_status = _change(value, status, value_before, status_before)
+    return _Worth(value, status, not unpriced, unpriced, change, change_status)
+
+
+def _sum(positions: Sequence[Position]) -> tuple[Decimal | None, TotalStatus]:
+    status = total_status([one.value_status for one in positions])
+    return (total(one.value for one in positions if one.value) if status == "Priced" else None), status
+
+
+def _change(
+    value: Decimal | None, status: TotalStatus, value_before: Decimal | None, status_before: TotalStatus
+) -> tuple[Decimal | None, ChangeStatus]:
+    """Return the change in percent, rounded as the marts' shares."""
+    if value is None:
+        return None, _as_change_status(status)
+    if value_before is None:
+        return None, _as_change_status(status_before)
+    now, before = _units(value), _units(value_before)
+    if before == 0:
+        return None, "ZeroBase"
+    sign = -1 if before < 0 else 1
+    return quotient(100 * (now - before) * sign, before * sign), "Priced"
+
+
+def _as_change_status(status: TotalStatus) -> ChangeStatus:
+    # A wallet's value has no supply that could be unknown.
+    return "NotCovered" if status == "UnknownSupply" else status
+
+
+def _units(value: Decimal) -> int:
+    whole, _, fraction = value.removeprefix("-").partition(".")
+    return (-1 if value.startswith("-") else 1) * int(whole + fraction.ljust(_VALUE_DECIMALS, "0"))
+
+
+def _value_history(snapshot: Snapshot, wallet: WalletView) -> list[WalletValuePoint]:
+    current = wallet.current
+    if current is None or current.block_time is None:
+        return []
+    shown = days(wallet.view, current.block_time, wallet.times, _MOST_DAYS)
+    if not shown:
+        return []
+    asked = TimeRange(shown[0].start, shown[-1].end)
+    return wallet_values.history(snapshot, wallet.view, current, asked, "1d")
+
+
+def _read_days(snapshot: Snapshot, view: View, times: TimeRange) -> list[WalletDayRow]:
+    return snapshot.rows("report_wallet_days", WalletDayRow, **_conditions(view, times))
+
+
+def _read_extent(snapshot: Snapshot, view: View, times: TimeRange) -> WalletExtentRow:
+    return snapshot.rows("report_wallet_extent", WalletExtentRow, **_conditions(view, times))[0]
+
+
+def _read_tokens(snapshot: Snapshot, view: View, times: TimeRange) -> list[TokenReference]:
+    present = codec_for(view.subject.family).present
+    rows = snapshot.rows("report_wallet_assets", WalletAssetRow, **_conditions(view, times))
+    return [to_reference(present, row.token_address, row.token_symbol, row.token_id) for row in rows]
+
+
+def _conditions(view: View, times: TimeRange) -> dict[str, object]:
+    return {
+        "subject_key": view.subject.subject_key,
+        "tenant_id": view.subject.tenant_id,
+        "from_time": as_naive(times.start or FIRST_TIME),
+        "to_time": as_naive(times.end or LAST_TIME),
+    }
+
+
+def _to_timeline(rows: Sequence[WalletDayRow]) -> list[TimelinePoint]:
+    """Return the last days by kind; rows are in the order of days and kinds."""
+    if not rows:
+        return []
+    first = rows[-1].day - timedelta(days=_MOST_DAYS - 1)
+    points: list[TimelinePoint] = []
+    for (day, kind), group in groupby(rows, key=lambda row: (row.day, row.activity_type)):
+        if day < first:
+            continue
+        found = list(group)
+        value, status = _value_of(found)
+        points.append(
+            TimelinePoint(
+                date=label(day, "1d"),
+                type=kind,
+                count=sum(row.activity_count for row in found),
+                value=value,
+                value_status=status,
+                value_complete=not any(row.statuses_without_value for row in found),
+            )
+        )
+    return points
+
+
+def _to_flows(rows: Sequence[WalletDayRow], *, is_covered: bool) -> Flows:
+    moved = [row for row in rows if row.direction is not None]
+    status = _value_of(moved)[1]
+    if status != "Priced":
+        return Flows(in_=None, out=None, net=None, status=status, is_complete=False)
+    received = sum(_units_of(row) for row in moved if row.direction == "In")
+    sent = sum(_units_of(row) for row in moved if row.direction == "Out")
+    return Flows(
+        in_=amount_text(received, _VALUE_DECIMALS),
+        out=amount_text(sent, _VALUE_DECIMALS),
+        net=amount_text(received - sent, _VALUE_DECIMALS),
+        status=status,
+        is_complete=is_covered and not any(row.statuses_without_value for row in moved),
+    )
+
+
+def _value_of(rows: Sequence[WalletDayRow]) -> tuple[Decimal | None, TotalStatus]:
+    """Return the sum of what has a value, and its status: as with wallets, of nothing that is zero."""
+    statuses: list[ValueStatus] = [status for row in rows for status in row.statuses_without_value]
+    if any(row.valued_count for row in rows):
+        statuses.append("Priced")
+    status = total_status(statuses)
+    return (amount_text(sum(map(_units_of, rows)), _VALUE_DECIMALS) if status == "Priced" else None), status
+
+
+def _units_of(row: WalletDayRow) -> int:
+    return int(row.value_units or 0)
+
+
+def _to_counts(state: State | None, positions: Iterable[Position]) -> ReconciliationCounts:
+    if state is None:
+        return ReconciliationCounts(reconciled=None, adjusted=None, unchecked=None, status="NotYetCollected")
+    found = [one.reconciliation for one in positions]
+    return ReconciliationCounts(
+        reconciled=found.count("Reconciled"),
+        adjusted=found.count("Adjusted"),
+        unchecked=found.count("Unchecked"),
+        status="Counted",
+    )
