@@ -1,7 +1,7 @@
 /** The cap table report: who holds a token at a moment, how unevenly, and how that came about. */
 
 import { sum, toPixels } from "./decimal.js";
-import { byId, copyable, el, figure, fill, name } from "./dom.js";
+import { byId, copyable, el, figure, fill, isolated, name } from "./dom.js";
 import { amount, compact, count, day, exact, fixed, instant, percent, plural, shortened, trend } from "./format.js";
 import { Page } from "./page.js";
 import { checkOf, reasonOf } from "./status.js";
@@ -23,7 +23,7 @@ let shape = "donut";
 const page = new Page(async (session) => {
   summary = await session.get(`${PATH}/summary`);
   document.title = `${summary.token.name ?? summary.token.symbol} cap table`;
-  table ??= new Table({ columns: columns(), path: PATH, sort: "rank", what: "holders", filters: ["filter-reconciliation"], onFailure: (failure) => page.fail(failure) });
+  table ??= new Table({ columns: columns(), path: PATH, sort: "rank", what: ["holder", "holders"], filters: ["filter-reconciliation"], onFailure: (failure) => page.fail(failure) });
   const collected = summary.holderCountStatus === "Counted";
   drawTop(collected);
   for (const part of document.querySelectorAll("[data-needs=data]")) part.hidden = !collected;
@@ -46,7 +46,7 @@ function drawTop(collected) {
   const since = priceEffectiveFrom && el("span.sub", null, `since ${instant(priceEffectiveFrom)}`);
   const priced = figure(amount(price, { currency }), { title: exact(price, { currency }), missing: price === null ? reasonOf(priceStatus) : null });
   priced.classList.add("figure");
-  drawStrip({ ...summary, price: item("price", `Price of one ${token.symbol}`, priced, since) });
+  drawStrip({ ...summary, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No holders to show yet"), el("p", null, whyEmpty(summary.coverage)));
 }
@@ -55,9 +55,9 @@ function tiles() {
   const { token, totalSupply, totalSupplyStatus, holderCount, marketCapitalization, marketCapitalizationStatus, currency } = summary;
   const { top10, nakamoto, gini, hhi, status } = summary.concentration;
   const missing = (value, why) => (value === null ? reasonOf(why) : null);
-  const unit = token.decimals === null ? "base units" : token.symbol;
+  const unit = token.decimals === null ? "base units" : isolated(token.symbol);
   return [
-    kpi("Total supply", figure(compact(totalSupply), { title: `${exact(totalSupply)} ${unit}`, missing: missing(totalSupply, totalSupplyStatus) }), el("bdi", null, unit)),
+    kpi("Total supply", figure(compact(totalSupply), { title: `${exact(totalSupply)} ${unit}`, missing: missing(totalSupply, totalSupplyStatus) }), unit),
     kpi("Holders", figure(count(holderCount)), unattributedLine()),
     kpi(
       "Market value",
@@ -177,7 +177,7 @@ for (const button of document.querySelectorAll("[data-shape]")) {
 
 function columns() {
   const { token, currency } = summary;
-  const unit = token.decimals === null ? "base units" : token.symbol;
+  const unit = token.decimals === null ? "base units" : isolated(token.symbol);
   return [
     { key: "rank", label: "#", sort: "rank", number: true, cell: (row) => count(row.rank) },
     { key: "holder", label: "Holder", sort: "wallet", cell: holder },

@@ -41,6 +41,12 @@ export function name(text, attributes = {}) {
   return el("bdi.name", { title: shown.length > 24 ? shown : null, ...attributes }, shown);
 }
 
+/** The same within a sentence that is no element, such as an attribute. @param {string} text */
+export function isolated(text) {
+  const shown = text.replace(OVERRIDES, "");
+  return /^[\x20-\x7e]*$/.test(shown) ? shown : `\u2068${shown}\u2069`;
+}
+
 /**
  * A number that may be missing, with every digit of it, or the reason, on hover.
  * @param {string} shown

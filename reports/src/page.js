@@ -32,7 +32,11 @@ const PANELS = {
     title: "There is no such report any more",
     text: "What it was about has been deleted.",
   },
-  "not-covered": { icon: "empty", title: "Nothing is known about that moment" },
+  "not-covered": {
+    icon: "empty",
+    title: "Nothing is known about that moment",
+    text: "The ledger is not collected at the moment that this report was asked for.",
+  },
   busy: { icon: "clock", title: "Too many requests just now", text: "The report loads by itself in a moment.", retry: true },
   unreachable: {
     icon: "alert",

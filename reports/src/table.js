@@ -6,7 +6,7 @@
 
 import { Failure } from "./api.js";
 import { announce, byId, el } from "./dom.js";
-import { count } from "./format.js";
+import { count, plural } from "./format.js";
 
 const SEARCH_DELAY_MS = 250;
 const PAGE_SIZES = [25, 50, 100, 200];
@@ -39,7 +39,7 @@ export class Table {
    * @param {Column[]} options.columns
    * @param {string} options.path such as /embed/data/cap-table; rows and csv lie below it
    * @param {string} options.sort at first, `-` before it for downwards
-   * @param {string} options.what "holders", in sentences
+   * @param {[string, string]} options.what one of them and many, such as "holder" and "holders"
    * @param {string[]} [options.filters] ids of selects, each the name of its parameter after "filter-"
    * @param {(failure: unknown) => void} options.onFailure told what concerns the whole page
    */
@@ -151,15 +151,19 @@ export class Table {
   #draw({ data, total, offset }) {
     this.#total = total;
     const rows = data.map((row) => el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))));
-    byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(`No ${this.#options.what} match.`)]));
-    const shown = rows.length
-      ? `${count(offset + 1)}–${count(offset + rows.length)} of ${count(total)} ${this.#options.what}`
-      : `0 ${this.#options.what}`;
+    byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(this.#none())]));
+    const named = plural(total, ...this.#options.what);
+    const shown = rows.length ? `${count(offset + 1)}–${count(offset + rows.length)} of ${named}` : named;
     byId("page-range").textContent = shown;
     for (const id of ["page-first", "page-previous"]) byId(id).disabled = offset === 0;
     for (const id of ["page-next", "page-last"]) byId(id).disabled = offset + rows.length >= total;
     byId("download").disabled = total === 0;
     announce(shown);
+  }
+
+  #none() {
+    const narrowed = Object.entries(this.#query).some(([parameter, value]) => parameter !== "sort" && value);
+    return `No ${this.#options.what[1]}${narrowed ? " match" : ""}.`;
   }
 
   #cell(column, row) {

@@ -33,7 +33,7 @@ const page = new Page(async (session) => {
     columns: columns(),
     path: PATH,
     sort: "-date",
-    what: "activities",
+    what: ["activity", "activities"],
     filters: ["filter-type", "filter-token", "filter-direction"],
     onFailure: (failure) => page.fail(failure),
   });

@@ -16,6 +16,7 @@ import { byId } from "../dom.js";
 use([SVGRenderer]);
 
 const COLOURS = 10;
+const printing = matchMedia("print");
 
 /**
  * The colours of the theme in force.
@@ -29,6 +30,7 @@ function palette() {
     ...Object.fromEntries(names.map((name) => [name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase()), colour(name)])),
     series: Array.from({ length: COLOURS }, (_, index) => colour(`c${index + 1}`)),
     font: getComputedStyle(document.body).fontFamily,
+    onPaper: printing.matches,
   };
 }
 
@@ -50,6 +52,7 @@ class Chart {
     this.update(label, build);
     new ResizeObserver(() => this.#resize()).observe(element);
     document.addEventListener("themechange", () => this.#draw());
+    printing.addEventListener("change", () => this.#draw());
   }
 
   /** @param {string} label @param {(colours: Record<string, any>) => object} build */

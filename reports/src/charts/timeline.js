@@ -68,7 +68,7 @@ export const timeline = ({ grain, buckets }, range, measure, currency) => (colou
       minInterval: measure === "count" ? 1 : undefined,
       axisLabel: { formatter: (value) => tick(value, measure === "count" ? {} : { currency }) },
     }),
-    dataZoom: [zoomSlider(colours)],
+    dataZoom: [zoomSlider(colours, range)],
     series: typesOf(buckets).map((type) => ({
       type: "bar",
       name: typeOf(type),

@@ -13,6 +13,8 @@ import { reasonOf } from "../status.js";
 import { plain, tooltip, valueAxis } from "./base.js";
 import { DAY_MS, bands, startOf, stretches, timeAxis } from "./time.js";
 
+const SHORTEST = 7 * DAY_MS; // that can be zoomed to
+
 /**
  * @typedef {{date: string, value: string | null, valueStatus: string, valueComplete: boolean, unpriced: string[], isComplete: boolean}} Point
  */
@@ -62,7 +64,7 @@ export const valueHistory = (history, range, currency) => (colours) => {
       scale: !fromZero,
       axisLabel: { formatter: (value) => tick(value, { currency }) },
     }),
-    dataZoom: [zoomSlider(colours)],
+    dataZoom: [zoomSlider(colours, range)],
     series: [area, line(full, colours.accent, "solid"), line(partial, colours.warn, "dashed")],
   };
 };
@@ -82,16 +84,18 @@ const more = ({ unpriced }) => (unpriced.length > 3 ? ` and ${unpriced.length - 
 /**
  * The slider under both charts of a wallet; a page keeps the two together.
  * @param {Record<string, any>} colours
+ * @param {[number, number]} range milliseconds
  */
-export const zoomSlider = (colours) => ({
+export const zoomSlider = (colours, [from, to]) => ({
   type: "slider",
+  show: !colours.onPaper && to - from > SHORTEST,
   height: 26,
   bottom: 10,
   borderColor: colours.line,
   backgroundColor: "transparent",
   fillerColor: colours.accentArea,
   brushSelect: false,
-  minValueSpan: 7 * DAY_MS,
+  minValueSpan: SHORTEST,
   handleStyle: { color: colours.card, borderColor: colours.accent },
   moveHandleStyle: { color: colours.line },
   emphasis: { handleStyle: { color: colours.accentArea, borderColor: colours.accent }, moveHandleStyle: { color: colours.accent } },
