@@ -187,9 +187,11 @@ export class Table {
     announce(reason);
   }
 
-  // The token goes in the body of a form: the browser streams the answer to disk, and no address holds the token.
+  // The embed token goes in the body of a form, as `token`: the browser streams the answer to disk, and no address holds it.
+  // A filter by the token of an activity is called `asset` there.
   #download() {
-    const fields = { ...this.#query, dataVersion: this.#dataVersion, token: this.#session.token };
+    const { token: asset, ...query } = this.#query;
+    const fields = { ...query, asset, dataVersion: this.#dataVersion, token: this.#session.token };
     const inputs = Object.entries(fields)
       .filter(([, value]) => value !== null && value !== undefined && value !== "")
       .map(([name, value]) => el("input", { type: "hidden", name, value }));
