@@ -10,7 +10,9 @@ import { magnitude, parse, round, sign, split } from "./decimal.js";
 /** What stands where a number is missing; a word about the reason goes beside it. */
 export const MISSING = "—";
 
-const SCIENTIFIC_FROM = 15; // 10^15 is past "999T"; longer compact forms are unreadable
+// Orders of magnitude from which, and below which, digits no longer help a reader.
+const SCIENTIFIC_FROM = 15; // of short forms: 10^15 is past "999T"
+const SCIENTIFIC_AMOUNT_FROM = 18;
 const SCIENTIFIC_BELOW = -9;
 
 let locale = undefined;
@@ -117,14 +119,14 @@ export function exact(text, style = {}) {
 }
 
 /**
- * For a column of amounts: two decimals, four significant digits below one, scientific below 10^-9.
+ * For a column of amounts: two decimals, four significant digits below one, scientific below 10^-9 and from 10^18.
  * @param {string | null} text plain decimal
  * @param {Style & {decimals?: number | null}} [style] `decimals`: what the token has, when it has fewer than two
  */
 export function amount(text, style = {}) {
   if (text === null) return MISSING;
   const value = parse(text);
-  if (value.digits !== 0n && magnitude(value) < SCIENTIFIC_BELOW) return unit(scientific(value, style), style);
+  if (isExtreme(value, SCIENTIFIC_AMOUNT_FROM)) return unit(scientific(value, style), style);
   const fewest = Math.min(2, style.decimals ?? 2);
   return unit(compose(padded(trimmed(readable(value), fewest), fewest), options(style)), style);
 }
@@ -138,9 +140,7 @@ export function compact(text, style = {}) {
   if (text === null) return MISSING;
   const value = parse(text);
   const order = magnitude(value);
-  if (value.digits !== 0n && (order >= SCIENTIFIC_FROM || order < SCIENTIFIC_BELOW)) {
-    return unit(scientific(value, style), style);
-  }
+  if (isExtreme(value, SCIENTIFIC_FROM)) return unit(scientific(value, style), style);
   if (order < 4) return unit(compose(order < 0 ? trimmed(readable(value), 0) : short(value), options(style)), style);
   // Four digits are left after rounding: a float holds them, and Intl finds the letter.
   const rounded = round(value, 3 - order);
@@ -148,6 +148,8 @@ export function compact(text, style = {}) {
   const short4 = { ...options(style), notation: "compact", maximumSignificantDigits: 4 };
   return unit(format(short4).format(number).replace("-", "−"), style);
 }
+
+const isExtreme = (value, from) => value.digits !== 0n && (magnitude(value) >= from || magnitude(value) < SCIENTIFIC_BELOW);
 
 function short(value) {
   const rounded = trimmed(round(value, 2), 0);
@@ -265,11 +267,12 @@ export function timeOfDay(when) {
   return `${dates(options).format(new Date(when))} UTC`;
 }
 
-/** @param {number} when milliseconds @param {"month" | "day"} grain @returns {string} for an axis */
-export function axisDay(when, grain) {
+/** @param {number} when milliseconds @returns {string} for an axis: a day, the first of a month, or of a year */
+export function axisDay(when) {
   const at = new Date(when);
-  const year = grain === "month" && at.getUTCMonth() === 0;
-  const options = year ? { year: "numeric" } : grain === "month" ? { month: "short" } : { month: "short", day: "numeric" };
+  const first = at.getUTCDate() === 1;
+  const year = first && at.getUTCMonth() === 0;
+  const options = year ? { year: "numeric" } : first ? { month: "short" } : { month: "short", day: "numeric" };
   return dates({ timeZone: "UTC", ...options }).format(at);
 }
 

@@ -36,7 +36,8 @@ test("amounts keep two decimals, and four digits below one", () => {
   assert.equal(amount("0.0000000000012"), "1.2E−12");
   assert.equal(amount("2.675"), "2.68");
   assert.equal(amount("2.665"), "2.66");
-  assert.equal(amount("999999999999999999999999.999"), "1,000,000,000,000,000,000,000,000.00");
+  assert.equal(amount("999999999999999999.99"), "999,999,999,999,999,999.99");
+  assert.equal(amount(MAX), "1.158E77");
 });
 
 test("signs stand where the locale puts them, below one as well", () => {

@@ -121,7 +121,7 @@ export const tooltip = (colours, more = {}) => ({
   borderColor: colours.line,
   borderWidth: 1,
   padding: [8, 12],
-  textStyle: { color: colours.text, fontSize: 12, fontFamily: colours.font },
+  textStyle: { color: colours.text, fontSize: 12, lineHeight: 18, fontFamily: colours.font },
   ...more,
 });
 

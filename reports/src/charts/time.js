@@ -15,14 +15,13 @@ export const startOf = (date) => Date.parse(`${date}T00:00:00Z`);
  * @param {object} [more]
  */
 export function timeAxis(colours, from, to, more = {}) {
-  const grain = to - from > 75 * DAY_MS ? "month" : "day";
   return axis(colours, {
     type: "time",
     min: from,
     max: to,
     minInterval: DAY_MS,
     axisLine: { show: true, lineStyle: { color: colours.line } },
-    axisLabel: { formatter: (value) => axisDay(value, grain) },
+    axisLabel: { formatter: (value) => axisDay(value) },
     axisPointer: { label: { formatter: ({ value }) => day(value) } },
     ...more,
   });
