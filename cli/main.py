@@ -1,6 +1,7 @@
 """Commands and their options; what each does is in the module that it calls."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from control.store import open_store
 from pipelines.folders import FolderError
 
 if TYPE_CHECKING:
+    from api.schemas.reports import Theme
     from cli.cycle import CycleResult
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -325,6 +327,31 @@ def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
         _print_json({"name": name, "isRemoved": True})
     else:
         _out.print(f"{name} is removed")
+
+
+@main.command()
+@click.option("--token", "token_id", metavar="ID", help="Its cap table, tok_...")
+@click.option("--wallet", "wallet_id", metavar="ID", help="Its activity, wal_...")
+@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", show_default=True)
+@_json_option
+@click.pass_obj
+def report(settings: Settings, token_id: str | None, wallet_id: str | None, theme: "Theme", as_json: bool) -> None:
+    """Print a short-lived link to a report, or to the list of all the tenant's reports.
+
+    For whoever holds an API key of the tenant: it is read from LEDGERMART_API_KEY, or asked for without being shown.
+    """
+    import msgspec
+
+    from cli.report import make_link, print_link
+
+    if token_id is not None and wallet_id is not None:
+        raise click.UsageError("give --token or --wallet, not both")
+    key = os.environ.get("LEDGERMART_API_KEY") or click.prompt("API key", hide_input=True, err=True)
+    link = make_link(settings, key, token_id, wallet_id, theme)
+    if as_json:
+        _print_json(msgspec.to_builtins(link))
+    else:
+        print_link(link, settings, _out)
 
 
 @main.command()
