@@ -3,6 +3,7 @@
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,43 +34,70 @@ def postgres_server() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The SQLite file of a migrated store, to be copied: migrating takes longer than most tests."""
-    folder = tmp_path_factory.mktemp("migrated")
-    _migrate(load_settings({"LEDGERMART_DATA_DIR": str(folder)}))
-    return folder / "control.db"
+@dataclass(frozen=True)
+class Template:
+    """A migrated store to be copied, because migrating takes longer than most tests: an SQLite file or a database."""
+
+    copy: Path | str
+    principals: dict[str, Principal]
 
 
 @pytest.fixture(scope="session")
-def migrated_database(postgres_server: str) -> Iterator[str]:
-    """The name of a Postgres database with a migrated store, to be copied."""
-    with new_database(postgres_server, "migrated") as url:
-        _migrate(load_settings({"LEDGERMART_CONTROL_URL": url}))
-        yield "migrated"
+def templates(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: str
+) -> Iterator[dict[tuple[str, bool], Template]]:
+    """By kind of store, and whether the world's tenants are in it."""
+    found: dict[tuple[str, bool], Template] = {}
+    with ExitStack() as stack:
+        for has_world in (False, True):
+            name = "world" if has_world else "migrated"
+            folder = tmp_path_factory.mktemp(name)
+            principals = _migrate(load_settings({"LEDGERMART_DATA_DIR": str(folder)}), has_world)
+            found["sqlite", has_world] = Template(folder / "control.db", principals)
+            url = stack.enter_context(new_database(postgres_server, name))
+            principals = _migrate(load_settings({"LEDGERMART_CONTROL_URL": url}), has_world)
+            found["postgres", has_world] = Template(name, principals)
+        yield found
 
 
-def _migrate(settings: Settings) -> None:
+def _migrate(settings: Settings, has_world: bool) -> dict[str, Principal]:
     store = open_store(settings)
     store.migrate()
+    assert store.is_current()
+    principals = {name: new_admin(store, name) for name in ("acme", "other")} if has_world else {}
     store.close()
+    return principals
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def template(request: pytest.FixtureRequest, kind: str) -> Template | None:
+    """What the test's store is a copy of; None where it wants no `store`."""
+    if "store" not in request.fixturenames:
+        return None
+    found: Template = request.getfixturevalue("templates")[kind, "world" in request.fixturenames]
+    return found
+
+
+@pytest.fixture
+def settings(
+    request: pytest.FixtureRequest, kind: str, template: Template | None, tmp_path: Path
+) -> Iterator[Settings]:
     """Settings of a store: migrated where the test wants a `store`, else empty."""
     data_dir = tmp_path / "data"
-    is_migrated = "store" in request.fixturenames
-    if request.param == "sqlite":
+    if kind == "sqlite":
         found = load_settings({"LEDGERMART_DATA_DIR": str(data_dir)})
-        if is_migrated:
+        if template is not None:
             data_dir.mkdir()
-            shutil.copy(request.getfixturevalue("migrated_file"), data_dir / "control.db")
+            shutil.copy(template.copy, data_dir / "control.db")
         yield found
         return
     server = request.getfixturevalue("postgres_server")
-    template = request.getfixturevalue("migrated_database") if is_migrated else None
-    with new_database(server, f"t{uuid.uuid4().hex}", template) as url:
+    with new_database(server, f"t{uuid.uuid4().hex}", str(template.copy) if template else None) as url:
         yield load_settings({"LEDGERMART_DATA_DIR": str(data_dir), "LEDGERMART_CONTROL_URL": url})
 
 
@@ -82,18 +110,22 @@ def empty_store(settings: Settings) -> Iterator[ControlStore]:
 
 @pytest.fixture
 def store(empty_store: ControlStore) -> ControlStore:
-    assert empty_store.is_current()
     return empty_store
 
 
-@pytest.fixture
-def networks(settings: Settings) -> dict[str, Network]:
-    return load_networks(settings.networks_file, {})
+@pytest.fixture(scope="session")
+def shipped_networks() -> dict[str, Network]:
+    return load_networks(load_settings({}).networks_file, {})
 
 
 @pytest.fixture
-def world(store: ControlStore, settings: Settings, networks: dict[str, Network]) -> World:
-    return World(store, settings, networks, new_admin(store, "acme"), new_admin(store, "other"))
+def networks(shipped_networks: dict[str, Network]) -> dict[str, Network]:
+    return dict(shipped_networks)
+
+
+@pytest.fixture
+def world(store: ControlStore, settings: Settings, networks: dict[str, Network], template: Template) -> World:
+    return World(store, settings, networks, template.principals["acme"], template.principals["other"])
 
 
 def new_admin(store: ControlStore, tenant_name: str) -> Principal:
