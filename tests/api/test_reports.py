@@ -3,6 +3,7 @@
 import gzip
 import html.parser
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from litestar.testing import TestClient
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control.models import Subject
 from tests.api.test_errors import problem
-from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, NFT_TOKEN_ID, World
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, NFT_TOKEN_ID, World, copy_world
 
 REPORTS = {
     "index": ("/v1/reports", {}),
@@ -26,11 +27,11 @@ REPORTS = {
 SCRIPT = b"console.log('the page');" * 50
 
 
-@pytest.fixture(autouse=True)
-def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module", autouse=True)
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A build of the pages, small and known."""
-    folder = tmp_path / "built"
-    (folder / "assets").mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "assets").mkdir()
     for page in ("cap-table", "wallet-activity", "index", "superset", "error"):
         (folder / f"{page}.html").write_text(f"<!doctype html><title>{page}</title>")
     for name, content in {
@@ -41,8 +42,18 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "LICENSES.txt": b"licences",
     }.items():
         (folder / "assets" / name).write_bytes(content)
-    monkeypatch.setattr("api.reports.assets.FOLDER", folder)
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("api.reports.assets.FOLDER", folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def shared(template: World, tmp_path_factory: pytest.TempPathFactory, built: Path) -> Iterator[TestClient[Any]]:
+    """A client of one application, for the tests that configure nothing."""
+    world = copy_world(template, tmp_path_factory.mktemp("shared"))
+    with world.client() as client:
+        yield client
+    world.store.close()
 
 
 class Frame(html.parser.HTMLParser):
@@ -97,26 +108,26 @@ def test_a_link_says_all_that_an_iframe_needs(world: World, client: TestClient[A
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_every_link_has_a_token_of_its_own_and_the_tenants_embed_id(client: TestClient[Any], report: str) -> None:
+def test_every_link_has_a_token_of_its_own_and_the_tenants_embed_id(shared: TestClient[Any], report: str) -> None:
     path, query = REPORTS[report]
-    first, second = (claims_of(client.get(path, params=query).json()["reportUrl"]) for _ in range(2))
+    first, second = (claims_of(shared.get(path, params=query).json()["reportUrl"]) for _ in range(2))
     assert first["embed"] == second["embed"]
     assert first["jti"] != second["jti"]
 
 
-def test_parameters_go_into_the_token_and_nowhere_else(client: TestClient[Any]) -> None:
+def test_parameters_go_into_the_token_and_nowhere_else(shared: TestClient[Any]) -> None:
     query = {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150", "theme": "dark"}
-    url = client.get("/v1/reports/cap-table", params=query).json()["reportUrl"]
+    url = shared.get("/v1/reports/cap-table", params=query).json()["reportUrl"]
     assert claims_of(url)["params"] == {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:150"}
     assert parse_qs(urlsplit(url).query) == {"theme": ["dark"]}
     query = {"walletId": EXAMPLE_WALLET_ID, "from": "2026-02-01", "to": "2026-02-01T12:00:00Z"}
-    url = client.get("/v1/reports/wallet-activity", params=query).json()["reportUrl"]
+    url = shared.get("/v1/reports/wallet-activity", params=query).json()["reportUrl"]
     assert claims_of(url)["params"] == query
 
 
-def test_who_asks_for_html_is_sent_to_the_report(client: TestClient[Any]) -> None:
+def test_who_asks_for_html_is_sent_to_the_report(shared: TestClient[Any]) -> None:
     for accept in ("text/html", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"):
-        answer = client.get(
+        answer = shared.get(
             "/v1/reports/cap-table",
             params={"tokenId": EXAMPLE_TOKEN_ID},
             headers={"Accept": accept},
@@ -126,13 +137,13 @@ def test_who_asks_for_html_is_sent_to_the_report(client: TestClient[Any]) -> Non
         assert answer.content == b""
         assert answer.headers["cache-control"] == "no-store"
         assert claims_of(answer.headers["location"])["params"] == {"tokenId": EXAMPLE_TOKEN_ID}
-    problem(client.get("/v1/reports", headers={"Accept": "text/csv"}), 406, "not-acceptable")
+    problem(shared.get("/v1/reports", headers={"Accept": "text/csv"}), 406, "not-acceptable")
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_head_is_get_without_a_body(client: TestClient[Any], report: str) -> None:
+def test_head_is_get_without_a_body(shared: TestClient[Any], report: str) -> None:
     path, query = REPORTS[report]
-    answer = client.head(path, params=query)
+    answer = shared.head(path, params=query)
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["content-type"] == "application/json"
 
@@ -158,8 +169,8 @@ def test_head_is_get_without_a_body(client: TestClient[Any], report: str) -> Non
         ("?tenant=x", 400, "unknown-parameter", "tenant"),
     ],
 )
-def test_bad_parameters_are_named(client: TestClient[Any], path: str, status: int, code: str, parameter: str) -> None:
-    found = problem(client.get(f"/v1/reports{path}"), status, code)
+def test_bad_parameters_are_named(shared: TestClient[Any], path: str, status: int, code: str, parameter: str) -> None:
+    found = problem(shared.get(f"/v1/reports{path}"), status, code)
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
 
@@ -173,12 +184,12 @@ def test_bad_parameters_are_named(client: TestClient[Any], path: str, status: in
         (f"/wallet-activity?walletId={EXAMPLE_TOKEN_ID}", "wallet-not-found"),
     ],
 )
-def test_there_are_links_to_the_own_subjects_alone(client: TestClient[Any], path: str, code: str) -> None:
-    problem(client.get(f"/v1/reports{path}"), 404, code)
+def test_there_are_links_to_the_own_subjects_alone(shared: TestClient[Any], path: str, code: str) -> None:
+    problem(shared.get(f"/v1/reports{path}"), 404, code)
 
 
-def test_tracking_need_not_be_enabled(client: TestClient[Any]) -> None:
-    assert client.get("/v1/reports/cap-table", params={"tokenId": NFT_TOKEN_ID}).status_code == 200
+def test_tracking_need_not_be_enabled(shared: TestClient[Any]) -> None:
+    assert shared.get("/v1/reports/cap-table", params={"tokenId": NFT_TOKEN_ID}).status_code == 200
 
 
 def test_a_name_cannot_break_out_of_the_iframe(world: World, client: TestClient[Any]) -> None:
@@ -267,17 +278,17 @@ def test_a_page_may_be_framed_by_the_tenants_sites_alone(world: World, client: T
 
 
 @pytest.mark.parametrize("embed_id", ["emb_" + "0" * 26, "x", "%00", "emb_"])
-def test_an_unknown_embed_id_is_a_page_that_nobody_frames(client: TestClient[Any], embed_id: str) -> None:
-    client.get("/v1/reports")
-    answer = client.get(f"/embed/cap-table/{embed_id}")
+def test_an_unknown_embed_id_is_a_page_that_nobody_frames(shared: TestClient[Any], embed_id: str) -> None:
+    shared.get("/v1/reports")
+    answer = shared.get(f"/embed/cap-table/{embed_id}")
     assert answer.status_code == 404
     assert "<title>error</title>" in answer.text
     assert policy_of(answer)["frame-ancestors"] == "'none'"
     assert answer.headers["x-frame-options"] == "DENY"
 
 
-def test_other_paths_are_problems(client: TestClient[Any]) -> None:
-    embed_id = claims_of(client.get("/v1/reports").json()["reportUrl"])["embed"]
+def test_other_paths_are_problems(shared: TestClient[Any]) -> None:
+    embed_id = claims_of(shared.get("/v1/reports").json()["reportUrl"])["embed"]
     for path in (
         "/embed",
         "/embed/",
@@ -286,8 +297,8 @@ def test_other_paths_are_problems(client: TestClient[Any]) -> None:
         "/embed/cap-table",
         "/embed/cap-table/..%2F..%2Fetc",
     ):
-        problem(client.get(path), 404, "unknown-route")
-    problem(client.post(f"/embed/cap-table/{embed_id}"), 405, "method-not-allowed")
+        problem(shared.get(path), 404, "unknown-route")
+    problem(shared.post(f"/embed/cap-table/{embed_id}"), 405, "method-not-allowed")
 
 
 @pytest.mark.parametrize(
@@ -306,12 +317,14 @@ def test_other_paths_are_problems(client: TestClient[Any]) -> None:
         ("GZIP", "gzip"),
     ],
 )
-def test_files_are_sent_as_the_client_likes(client: TestClient[Any], accepted: str | None, coding: str) -> None:
-    del client.headers["Authorization"]
-    del client.headers["Accept-Encoding"]
-    headers = {} if accepted is None else {"Accept-Encoding": accepted}
-    with client.stream("GET", "/embed/assets/page-0a1b2c3d.js", headers=headers) as answer:
-        sent = b"".join(answer.iter_raw())
+def test_files_are_sent_as_the_client_likes(shared: TestClient[Any], accepted: str | None, coding: str) -> None:
+    request = shared.build_request("GET", "/embed/assets/page-0a1b2c3d.js")
+    for name in ("Authorization", "Accept-Encoding"):
+        del request.headers[name]
+    if accepted is not None:
+        request.headers["Accept-Encoding"] = accepted
+    answer = shared.send(request, stream=True)
+    sent = b"".join(answer.iter_raw())
     expected = {"identity": SCRIPT, "gzip": gzip.compress(SCRIPT), "br": b"as small as brotli makes it"}
     assert answer.headers.get("content-encoding", "identity") == coding
     assert gzip.decompress(sent) == SCRIPT if coding == "gzip" else sent == expected[coding]
@@ -321,28 +334,28 @@ def test_files_are_sent_as_the_client_likes(client: TestClient[Any], accepted: s
     assert int(answer.headers["content-length"]) == len(sent)
 
 
-def test_a_client_that_takes_nothing_gets_nothing(client: TestClient[Any]) -> None:
-    answer = client.get("/embed/assets/page-0a1b2c3d.js", headers={"Accept-Encoding": "identity;q=0, deflate"})
+def test_a_client_that_takes_nothing_gets_nothing(shared: TestClient[Any]) -> None:
+    answer = shared.get("/embed/assets/page-0a1b2c3d.js", headers={"Accept-Encoding": "identity;q=0, deflate"})
     problem(answer, 406, "not-acceptable")
 
 
-def test_a_file_that_the_client_has_is_not_sent_again(client: TestClient[Any]) -> None:
+def test_a_file_that_the_client_has_is_not_sent_again(shared: TestClient[Any]) -> None:
     path = "/embed/assets/page-0a1b2c3d.js"
-    first = client.get(path, headers={"Accept-Encoding": "gzip"})
+    first = shared.get(path, headers={"Accept-Encoding": "gzip"})
     again = {"Accept-Encoding": "gzip", "If-None-Match": first.headers["etag"]}
-    answer = client.get(path, headers=again)
+    answer = shared.get(path, headers=again)
     assert (answer.status_code, answer.content) == (304, b"")
     assert answer.headers["etag"] == first.headers["etag"]
-    assert client.get(path, headers=again | {"Accept-Encoding": "identity"}).status_code == 200
-    head = client.head(path, headers={"Accept-Encoding": "gzip"})
+    assert shared.get(path, headers=again | {"Accept-Encoding": "identity"}).status_code == 200
+    head = shared.head(path, headers={"Accept-Encoding": "gzip"})
     assert (head.status_code, head.headers["content-encoding"], head.content) == (200, "gzip", b"")
 
 
-def test_a_file_without_a_hash_in_its_name_is_asked_for_again(client: TestClient[Any]) -> None:
-    answer = client.get("/embed/assets/LICENSES.txt")
+def test_a_file_without_a_hash_in_its_name_is_asked_for_again(shared: TestClient[Any]) -> None:
+    answer = shared.get("/embed/assets/LICENSES.txt")
     assert answer.text == "licences"
     assert answer.headers["cache-control"] == "public, no-cache"
-    assert client.get("/embed/assets/page-0a1b2c3d.css").headers["content-type"] == "text/css; charset=utf-8"
+    assert shared.get("/embed/assets/page-0a1b2c3d.css").headers["content-type"] == "text/css; charset=utf-8"
 
 
 @pytest.mark.parametrize(
@@ -350,8 +363,8 @@ def test_a_file_without_a_hash_in_its_name_is_asked_for_again(client: TestClient
     ["cap-table.html", "page-0a1b2c3d.js.gz", "page-0a1b2c3d.js.br", "..%2Fcap-table.html", "..%5Cerror.html",
      "%2e%2e%2f%2e%2e%2fcontrol.db", "%00", "", "page-00000000.js"],
 )  # fmt: skip
-def test_nothing_else_of_any_folder_is_served(client: TestClient[Any], name: str) -> None:
-    problem(client.get(f"/embed/assets/{name}"), 404, "unknown-route")
+def test_nothing_else_of_any_folder_is_served(shared: TestClient[Any], name: str) -> None:
+    problem(shared.get(f"/embed/assets/{name}"), 404, "unknown-route")
 
 
 def test_without_a_build_pages_say_what_to_run(client: TestClient[Any], built: Path) -> None:
