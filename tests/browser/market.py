@@ -110,6 +110,8 @@ class Market:
             # Newcomers are paid once, one after the other, by the largest ones, which never run out.
             if place % 6 == 0 and place // 6 < len(newcomers):
                 yield Move(block, LUMEN, TREASURY, newcomers[place // 6], self._amount(10**18, 4_000))
+            elif place % 60 == 1:
+                yield Move(block, LUMEN, TREASURY, DESK, self._amount(10**18, 2_500))
             else:
                 sender, recipient = self._random.sample(self.holders[:25], 2)
                 yield Move(block, LUMEN, sender, recipient, self._amount(10**18, 2_500))

@@ -69,7 +69,7 @@ class Table:
         with self._visitor.page.expect_response(lambda response: "/rows" in response.url) as answer:
             action()
         assert answer.value.ok, answer.value.text()
-        self._frame.wait_for_function("!document.getElementById('table-body').hasAttribute('aria-busy')")
+        self._frame.wait_for_function("() => !document.getElementById('table-body').hasAttribute('aria-busy')")
 
     def head(self, label: str) -> Locator:
         """A column's head."""

@@ -233,7 +233,7 @@ def test_a_new_version_while_it_is_open(own_stage: Stage, visit: Visit) -> None:
         with visitor.page.expect_response(lambda response: "/summary" in response.url):
             frame.click("#page-first")
         visitor.report()
-        frame.wait_for_function("document.getElementById('page-range').textContent.includes('429')")
+        frame.wait_for_function("() => document.getElementById('page-range').textContent.includes('429')")
         assert table.range() == "1-25 of 429 holders"
         assert frame.locator("#notice").is_hidden()
         assert visitor.forgive("status of 410")

@@ -3,9 +3,11 @@
 import json
 import os
 import subprocess
+from datetime import timedelta
 
 import pytest
 
+from api.reports import tokens
 from tests.browser.configured import LUMEN_NAME, TREASURY_NAME
 from tests.browser.conftest import Stage, Visit
 from tests.e2e.service import LEDGERMART
@@ -61,13 +63,28 @@ def test_search_and_open(visit: Visit, link: str, part: str, search: str, title:
         frame = visitor.open(link)
         with visitor.page.expect_response(lambda response: "q=" in response.url):
             frame.fill("#search", search)
-        entry = frame.locator(part).get_by_text(title).first
-        entry.wait_for()
-        with visitor.page.expect_navigation():
-            entry.click()
-        report = visitor.report()
+        visitor.report()
+        assert frame.locator("button.entry").count() == 1
+        frame.locator(part).get_by_text(title).click()
+        report = visitor.framed(".viewer iframe")
         assert title in report.inner_text("h1")
-        assert "#" not in visitor.page.url
+        assert not [opened for opened in visitor.page.frames if "#" in opened.url]
+        visitor.screenshot(f"index-opened-{part[1:]}")
         visitor.page.go_back()
-        assert visitor.page.url.count("eyJ") == 0
-        visitor.forgive("status of 401")
+        frame.locator("button.entry").wait_for()
+        assert frame.locator("iframe.report").count() == 0
+
+
+def test_a_report_in_the_index_is_kept_alive(
+    stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    """The index page is the host of what it opens: it hands over a fresh link when the report's token is over."""
+    monkeypatch.setattr(tokens, "LIFE", timedelta(0))
+    with visit() as visitor:
+        frame = visitor.open(link)
+        frame.locator("#tokens").get_by_text(LUMEN_NAME).click()
+        visitor.framed(".viewer iframe", "expired")
+        monkeypatch.undo()
+        report = visitor.framed(".viewer iframe")
+        assert LUMEN_NAME in report.inner_text("h1")
+        assert visitor.forgive("status of 401")

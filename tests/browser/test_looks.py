@@ -17,9 +17,11 @@ REPORTS = {"cap-table": {"tokenId": LUMEN_ID}, "wallet-activity": {"walletId": T
 WIDE = {"width": 1400, "height": 1000}
 NARROW = {"width": 400, "height": 860}
 
-# Relative luminance of the page's background, 0 to 1.
+# Relative luminance of what lies behind the report, 0 to 1.
 _LUMINANCE = """() => {
-  const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
+  const colours = [document.body, document.documentElement].map((element) => getComputedStyle(element).backgroundColor);
+  const painted = colours.find((colour) => colour !== 'rgba(0, 0, 0, 0)');
+  const [red, green, blue] = painted.match(/[\\d.]+/g).map(Number);
   return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
 }"""
 

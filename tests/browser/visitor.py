@@ -25,11 +25,19 @@ document.addEventListener('securitypolicyviolation', (event) =>
   window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
 """
 
+# A browser may refuse storage to an embedded page altogether; then there is nothing in it.
 _LEFT_BEHIND = """async () => {
-  const names = [...Object.keys(localStorage), ...Object.keys(sessionStorage), ...document.cookie.split(';')];
-  names.push(...(await indexedDB.databases()).map((database) => database.name));
-  names.push(...(await (globalThis.caches?.keys() ?? [])));
-  return names.filter(Boolean);
+  const stores = [
+    () => Object.keys(localStorage),
+    () => Object.keys(sessionStorage),
+    () => document.cookie.split(';'),
+    async () => (await indexedDB.databases()).map((database) => database.name),
+    async () => (await globalThis.caches?.keys()) ?? [],
+  ];
+  const names = await Promise.all(stores.map(async (list) => {
+    try { return await list(); } catch (error) { if (!(error instanceof DOMException)) throw error; return []; }
+  }));
+  return names.flat().filter(Boolean);
 }"""
 
 
@@ -73,17 +81,22 @@ class Visitor:
         self.page.goto(url)
         return self.report(state)
 
-    def report(self, state: str | None = "ready") -> Frame:
-        """Return the report's frame once it is in a state."""
-        if self.page.main_frame.url.startswith("about:") or "/embed/" not in self.page.main_frame.url:
-            self.page.wait_for_selector("iframe")
-            frame = self._child()
-        else:
-            frame = self.page.main_frame
-        if state is not None:
-            frame.wait_for_function(
-                "(state) => document.documentElement.dataset.state === state", arg=state, timeout=_TIMEOUT_MS
-            )
+    def report(self, state: str = "ready") -> Frame:
+        """Return the report, which is the page itself or in its frame, once it is in a state."""
+        if "/embed/" in self.page.main_frame.url:
+            return self.arrived(self.page.main_frame, state)
+        return self.framed("iframe", state)
+
+    def framed(self, selector: str, state: str = "ready") -> Frame:
+        """Return the report in one of the page's frames once it is in a state."""
+        frame = self.page.wait_for_selector(selector).content_frame()
+        if frame is None:
+            raise AssertionError(f"{selector} is no frame")
+        return self.arrived(frame, state)
+
+    def arrived(self, frame: Frame, state: str) -> Frame:
+        """Wait until a report says that it is in a state, and return it."""
+        frame.wait_for_function("(state) => document.documentElement.dataset.state === state", arg=state)
         return frame
 
     def forgive(self, pattern: str) -> list[str]:
@@ -105,7 +118,13 @@ class Visitor:
     def screenshot(self, name: str) -> None:
         """Keep a picture of the whole page as build output."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        size = self.page.viewport_size
+        assert size is not None
+        # As high as the page: of a frame, nothing below the window's edge is painted.
+        height = self.page.evaluate("document.documentElement.scrollHeight")
+        self.page.set_viewport_size({"width": size["width"], "height": max(height, size["height"])})
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
+        self.page.set_viewport_size(size)
 
     def note_left_behind(self) -> None:
         """Add to the problems what refused resources and storage the open documents tell of."""
@@ -115,13 +134,6 @@ class Visitor:
             self.problems += [f"CSP: {violation}" for violation in frame.evaluate("window.violations ?? []")]
             self.problems += [f"stored: {name}" for name in frame.evaluate(_LEFT_BEHIND)]
         self.problems += [f"cookie: {cookie}" for cookie in self.page.context.cookies()]
-
-    def _child(self) -> Frame:
-        element = self.page.query_selector("iframe")
-        frame = element.content_frame() if element else None
-        if frame is None:
-            raise AssertionError("the page has no frame")
-        return frame
 
     def _note_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
