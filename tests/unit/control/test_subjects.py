@@ -1,5 +1,6 @@
 """Rules of tokens and wallets: creation, lists, tracking windows."""
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +16,12 @@ from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
 from control.models import Subject, TrackingWindow
-from control.networks.definitions import load_networks
+from control.networks.definitions import Network
 from control.pages import After
 from control.settings import load_settings
 from control.store import open_store
 from control.subjects import Kind, SubjectFilters, SubjectRow
-from tests.unit.control.conftest import World, new_admin
+from tests.unit.control.conftest import Template, World
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
@@ -251,15 +252,18 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
 )
 @settings(max_examples=30, deadline=None)
 def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, timedelta]]
+    tmp_path_factory: pytest.TempPathFactory,
+    templates: dict[tuple[str, bool], Template],
+    shipped_networks: dict[str, Network],
+    steps: list[tuple[bool, timedelta]],
 ) -> None:
-    configuration = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path_factory.mktemp("windows"))})
-    store = open_store(configuration)
-    store.migrate()
-    acme = new_admin(store, "acme")
-    networks = load_networks(configuration.networks_file, {})
+    template = templates["sqlite", True]
+    acme = template.principals["acme"]
+    folder = tmp_path_factory.mktemp("windows")
+    shutil.copy(template.copy, folder / "control.db")
+    store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(folder)}))
     with store.write() as session:
-        ledgers.put(session, acme, networks, "ethereum", "main")
+        ledgers.put(session, acme, shipped_networks, "ethereum", "main")
         wallet = wallets.create(session, acme, ledger="main", ledger_id=USDC)
         for enabled, offset in steps:
             assert wallets.set_tracking(session, acme, wallet, enabled, NOON + offset).is_tracked is enabled
