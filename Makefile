@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help install demo misfortunes superset test-superset up test test-integration test-rest test-pricing test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-long bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -46,14 +46,14 @@ superset: install build/superset/installed ## Provision Superset and start it on
 
 test-superset: install build/superset/installed ## Attack an own Superset, and embed its dashboards in a browser
 	tests/debian-packages
-	$(BIN)/pytest -o cache_dir=.pytest_cache/superset tests/superset $(ARGS)
+	$(BIN)/pytest -o cache_dir=.pytest_cache/superset -o timeout=600 tests/superset $(ARGS)
 
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
-test: install lint ## Prove the system, within 15 minutes on two cores
+test: install ## Prove the system, within 15 minutes on two cores
 	tests/debian-packages
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-rest test-pricing
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-integration test-api test-rest test-pricing
 
 # The parts of `make test`, two at once: each uses one core. Exit code 5: ARGS chose nothing of this part.
 PRICING := $(wildcard tests/integration/test_price*.py tests/integration/test_values*.py) \
@@ -64,8 +64,11 @@ test-integration:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
 		$(addprefix --ignore=,$(PRICING)) $(ARGS) || [ $$? = 5 ]
 
+test-api:
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/api tests/api $(ARGS) || [ $$? = 5 ]
+
 test-rest:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/integration \
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/api --ignore=tests/integration \
 		--ignore=tests/superset $(ARGS) || [ $$? = 5 ]
 
 test-pricing:
