@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from jinja2 import Environment
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
 
 
+@cache
 def contract() -> dict[str, dict[str, str]]:
     """Return the columns of every mart with their types, as the contract declares them; views are tables here."""
     declared = {
@@ -24,6 +26,7 @@ def contract() -> dict[str, dict[str, str]]:
     return {"blocks": blocks} | declared
 
 
+@cache
 def functions() -> str:
     """Return the statements that make the functions of a marts file."""
     macros = (_PROJECT / "macros" / "exact_numbers.sql").read_text()
