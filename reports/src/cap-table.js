@@ -6,9 +6,10 @@ import { amount, compact, count, day, exact, fixed, instant, percent, plural, sh
 import { Page } from "./page.js";
 import { checkOf, reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, whyEmpty } from "./strip.js";
-import { Table } from "./table.js";
+import { Table, firstPage } from "./table.js";
 
 const PATH = "/embed/data/cap-table";
+const SORT = "rank";
 const HIGHEST_UNCONCENTRATED = 1000; // of the HHI; above 1,800 highly (merger guidelines of 2023)
 const HIGHEST_MODERATE = 1800;
 
@@ -21,16 +22,17 @@ let charts = null;
 let shape = "donut";
 
 const page = new Page(async (session) => {
-  summary = await session.get(`${PATH}/summary`);
+  const first = table ? null : firstPage(session, PATH, SORT);
+  [summary] = await Promise.all([session.get(`${PATH}/summary`), first]);
   document.title = `${summary.token.name ?? summary.token.symbol} cap table`;
-  table ??= new Table({ columns: columns(), path: PATH, sort: "rank", what: ["holder", "holders"], filters: ["filter-reconciliation"], onFailure: (failure) => page.fail(failure) });
+  table ??= new Table({ columns: columns(), path: PATH, sort: SORT, what: ["holder", "holders"], filters: ["filter-reconciliation"], onFailure: (failure) => page.fail(failure) });
   const collected = summary.holderCountStatus === "Counted";
   drawTop(collected);
   for (const part of document.querySelectorAll("[data-needs=data]")) part.hidden = !collected;
   byId("nothing").hidden = collected;
   if (!collected) return "empty";
   byId("content").hidden = false;
-  const [drawing] = await Promise.all([chartsReady, table.start(session, summary.dataVersion)]);
+  const [drawing] = await Promise.all([chartsReady, table.start(session, summary.dataVersion, await first)]);
   charts = drawing;
   drawCharts();
   return "ready";

@@ -85,7 +85,7 @@ export function copyable(text, shown, what) {
   if (text === shown) return el("span.address", null, text);
   const button = el(
     "button.address",
-    { type: "button", title: `Copy ${what} ${text}` },
+    { type: "button", title: `Copy ${what} ${text}`, "data-full": text },
     el("span.short", null, shown),
     el("span.full", null, text),
   );

@@ -54,12 +54,14 @@ export class Table {
    * Begin anew with a data version.
    * @param {import("./api.js").Session} session
    * @param {number} dataVersion
+   * @param {any} [page] the answer to `firstPage`, when it was asked for; taken when it has that version
    * @returns {Promise<void>} when the first rows are there
    */
-  start(session, dataVersion) {
+  async start(session, dataVersion, page = null) {
     this.#session = session;
     this.#dataVersion = dataVersion;
-    return this.#read({ rethrow: true });
+    if (page?.dataVersion === dataVersion) this.#draw(page);
+    else await this.#read({ rethrow: true });
   }
 
   /** @param {Record<string, string | null>} parameters merged into the query; the first page is shown */
@@ -214,5 +216,15 @@ export class Table {
     announce(message);
   }
 }
+
+/**
+ * Ask for the first rows before it is known how to draw them: beside the summary, not after it.
+ * @param {import("./api.js").Session} session
+ * @param {string} path
+ * @param {string} sort
+ * @returns {Promise<any>}
+ * @throws {import("./api.js").Failure}
+ */
+export const firstPage = (session, path, sort) => session.get(`${path}/rows`, { sort, limit: PAGE_SIZES[0], offset: 0 });
 
 const lastOffset = (total, size) => Math.max(0, Math.ceil(total / size) - 1) * size;

@@ -6,9 +6,10 @@ import { amount, compact, count, dateTime, day, exact, instant, percent, plural,
 import { Page } from "./page.js";
 import { checkOf, reasonOf, typeOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, whyEmpty } from "./strip.js";
-import { Table } from "./table.js";
+import { Table, firstPage } from "./table.js";
 
 const PATH = "/embed/data/wallet-activity";
+const SORT = "-date";
 const DAY_MS = 86_400_000;
 const ZOOM_DELAY_MS = 200;
 const MONTHS = { "1M": 1, "3M": 3, "6M": 6, "1Y": 12 };
@@ -27,12 +28,13 @@ let zoomTimer = 0;
 let allBalances = false;
 
 const page = new Page(async (session) => {
-  summary = await session.get(`${PATH}/summary`);
+  const first = table ? null : firstPage(session, PATH, SORT);
+  [summary] = await Promise.all([session.get(`${PATH}/summary`), first]);
   document.title = `${summary.wallet.name ?? shortened(summary.wallet.ledgerId)} wallet activity`;
   table ??= new Table({
     columns: columns(),
     path: PATH,
-    sort: "-date",
+    sort: SORT,
     what: ["activity", "activities"],
     filters: ["filter-type", "filter-token", "filter-direction"],
     onFailure: (failure) => page.fail(failure),
@@ -45,7 +47,7 @@ const page = new Page(async (session) => {
   byId("content").hidden = false;
   fillFilters();
   drawBalances();
-  const [drawing] = await Promise.all([chartsReady, table.start(session, summary.dataVersion)]);
+  const [drawing] = await Promise.all([chartsReady, table.start(session, summary.dataVersion, await first)]);
   charts = drawing;
   drawCharts();
   return "ready";
