@@ -1,0 +1,98 @@
+"""The exposures of the dbt project say who uses which mart; here is who does."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.serving import load_queries
+from tests.api import marts
+from tests.api.world import World
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_EXPOSURES = _CHECKOUT / "dbt_project" / "models" / "marts" / "_marts__exposures.yml"
+_DATASETS = _CHECKOUT / "bi" / "superset" / "assets" / "datasets"
+_NAMED = re.compile(r"\bmarts\.(\w+)(?!\w*\()")
+
+
+def exposed(name: str) -> set[str]:
+    """The marts that an exposure names."""
+    (found,) = (one for one in yaml.safe_load(_EXPOSURES.read_text())["exposures"] if one["name"] == name)
+    return set(re.findall(r"ref\('(\w+)'\)", " ".join(found["depends_on"])))
+
+
+def named(sql: str) -> set[str]:
+    """The marts that a query names."""
+    return set(_NAMED.findall(sql)) & marts.contract().keys()
+
+
+class _Recorded(dict[str, str]):
+    """The API's queries, which remember who was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(load_queries())
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.used.add(name)
+        return super().__getitem__(name)
+
+    @property
+    def marts(self) -> set[str]:
+        """The marts of the queries that were asked for."""
+        return {mart for name in self.used for mart in named(super(_Recorded, self).__getitem__(name))}
+
+
+@pytest.fixture
+def queries(monkeypatch: pytest.MonkeyPatch) -> _Recorded:
+    recorded = _Recorded()
+    monkeypatch.setattr("api.serving.load_queries", lambda: recorded)
+    return recorded
+
+
+@pytest.fixture
+def client(queries: _Recorded, valued: World) -> Iterator[TestClient[Any]]:
+    with valued.client() as client:
+        yield client
+
+
+def read_report(client: TestClient[Any], report: str, asked: dict[str, str]) -> dict[str, Any]:
+    """Read everything that the page of a report asks for; return what it is as of."""
+    link = client.get(f"/v1/reports/{report}", params=asked)
+    assert link.status_code == 200, link.text
+    header = {"Authorization": f"Bearer {link.json()['reportUrl'].partition('#t=')[2]}"}
+    sorts = ("rank", "-rank") if report == "cap-table" else ("date", "-date", "value")
+    for path in ("summary", *(f"rows?sort={sort}" for sort in sorts), "rows?q=0x1", "csv"):
+        answer = client.get(f"/embed/data/{report}/{path}", headers=header)
+        assert answer.status_code == 200, answer.text
+    as_of: dict[str, Any] = client.get(f"/embed/data/{report}/summary", headers=header).json()["asOf"]
+    return as_of
+
+
+def test_the_api_names_the_marts_of_its_queries() -> None:
+    assert exposed("api") == {mart for sql in load_queries().values() for mart in named(sql)}
+
+
+def test_the_cap_table_report_names_the_marts_that_it_reads(client: TestClient[Any], queries: _Recorded) -> None:
+    newest = read_report(client, "cap-table", {"tokenId": EXAMPLE_TOKEN_ID})
+    read_report(client, "cap-table", {"tokenId": EXAMPLE_TOKEN_ID, "asOf": f"block:{newest['blockNumber'] - 1}"})
+    assert exposed("cap_table_report") == queries.marts
+
+
+def test_the_wallet_activity_report_names_the_marts_that_it_reads(client: TestClient[Any], queries: _Recorded) -> None:
+    newest = read_report(client, "wallet-activity", {"walletId": EXAMPLE_WALLET_ID})
+    read_report(client, "wallet-activity", {"walletId": EXAMPLE_WALLET_ID, "to": newest["blockTime"]})
+    assert exposed("wallet_activity_report") == queries.marts
+
+
+def test_superset_names_the_marts_of_its_datasets() -> None:
+    found = set()
+    for file in _DATASETS.glob("*.yaml"):
+        dataset = yaml.safe_load(file.read_text())
+        found |= named(dataset["sql"]) if dataset.get("sql") else {dataset["table_name"]}
+    assert exposed("superset") == found
