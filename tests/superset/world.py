@@ -6,8 +6,9 @@ from typing import Any
 
 from tests.api.marts import publish
 from tests.api.valued import value_of
-from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, World
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, World, text_of
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.browser.market import SUPPLY
 from tests.browser.published import Rows, make_market, market_rows
 
 MARK = "0xf0e1f0e1"
@@ -38,10 +39,30 @@ def two_markets(world: World) -> Rows:
     rows["wallet_balance_values"] = [
         next(_with_values([row], prices.get(row["token_symbol"]))) for row in rows["wallet_balances"]
     ]
+    rows["token_capitalization_days"] = list(_capitalization(rows, world.subject_keys[LUMEN_ID]))
     for table in rows:
         rows[table] = [_with_approximations(row) for row in rows[table]]
     _add_other(rows, world)
     return rows
+
+
+def _capitalization(rows: Rows, subject_key: int) -> Iterator[dict[str, Any]]:
+    """Give the token's market capitalization on the days on which its pair has a price."""
+    token = next(row for row in rows["token_prices"] if row["subject_key"] == subject_key)
+    supply = text_of(SUPPLY, 18)
+    for row in rows["system_prices"]:
+        if row["pair_key"] == token["pair_key"] and row.get("price_text"):
+            yield {
+                "tenant_id": token["tenant_id"],
+                "subject_key": subject_key,
+                "day": row["valid_from"].date(),
+                "pair_key": token["pair_key"],
+                "supply": supply,
+                "price_text": row["price_text"],
+                "price_status": "Priced",
+                "value": value_of(supply, row["price_text"]),
+                "value_status": "Priced",
+            }
 
 
 def _token_price(rows: Rows) -> dict[int, str]:
