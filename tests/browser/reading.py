@@ -15,7 +15,7 @@ from tests.browser.visitor import Visitor
 
 _ROWS = """() => [...document.querySelectorAll('#table-body tr')].map((row) =>
   Object.fromEntries([...row.cells].map((cell) => [cell.classList[0], {
-    text: cell.innerText,
+    text: cell.textContent,
     title: cell.querySelector('[title]')?.title ?? null,
     full: cell.querySelector('[data-full]')?.dataset.full ?? null,
     name: cell.querySelector('bdi.name')?.textContent ?? null,

@@ -67,7 +67,7 @@ def test_search_and_open(visit: Visit, link: str, part: str, search: str, title:
         assert frame.locator("button.entry").count() == 1
         frame.locator(part).get_by_text(title).click()
         report = visitor.framed(".viewer iframe")
-        assert title in report.inner_text("h1")
+        assert title in report.inner_text("#title")
         assert not [opened for opened in visitor.page.frames if "#" in opened.url]
         visitor.screenshot(f"index-opened-{part[1:]}")
         visitor.page.go_back()
@@ -86,5 +86,5 @@ def test_a_report_in_the_index_is_kept_alive(
         visitor.framed(".viewer iframe", "expired")
         monkeypatch.undo()
         report = visitor.framed(".viewer iframe")
-        assert LUMEN_NAME in report.inner_text("h1")
+        assert LUMEN_NAME in report.inner_text("#title")
         assert visitor.forgive("status of 401")
