@@ -28,6 +28,7 @@ Body = TypeVar("Body", bound=Schema)
 
 # Numbers with a fraction stay exact; a float never comes into being.
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?([Ee][+-]?\d+)?", re.ASCII)
 
 
@@ -103,7 +104,8 @@ def read_form(content: bytes, body_type: type[Body]) -> Body:
         ApiError: 400 when it is no form or has unknown or repeated fields, 422 when values are missing or malformed.
     """
     pairs = form_fields(content)
-    values = {name: _to_number(body_type, name, value) for name, value in pairs if value}
+    known = {found.encode_name for found in _fields(body_type)}
+    values = {name: _to_number(body_type, name, value) for name, value in pairs if value or name not in known}
     if len({name for name, _ in pairs}) < len(pairs):
         raise ApiError(400, "repeated-field", "the form has a field more than once; send each once")
     return _read_all([("", "", values)], body_type)[0]
@@ -203,12 +205,13 @@ async def _content(request: Request[Any, Any, Any]) -> bytes:
 
 
 def _to_number(body_type: type[Schema], name: str, value: str) -> Any:
-    """Return a form's text as the number that the struct wants there, or as it is."""
+    """Return a form's text as the whole number that the struct wants there, or as it is."""
     wanted = next((found.type for found in _fields(body_type) if found.encode_name == name), str)
     try:
-        return msgspec.convert(value, wanted, strict=False)
+        return msgspec.convert(value, wanted)
     except msgspec.ValidationError:
-        return value  # told with the other wrong values
+        # What is no number either is told with the other wrong values.
+        return int(value) if _WHOLE.fullmatch(value) else value
 
 
 def _decode(content: bytes) -> Any:

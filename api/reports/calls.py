@@ -29,6 +29,8 @@ from control import embedding
 from control.errors import Unauthenticated
 from control.store import ControlStore
 
+NO_STORE = {"Cache-Control": "no-store"}
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedCall:
@@ -67,21 +69,17 @@ class EmbedCall:
         """
         return self.services.serving.snapshot(data_version)
 
-    def answer(self, body: Schema, status: int = 200) -> Response[bytes]:
+    def answer(self, body: Schema) -> Response[bytes]:
         """Answer as JSON that no cache keeps."""
-        content = msgspec.json.encode(body)
-        return Response(content, status_code=status, media_type=media_types.JSON, headers=NO_STORE)
-
-
-NO_STORE = {"Cache-Control": "no-store"}
+        return Response(msgspec.json.encode(body), status_code=200, media_type=media_types.JSON, headers=NO_STORE)
 
 
 async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Check token, its embed id, report, rate, query parameters and formats, in this order, before anything is read.
+    """Check token, its embed id, rate, report, query parameters and formats, in this order, before anything is read.
 
     Raises:
         Unauthenticated: 401, there is no token.
-        ApiError: 401, 403, 429, 400 or 406.
+        ApiError: 401, 429, 403, 400 or 406.
     """
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
@@ -89,11 +87,11 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
     token = bearer(connection) if operation.form is None else await _form_token(connection)
     claims = services.token_signer().read(token)
     await sync_to_thread(_check_embed_id, services, claims)
+    state["claims"] = claims
+    state["headers"] = services.limiter.admit(f"embed {claims.tenant}")
     if claims.report not in operation.reports:
         detail = f"the embed token is for the report {claims.report}; this needs {' or '.join(operation.reports)}"
         raise ApiError(403, "wrong-report", detail)
-    state["claims"] = claims
-    state["headers"] = services.limiter.admit(f"embed {claims.tenant}")
     check_names(connection, handler.opt[QUERY_PARAMETERS])
     state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
 
