@@ -1,8 +1,8 @@
 /**
  * Build the pages: `node reports/build.mjs` writes build/reports/, which the API serves.
  *
- * Scripts and styles are bundled from locked packages, named by their content and compressed beside themselves; the HTML
- * names them. Nothing is inline, so that the pages live under a Content-Security-Policy without `unsafe-*`.
+ * Scripts and styles are bundled from locked packages, named by their content and compressed beside themselves; the
+ * HTML names them. Nothing is inline, so that the pages live under a Content-Security-Policy without `unsafe-*`.
  */
 
 import { constants, brotliCompressSync, gzipSync } from "node:zlib";
@@ -18,7 +18,7 @@ const OUT = join(CHECKOUT, "build", "reports");
 const NEW = `${OUT}.new`;
 const PUBLIC = "/embed/assets";
 
-/** Each page: its script, and what it loads beside it. `superset` belongs to the other provider and has a shell of its own. */
+/** Each page: its title, and how many headline numbers it keeps room for. `superset` is the other provider's shell. */
 const PAGES = {
   "cap-table": { title: "Cap table", tiles: 7 },
   "wallet-activity": { title: "Wallet activity", tiles: 5 },
@@ -32,13 +32,17 @@ const NOTICES = [
   ["Apache ECharts, notice", "echarts/NOTICE"],
   ["zrender", "zrender/LICENSE"],
   ["tslib", "tslib/LICENSE.txt"],
-  ["@superset-ui/embedded-sdk", "@superset-ui/embedded-sdk/LICENSE.txt"],
-  ["@superset-ui/embedded-sdk, notice", "@superset-ui/embedded-sdk/NOTICE.txt"],
+  ["jwt-decode", "jwt-decode/LICENSE"],
 ];
+
+/** Bundled under the Apache licence that is printed for ECharts; these packages carry no copy of it. */
+const APACHE = ["@superset-ui/embedded-sdk", "@superset-ui/switchboard"];
 
 const source = (name) => join(HERE, "src", name);
 const template = (name) => readFileSync(source(join("pages", `${name}.html`)), "utf8");
-const pages = Object.keys(PAGES).filter((page) => [`${page}.js`, `pages/${page}.html`].every((file) => existsSync(source(file))));
+const pages = Object.keys(PAGES).filter((page) =>
+  [`${page}.js`, `pages/${page}.html`].every((file) => existsSync(source(file))),
+);
 
 /** @returns {Promise<object>} esbuild's metafile: what came from what, by path under the checkout */
 async function bundle() {
@@ -97,21 +101,30 @@ function head(metafile, page) {
 
 function html(metafile, page) {
   const { title, tiles } = PAGES[page];
-  const tile = '<div class="card kpi"><dt><span class="bone"></span></dt><dd><span class="bone wide"></span></dd></div>';
+  const tile =
+    '<div class="card kpi"><dt><span class="bone"></span></dt><dd><span class="bone wide"></span></dd></div>';
   const content = template(page).replace("{{tiles}}", tile.repeat(tiles)).replace("{{table}}", template("_table"));
   const filled = { title, head: head(metafile, page), content };
   return template("_page").replace(/{{(\w+)}}/g, (_, slot) => filled[slot]);
 }
 
 function licences() {
-  const parts = NOTICES.map(([name, path]) => [name, join(CHECKOUT, "node_modules", path)])
-    .filter(([, path]) => existsSync(path))
-    .map(([name, path]) => `=== ${name}\n\n${readFileSync(path, "utf8").trim()}\n`);
+  const modules = (path) => readFileSync(join(CHECKOUT, "node_modules", path), "utf8");
+  const parts = NOTICES.map(([name, path]) => `=== ${name}\n\n${modules(path).trim()}\n`);
+  for (const name of APACHE) {
+    const { license, version } = JSON.parse(modules(join(name, "package.json")));
+    if (license !== "Apache-2.0")
+      throw new Error(`${name} ${version} is under ${license} now: change APACHE in build.mjs`);
+    parts.push(`=== ${name}\n\nApache License 2.0, as printed for Apache ECharts\n`);
+  }
   const assets = join(NEW, "assets");
   const comments = readdirSync(assets).filter((file) => file.endsWith(".LEGAL.txt"));
   const legal = [...new Set(comments.map((file) => readFileSync(join(assets, file), "utf8").trim()))].filter(Boolean);
   for (const file of comments) rmSync(join(assets, file));
-  writeFileSync(join(assets, "LICENSES.txt"), [...parts, ...legal.map((text) => `=== In the bundled files\n\n${text}\n`)].join("\n"));
+  writeFileSync(
+    join(assets, "LICENSES.txt"),
+    [...parts, ...legal.map((text) => `=== In the bundled files\n\n${text}\n`)].join("\n"),
+  );
 }
 
 function compress() {
@@ -119,7 +132,10 @@ function compress() {
   for (const file of readdirSync(assets).filter((each) => /\.(js|css)$/.test(each))) {
     const content = readFileSync(join(assets, file));
     writeFileSync(join(assets, `${file}.gz`), gzipSync(content, { level: 9 }));
-    writeFileSync(join(assets, `${file}.br`), brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+    writeFileSync(
+      join(assets, `${file}.br`),
+      brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }),
+    );
   }
 }
 

@@ -1,8 +1,8 @@
 /**
  * The embed session of a page: its token, the renewal of it, and the requests made with it.
  *
- * The token arrives in the URL's fragment, is taken out of the address at once, and lives in this object alone. What it says is
- * read for timing only; the server checks it on every request.
+ * The token arrives in the URL's fragment, is taken out of the address at once, and lives in this object alone. What it
+ * says is read for timing only; the server checks it on every request.
  */
 
 const RENEW_AT = 0.8; // of a token's life
@@ -12,7 +12,8 @@ const TIMEOUT_MS = 60_000;
 /**
  * What a data route answered instead of data.
  *
- * `kind` is what a page does about it: expired, denied, gone (its data version), not-found, not-covered, busy, unreachable, failed.
+ * `kind` is what a page does about it: expired, denied, gone (its data version), not-found, not-covered, busy,
+ * unreachable, failed.
  */
 export class Failure extends Error {
   /**
@@ -42,13 +43,17 @@ async function failureOf(response) {
   const kind = KINDS[response.status]?.(problem?.code) ?? (response.status >= 502 ? "unreachable" : "failed");
   const wait = Number(response.headers.get("retry-after"));
   const retryAfter = Number.isFinite(wait) && wait > 0 ? wait : null;
-  return new Failure(kind, { detail: problem?.detail ?? `${response.status} ${response.statusText}`, problem, retryAfter });
+  return new Failure(kind, {
+    detail: problem?.detail ?? `${response.status} ${response.statusText}`,
+    problem,
+    retryAfter,
+  });
 }
 
 /**
  * Read the claims of a token, unchecked.
  * @param {string} token
- * @returns {{report: string, params: Record<string, string>, iat: number, exp: number, sxp: number} | null} null: not a token
+ * @returns {{report: string, iat: number, exp: number, sxp: number} | null} null: not a token
  */
 export function claimsOf(token) {
   try {
@@ -111,7 +116,9 @@ export class Session {
    * @throws {Failure}
    */
   get(path, parameters = {}, { signal } = {}) {
-    const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
+    const given = Object.entries(parameters).filter(
+      ([, value]) => value !== null && value !== undefined && value !== "",
+    );
     const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
     return this.#request(query ? `${path}?${query}` : path, { signal });
   }
@@ -123,7 +130,8 @@ export class Session {
    * @throws {Failure}
    */
   post(path, body) {
-    const json = body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+    const json =
+      body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
     return this.#request(path, { method: "POST", ...json });
   }
 

@@ -103,6 +103,17 @@ export function sign(text) {
 }
 
 /**
+ * Which is larger?
+ * @param {string} one plain decimal
+ * @param {string} other plain decimal
+ * @returns {-1 | 0 | 1} as a comparator wants it
+ */
+export const compare = (one, other) => sign(sum([one, negated(other)]));
+
+/** @param {string} text plain decimal @returns {string} with the other sign */
+export const negated = (text) => (text.startsWith("-") ? text.slice(1) : `-${text}`);
+
+/**
  * The nearest float, for the position of a pixel and for nothing that is read as a number.
  * @param {string | null} text
  * @returns {number | null}

@@ -1,5 +1,8 @@
 /** Elements made from data: text stays text, and no style is written as an attribute. */
 
+import { amount, exact, trend } from "./format.js";
+import { reasonOf } from "./status.js";
+
 /**
  * @param {string} tag such as `td.number`, classes after dots
  * @param {Record<string, any> | null} [attributes] `on*` are listeners; false, null and undefined are left out
@@ -57,6 +60,48 @@ export function figure(shown, { title, missing = null, className = "" } = {}) {
   return el("span.missing", null, el("span", { "aria-hidden": true }, "— "), el("span.why", null, missing));
 }
 
+/**
+ * A value with every digit on hover, or why there is none.
+ * @param {string | null} text plain decimal
+ * @param {string} status what stands beside it on the wire
+ * @param {import("./format.js").Style} style signed: coloured by its sign as well
+ * @param {(text: string | null, style: object) => string} [show] how
+ */
+export const valued = (text, status, style, show = amount) =>
+  figure(show(text, style), {
+    title: exact(text, style),
+    missing: text === null ? reasonOf(status) : null,
+    className: style.signed ? trend(text) : "",
+  });
+
+/**
+ * Show a part of the page with a chart, or what stands in its place.
+ * @param {string} part prefix of the ids
+ * @param {boolean} there
+ * @param {() => void} draw
+ */
+export function show(part, there, draw) {
+  byId(`${part}-chart`).hidden = !there;
+  byId(`${part}-none`).hidden = there;
+  byId(`${part}-data`).hidden = !there;
+  if (there) draw();
+}
+
+/**
+ * Listen to buttons of which one is pressed at a time.
+ * @param {string} key of their data attribute
+ * @param {(value: string) => void} chosen
+ */
+export function press(key, chosen) {
+  const buttons = document.querySelectorAll(`[data-${key}]`);
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
+      chosen(button.dataset[key]);
+    });
+  }
+}
+
 /** Tell a screen reader. @param {string} message */
 export function announce(message) {
   byId("live").textContent = message;
@@ -101,7 +146,9 @@ const ICONS = {
   block: "M8 1.5 14 5v6l-6 3.5L2 11V5zM2 5l6 3.5L14 5M8 8.5v6",
   coverage: "M1.5 11.5 5 7l3 3 6.5-7.5M1.5 14.5h13",
   check: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M5 8.2l2.1 2.1L11 6.2",
-  price: "M8 1.5v13M11.5 4.5c-1-1-2-1.3-3.5-1.3-2 0-3.3.9-3.3 2.4C4.7 9 11.5 7 11.5 10.3c0 1.6-1.4 2.5-3.5 2.5-1.7 0-3-.5-4-1.6",
+  price:
+    "M8 1.5v13M11.5 4.5c-1-1-2-1.3-3.5-1.3-2 0-3.3.9-3.3 2.4" +
+    "C4.7 9 11.5 7 11.5 10.3c0 1.6-1.4 2.5-3.5 2.5-1.7 0-3-.5-4-1.6",
   clock: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M8 4.5V8l2.5 1.7",
   lock: "M3.5 7h9v7h-9zM5.5 7V4.8a2.5 2.5 0 0 1 5 0V7",
   alert: "M8 1.8 15 14H1zM8 6v3.8M8 11.6v.6",

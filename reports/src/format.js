@@ -40,11 +40,13 @@ function localDigits(text) {
 }
 
 function decimalPoint() {
-  return format({ minimumFractionDigits: 1 }).formatToParts(0).find((part) => part.type === "decimal").value;
+  return format({ minimumFractionDigits: 1 })
+    .formatToParts(0)
+    .find((part) => part.type === "decimal").value;
 }
 
-// The pattern (sign, grouping, currency) comes from Intl for the whole number, which BigInt holds exactly; the fraction is put
-// after its last digit. Zero has no sign there, so a 1 stands in for the 0 of 0.5.
+// The pattern (sign, grouping, currency) comes from Intl for the whole number, which BigInt holds exactly; the fraction
+// is put after its last digit. Zero has no sign there, so a 1 stands in for the 0 of 0.5.
 function compose(value, options) {
   const { whole, fraction } = split(value);
   const standsIn = BigInt(whole) === 0n && value.digits !== 0n;
@@ -149,7 +151,8 @@ export function compact(text, style = {}) {
   return unit(format(short4).format(number).replace("-", "−"), style);
 }
 
-const isExtreme = (value, from) => value.digits !== 0n && (magnitude(value) >= from || magnitude(value) < SCIENTIFIC_BELOW);
+const isExtreme = (value, from) =>
+  value.digits !== 0n && (magnitude(value) >= from || magnitude(value) < SCIENTIFIC_BELOW);
 
 function short(value) {
   const rounded = trimmed(round(value, 2), 0);
@@ -162,7 +165,9 @@ function scientific(value, style) {
   const first = digits.toString().slice(0, 4);
   const exponent = digits.toString().length - first.length - scale;
   const four = { ...options(style), notation: "scientific", maximumSignificantDigits: 4 };
-  return format(four).format(Number(`${negative ? "-" : ""}${first}e${exponent}`)).replaceAll("-", "−");
+  return format(four)
+    .format(Number(`${negative ? "-" : ""}${first}e${exponent}`))
+    .replaceAll("-", "−");
 }
 
 /**
@@ -181,7 +186,7 @@ export function percent(text, style = {}) {
   return percentOf(rounded, style);
 }
 
-// Intl's percent style multiplies by 100; the exact text is percent already, so the sign is put on by its pattern for zero.
+// Intl's percent style multiplies by 100; the text is percent already, so its sign goes on by the pattern of zero.
 function percentOf(value, style) {
   const number = compose(value, style.signed ? { signDisplay: "exceptZero" } : {});
   const [before, after] = pattern();

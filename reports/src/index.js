@@ -1,8 +1,8 @@
 /**
  * The index page: the tenant's tokens and wallets, each of which opens its report.
  *
- * A report is shown in a frame inside the page, for which the page is the host: it hands over fresh links and follows the
- * height, as any customer's page would.
+ * A report is shown in a frame inside the page, for which the page is the host: it hands over fresh links and follows
+ * the height, as any customer's page would.
  */
 
 import { byId, el, figure, fill, name } from "./dom.js";
@@ -36,25 +36,49 @@ function drawList(id, entries, total, draw) {
 
 function tokenEntry(token, currency) {
   const { holderCount, holderCountStatus, marketCapitalization, marketCapitalizationStatus } = token;
-  const holders = figure(holderCount === null ? "" : plural(holderCount, "holder"), { missing: holderCount === null ? reasonOf(holderCountStatus) : null });
+  const holders = figure(holderCount === null ? "" : plural(holderCount, "holder"), {
+    missing: holderCount === null ? reasonOf(holderCountStatus) : null,
+  });
   const value = money(marketCapitalization, marketCapitalizationStatus, currency);
-  return entry("cap-table", token, [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })], holders, value);
+  return entry(
+    "cap-table",
+    token,
+    [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })],
+    holders,
+    value,
+  );
 }
 
 function walletEntry(wallet, currency) {
   const { totalValue, totalValueStatus, change24h } = wallet;
-  const change = change24h === null ? el("span") : figure(`${percent(change24h, { signed: true })} in 24 h`, { className: trend(change24h) });
+  const change =
+    change24h === null
+      ? el("span")
+      : figure(`${percent(change24h, { signed: true })} in 24 h`, { className: trend(change24h) });
   const title = wallet.name === null ? el("span.name", null, shortened(wallet.ledgerId)) : name(wallet.name);
   return entry("wallet-activity", wallet, [title], change, money(totalValue, totalValueStatus, currency));
 }
 
 const money = (value, status, currency) =>
-  figure(compact(value, { currency }), { title: exact(value, { currency }), missing: value === null ? reasonOf(status) : null });
+  figure(compact(value, { currency }), {
+    title: exact(value, { currency }),
+    missing: value === null ? reasonOf(status) : null,
+  });
 
 function entry(type, { id, ledger, ledgerId, trackingStatus }, title, ...figures) {
-  const where = el("span.sub", { title: ledgerId }, `${ledger} · ${shortened(ledgerId)}${trackingStatus === "enabled" ? "" : " · not tracked"}`);
+  const where = el(
+    "span.sub",
+    { title: ledgerId },
+    `${ledger} · ${shortened(ledgerId)}${trackingStatus === "enabled" ? "" : " · not tracked"}`,
+  );
   const words = el("span.words", null, el("span.entry-title", null, ...title.filter(Boolean)), where);
-  return el("button.entry", { type: "button", onclick: () => open(type, id) }, words, ...figures, el("span.go", { "aria-hidden": true }, "›"));
+  return el(
+    "button.entry",
+    { type: "button", onclick: () => open(type, id) },
+    words,
+    ...figures,
+    el("span.go", { "aria-hidden": true }, "›"),
+  );
 }
 
 function drawPager(most) {
@@ -88,8 +112,12 @@ async function open(type, id) {
   try {
     const { reportUrl } = await link(type, id);
     const address = new URL(reportUrl);
-    address.searchParams.set("theme", document.documentElement.dataset.theme);
-    const frame = el("iframe.report", { src: address.pathname + address.search + address.hash, title: "Report", referrerpolicy: "no-referrer" });
+    address.searchParams.set("theme", new URLSearchParams(location.search).get("theme") ?? "auto");
+    const frame = el("iframe.report", {
+      src: address.pathname + address.search + address.hash,
+      title: "Report",
+      referrerpolicy: "no-referrer",
+    });
     const back = el("button", { type: "button", onclick: () => history.back() }, "‹ All reports");
     history.pushState({ type, id }, "");
     byId("content").hidden = true;

@@ -13,7 +13,7 @@ const RELOADS = 3; // of a data version that is gone; one is published every min
 
 const parentPage = window.parent === window ? null : window.parent;
 
-// Nothing in these messages is secret, and the parent's origin is not known to the page: frame-ancestors decides who that may be.
+// Nothing in these messages is secret, and the page does not know its parent's origin: frame-ancestors decides on that.
 const tell = (message) => parentPage?.postMessage(message, "*");
 
 const PANELS = {
@@ -37,7 +37,12 @@ const PANELS = {
     title: "Nothing is known about that moment",
     text: "The ledger is not collected at the moment that this report was asked for.",
   },
-  busy: { icon: "clock", title: "Too many requests just now", text: "The report loads by itself in a moment.", retry: true },
+  busy: {
+    icon: "clock",
+    title: "Too many requests just now",
+    text: "The report loads by itself in a moment.",
+    retry: true,
+  },
   unreachable: {
     icon: "alert",
     title: "The service cannot be reached",
@@ -108,7 +113,13 @@ export class Page {
     const { title, text = failure.message, retry = false, icon: which } = PANELS[failure.kind] ?? PANELS.failed;
     const button = retry && el("button", { type: "button", onclick: () => this.run() }, "Try again");
     const where = this.#shown ? "notice" : "panel";
-    const words = el("div", null, el(this.#shown ? "strong" : "h1", null, title), el("p", null, text), nearest(failure));
+    const words = el(
+      "div",
+      null,
+      el(this.#shown ? "strong" : "h1", null, title),
+      el("p", null, text),
+      nearest(failure),
+    );
     fill(where, icon(which), words, button);
     byId(where).hidden = false;
     byId("content").hidden = !this.#shown;

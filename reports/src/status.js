@@ -25,7 +25,10 @@ const REASONS = {
 
 const CHECKS = {
   Reconciled: { word: "Reconciled", meaning: "The last reading of the chain confirms this balance." },
-  Adjusted: { word: "Adjusted", meaning: "The chain said otherwise than the transfers; the difference is an activity." },
+  Adjusted: {
+    word: "Adjusted",
+    meaning: "The chain said otherwise than the transfers; the difference is an activity.",
+  },
   Unchecked: { word: "Unchecked", meaning: "Not compared with the chain since the last movement." },
 };
 

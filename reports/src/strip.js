@@ -71,9 +71,21 @@ function checked(reconciliation) {
   const words = counts
     .filter(([state, number]) => number > 0 || state === "Reconciled")
     .map(([state, number]) =>
-      el("span.check", { title: checkOf(state).meaning }, el(`i.dot.${state.toLowerCase()}`), `${count(number)} ${state.toLowerCase()}`),
+      el(
+        "span.check",
+        { title: checkOf(state).meaning },
+        el(`i.dot.${state.toLowerCase()}`),
+        `${count(number)} ${state.toLowerCase()}`,
+      ),
     );
   return item("check", "Reconciliation", el("span.checks", null, ...words), total > 0 && bar);
+}
+
+/** Show the parts of a page that need data, or the one that says why there is none. @param {boolean} collected */
+export function showCollected(collected) {
+  for (const part of document.querySelectorAll("[data-needs=data]")) part.hidden = !collected;
+  byId("nothing").hidden = collected;
+  byId("content").hidden = false;
 }
 
 /** Head of a page. @param {{title: Node[], subtitle: Node[], moment: Node}} head */

@@ -74,9 +74,18 @@ export class Table {
   #drawHead() {
     const cells = this.#options.columns.map((column) => {
       const content = column.sort
-        ? el("button", { type: "button", onclick: () => this.#sortBy(column) }, el("span", null, column.label), el("i.arrow", { "aria-hidden": true }))
+        ? el(
+            "button",
+            { type: "button", onclick: () => this.#sortBy(column) },
+            el("span", null, column.label),
+            el("i.arrow", { "aria-hidden": true }),
+          )
         : el("span", null, column.label);
-      const cell = el("th", { role: "columnheader", scope: "col", class: column.number ? "right" : null, title: column.hint }, content);
+      const cell = el(
+        "th",
+        { role: "columnheader", scope: "col", class: column.number ? "right" : null, title: column.hint },
+        content,
+      );
       this.#head.set(column.key, cell);
       return cell;
     });
@@ -152,7 +161,9 @@ export class Table {
 
   #draw({ data, total, offset }) {
     this.#total = total;
-    const rows = data.map((row) => el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))));
+    const rows = data.map((row) =>
+      el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))),
+    );
     byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(this.#none())]));
     const named = plural(total, ...this.#options.what);
     const shown = rows.length ? `${count(offset + 1)}–${count(offset + rows.length)} of ${named}` : named;
@@ -174,7 +185,11 @@ export class Table {
   }
 
   #message(...content) {
-    return el("tr", { role: "row" }, el("td.message", { role: "cell", colspan: this.#options.columns.length }, ...content));
+    return el(
+      "tr",
+      { role: "row" },
+      el("td.message", { role: "cell", colspan: this.#options.columns.length }, ...content),
+    );
   }
 
   #fail(error) {
@@ -189,15 +204,19 @@ export class Table {
     announce(reason);
   }
 
-  // The embed token goes in the body of a form, as `token`: the browser streams the answer to disk, and no address holds it.
-  // A filter by the token of an activity is called `asset` there.
+  // The embed token goes in the body of a form, as `token`: the browser streams the answer to disk, and no address
+  // holds it. A filter by the token of an activity is called `asset` there.
   #download() {
     const { token: asset, ...query } = this.#query;
     const fields = { ...query, asset, dataVersion: this.#dataVersion, token: this.#session.token };
     const inputs = Object.entries(fields)
       .filter(([, value]) => value !== null && value !== undefined && value !== "")
       .map(([name, value]) => el("input", { type: "hidden", name, value }));
-    const form = el("form", { method: "post", action: `${this.#options.path}/csv`, target: "downloads", hidden: true }, ...inputs);
+    const form = el(
+      "form",
+      { method: "post", action: `${this.#options.path}/csv`, target: "downloads", hidden: true },
+      ...inputs,
+    );
     document.body.append(form);
     form.submit();
     form.remove();
@@ -225,6 +244,7 @@ export class Table {
  * @returns {Promise<any>}
  * @throws {import("./api.js").Failure}
  */
-export const firstPage = (session, path, sort) => session.get(`${path}/rows`, { sort, limit: PAGE_SIZES[0], offset: 0 });
+export const firstPage = (session, path, sort) =>
+  session.get(`${path}/rows`, { sort, limit: PAGE_SIZES[0], offset: 0 });
 
 const lastOffset = (total, size) => Math.max(0, Math.ceil(total / size) - 1) * size;

@@ -1,6 +1,6 @@
 /**
- * The page's theme, before anything is drawn: `?theme=light|dark`, else what the system prefers. A script of its own, so that
- * it can stand in the head and nothing flashes.
+ * The page's theme, before anything is drawn: `?theme=light|dark`, else what the system prefers. A script of its own,
+ * so that it can stand in the head and nothing flashes.
  */
 
 const asked = new URLSearchParams(location.search).get("theme");

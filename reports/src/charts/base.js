@@ -3,7 +3,7 @@
  *
  * Each chart imports the parts that it needs; a barrel would put the parts of all pages into every page.
  *
- * SVG and rich-text tooltips: ECharts' HTML tooltips write style attributes, which the page's Content-Security-Policy forbids.
+ * SVG and rich-text tooltips: ECharts' HTML tooltips write style attributes, which the Content-Security-Policy forbids.
  */
 
 import "echarts/lib/component/grid.js";
@@ -25,9 +25,24 @@ const printing = matchMedia("print");
 function palette() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const names = ["accent", "accent-area", "text", "muted", "line", "grid", "card", "gap", "warn", "others", "rest", "on-series"];
+  const names = [
+    "accent",
+    "accent-area",
+    "text",
+    "muted",
+    "line",
+    "grid",
+    "card",
+    "gap",
+    "warn",
+    "others",
+    "rest",
+    "on-series",
+  ];
   return {
-    ...Object.fromEntries(names.map((name) => [name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase()), colour(name)])),
+    ...Object.fromEntries(
+      names.map((name) => [name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase()), colour(name)]),
+    ),
     series: Array.from({ length: COLOURS }, (_, index) => colour(`c${index + 1}`)),
     font: getComputedStyle(document.body).fontFamily,
     onPaper: printing.matches,
@@ -80,7 +95,8 @@ class Chart {
 
   #resize() {
     const { clientWidth, clientHeight } = this.#element;
-    if (clientWidth === 0 || (clientWidth === this.#chart.getWidth() && clientHeight === this.#chart.getHeight())) return;
+    if (clientWidth === 0 || (clientWidth === this.#chart.getWidth() && clientHeight === this.#chart.getHeight()))
+      return;
     this.#chart.resize();
     this.#draw();
   }

@@ -53,8 +53,10 @@ export const concentration = (curve, nakamoto) => (colours) => {
   };
 };
 
-const described = ({ holders, percentage }) =>
-  `${holders === 1 ? "The largest holder" : `The ${count(holders)} largest holders`}\n${percent(percentage)} of the supply`;
+function described({ holders, percentage }) {
+  const who = holders === 1 ? "The largest holder" : `The ${count(holders)} largest holders`;
+  return `${who}\n${percent(percentage)} of the supply`;
+}
 
 function half(nakamoto, colours) {
   return {

@@ -16,7 +16,13 @@ export function dataTable(id, caption, columns, rows) {
     if (!details.open || details.querySelector(".data-rows")) return;
     const head = el("tr", null, ...columns.map((column) => el("th", { scope: "col" }, column)));
     const body = rows().map((row) => el("tr", null, ...row.map((cell) => el("td", null, cell))));
-    const table = el("table", null, el("caption.hidden-visually", null, caption), el("thead", null, head), el("tbody", null, ...body));
+    const table = el(
+      "table",
+      null,
+      el("caption.hidden-visually", null, caption),
+      el("thead", null, head),
+      el("tbody", null, ...body),
+    );
     details.append(el("div.data-rows", { tabindex: 0, role: "region", "aria-label": `Table: ${caption}` }, table));
   };
 }

@@ -3,14 +3,19 @@
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markArea.js";
 
+import { DAY_MS, startOf, stretches } from "../days.js";
 import { count, day, tick } from "../format.js";
 import { reasonOf } from "../status.js";
 import { tooltip, valueAxis } from "./base.js";
-import { DAY_MS, bands, startOf, stretches, timeAxis } from "./time.js";
+import { bands, timeAxis } from "./time.js";
 
 const COMPACT_FROM = 100_000;
 
-/** @param {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}[]} days at least one */
+/**
+ * @typedef {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}} Day
+ */
+
+/** @param {Day[]} days at least one */
 export const holdersOverTime = (days) => (colours) => {
   const points = days.map(({ date, holderCount }) => [startOf(date), holderCount]);
   const known = points.map(([, holders]) => holders).filter((holders) => holders !== null);
@@ -37,7 +42,10 @@ export const holdersOverTime = (days) => (colours) => {
         symbolSize: 7,
         lineStyle: { width: 2, color: colours.accent },
         itemStyle: { color: colours.accent },
-        markArea: bands(stretches(days, ({ holderCount }) => holderCount === null), colours),
+        markArea: bands(
+          stretches(days, ({ holderCount }) => holderCount === null),
+          colours,
+        ),
       },
     ],
   };

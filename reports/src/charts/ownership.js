@@ -53,4 +53,5 @@ export const areas = (slices, colours) =>
 export const shareTooltip = (colours) =>
   tooltip(colours, { formatter: ({ data }) => (data?.exact ? `${data.name}\n${percent(data.exact)}` : "") });
 
-const colourOf = ({ kind }, index, colours) => (kind === "holder" ? colours.series[index % colours.series.length] : colours[kind]);
+const colourOf = ({ kind }, index, colours) =>
+  kind === "holder" ? colours.series[index % colours.series.length] : colours[kind];

@@ -1,12 +1,8 @@
 /** Days on an axis, with what is not collected as bands instead of zeros. */
 
+import { DAY_MS } from "../days.js";
 import { axisDay, day } from "../format.js";
 import { axis } from "./base.js";
-
-export const DAY_MS = 86_400_000;
-
-/** @param {string} date day @returns {number} its start, milliseconds */
-export const startOf = (date) => Date.parse(`${date}T00:00:00Z`);
 
 /**
  * @param {Record<string, any>} colours
@@ -25,27 +21,6 @@ export function timeAxis(colours, from, to, more = {}) {
     axisPointer: { label: { formatter: ({ value }) => day(value) } },
     ...more,
   });
-}
-
-/**
- * Stretches of days that fulfil a condition.
- * @template T
- * @param {T[]} points one per day
- * @param {(point: T) => boolean} holds
- * @returns {[number, number][]} first and last milliseconds of each stretch
- */
-export function stretches(points, holds) {
-  const found = [];
-  let open = null;
-  points.forEach((point, index) => {
-    const at = startOf(point.date);
-    if (holds(point)) open = [open?.[0] ?? at, at];
-    if (open && (!holds(point) || index === points.length - 1)) {
-      found.push(open);
-      open = null;
-    }
-  });
-  return found;
 }
 
 /**

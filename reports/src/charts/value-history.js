@@ -7,23 +7,24 @@ import "echarts/lib/chart/line.js";
 import "echarts/lib/component/dataZoomSlider.js";
 import "echarts/lib/component/markArea.js";
 
+import { DAY_MS, isGap, isPartial, startOf, stretches } from "../days.js";
 import { toPixels } from "../decimal.js";
 import { amount, day, tick } from "../format.js";
 import { reasonOf } from "../status.js";
 import { plain, tooltip, valueAxis } from "./base.js";
-import { DAY_MS, bands, startOf, stretches, timeAxis } from "./time.js";
+import { bands, timeAxis } from "./time.js";
 
 const SHORTEST = 7 * DAY_MS; // that can be zoomed to
 
 /**
- * @typedef {{date: string, value: string | null, valueStatus: string, valueComplete: boolean, unpriced: string[], isComplete: boolean}} Point
+ * @typedef {object} Point
+ * @property {string} date
+ * @property {string | null} value
+ * @property {string} valueStatus
+ * @property {boolean} valueComplete
+ * @property {string[]} unpriced
+ * @property {boolean} isComplete
  */
-
-/** @param {Point} point @returns {boolean} the day is not collected */
-export const isGap = ({ value, valueStatus }) => value === null && valueStatus === "NotCovered";
-
-/** @param {Point} point @returns {boolean} some positions are left out */
-export const isPartial = ({ value, valueComplete }) => value !== null && !valueComplete;
 
 /**
  * @param {Point[]} history one per day, at least one
@@ -33,7 +34,7 @@ export const isPartial = ({ value, valueComplete }) => value !== null && !valueC
 export const valueHistory = (history, range, currency) => (colours) => {
   const at = (index) => [startOf(history[index].date), toPixels(history[index].value)];
   const full = history.map((point, index) => (isPartial(point) ? [at(index)[0], null] : at(index)));
-  // A stretch of partial days is drawn from the whole day before it to the one after it, so that the line does not break.
+  // Partial days are drawn from the whole day before them to the one after, so that the line does not break.
   const touches = (index) => [index - 1, index, index + 1].some((near) => history[near] && isPartial(history[near]));
   const partial = history.map((_, index) => (touches(index) ? at(index) : [at(index)[0], null]));
   const all = history.map((_, index) => at(index));
@@ -69,13 +70,18 @@ export const valueHistory = (history, range, currency) => (colours) => {
   };
 };
 
-// A filled area stands on zero, or its heights would lie; where that flattened the line, there is no fill and the axis is cut.
+// A filled area stands on zero, or its heights would lie; where that flattened the line, there is no fill.
 const startsAtZero = (values) => Math.min(...values) < 0.6 * Math.max(...values);
 
 function described(point, currency) {
   const head = `${day(point.date)}${point.isComplete || isGap(point) ? "" : " (not over)"}`;
   if (point.value === null) return `${head}\n${reasonOf(point.valueStatus)}`;
-  const missing = point.unpriced.length ? `\nwithout ${point.unpriced.slice(0, 3).map((each) => plain(each, 20)).join(", ")}${more(point)}` : "";
+  const missing = point.unpriced.length
+    ? `\nwithout ${point.unpriced
+        .slice(0, 3)
+        .map((each) => plain(each, 20))
+        .join(", ")}${more(point)}`
+    : "";
   return `${head}\n${amount(point.value, { currency })}${missing}`;
 }
 
@@ -98,7 +104,10 @@ export const zoomSlider = (colours, [from, to]) => ({
   minValueSpan: SHORTEST,
   handleStyle: { color: colours.card, borderColor: colours.accent },
   moveHandleStyle: { color: colours.line },
-  emphasis: { handleStyle: { color: colours.accentArea, borderColor: colours.accent }, moveHandleStyle: { color: colours.accent } },
+  emphasis: {
+    handleStyle: { color: colours.accentArea, borderColor: colours.accent },
+    moveHandleStyle: { color: colours.accent },
+  },
   dataBackground: { lineStyle: { color: colours.muted, opacity: 0.6 }, areaStyle: { opacity: 0 } },
   selectedDataBackground: { lineStyle: { color: colours.accent }, areaStyle: { opacity: 0 } },
   labelFormatter: (value) => day(value),

@@ -3,5 +3,5 @@
 export { draw } from "./base.js";
 export { dataTable } from "./data-table.js";
 export { donut } from "./ownership.js";
-export { bucketsOf, colourOf, timeline, typesOf } from "./timeline.js";
-export { isGap, isPartial, valueHistory } from "./value-history.js";
+export { colourOf, timeline } from "./timeline.js";
+export { valueHistory } from "./value-history.js";

@@ -1,0 +1,76 @@
+/** Days of UTC, and what is put into them: pure arithmetic for the charts. */
+
+import { sum } from "./decimal.js";
+import { ACTIVITY_TYPES } from "./status.js";
+
+export const DAY_MS = 86_400_000;
+
+const WEEKS_FROM_DAYS = 92; // more bars than that are no longer told apart
+const MONDAY = 4 * DAY_MS; // 1 January 1970 was a Thursday
+
+/** @param {string} date day @returns {number} its start, milliseconds */
+export const startOf = (date) => Date.parse(`${date}T00:00:00Z`);
+
+/** @param {number} at milliseconds @returns {number} the start of its day */
+export const wholeDay = (at) => at - (at % DAY_MS);
+
+/** @param {number} at milliseconds @returns {string} its day, such as 2026-01-31 */
+export const isoDay = (at) => new Date(at).toISOString().slice(0, 10);
+
+/**
+ * Stretches of days that fulfil a condition.
+ * @template T
+ * @param {T[]} points one per day
+ * @param {(point: T) => boolean} holds
+ * @returns {[number, number][]} first and last day of each stretch, milliseconds
+ */
+export function stretches(points, holds) {
+  const found = [];
+  let open = null;
+  for (const point of points) {
+    const at = startOf(point.date);
+    if (!holds(point)) open = null;
+    else if (open) open[1] = at;
+    else found.push((open = [at, at]));
+  }
+  return found;
+}
+
+/**
+ * @typedef {{start: number, type: string, count: number, value: string | null, complete: boolean}} Bucket
+ */
+
+/**
+ * Sum days to the grain that a range is drawn in: weeks from Monday, where days would be too many.
+ * @param {{date: string, type: string, count: number, value: string | null, valueComplete: boolean}[]} timeline
+ * @param {[number, number]} range milliseconds
+ * @returns {{grain: "day" | "week", buckets: Bucket[]}} oldest first
+ */
+export function bucketsOf(timeline, [from, to]) {
+  const grain = to - from > WEEKS_FROM_DAYS * DAY_MS ? "week" : "day";
+  const buckets = new Map();
+  for (const { date, type, count, value, valueComplete } of timeline) {
+    const at = startOf(date);
+    const start = grain === "day" ? at : at - ((at - MONDAY) % (7 * DAY_MS));
+    const key = `${start} ${type}`;
+    const bucket = buckets.get(key) ?? { start, type, count: 0, values: [], complete: true };
+    bucket.count += count;
+    if (value !== null) bucket.values.push(value);
+    bucket.complete &&= valueComplete;
+    buckets.set(key, bucket);
+  }
+  const summed = [...buckets.values()].map(({ values, ...bucket }) => ({
+    ...bucket,
+    value: values.length ? sum(values) : null,
+  }));
+  return { grain, buckets: summed.sort((one, other) => one.start - other.start) };
+}
+
+/** @param {{type: string}[]} timeline @returns {string[]} its types, in the order in which they are stacked */
+export const typesOf = (timeline) => ACTIVITY_TYPES.filter((type) => timeline.some((point) => point.type === type));
+
+/** @param {{value: string | null, valueStatus: string}} point @returns {boolean} the day is not collected */
+export const isGap = ({ value, valueStatus }) => value === null && valueStatus === "NotCovered";
+
+/** @param {{value: string | null, valueComplete: boolean}} point @returns {boolean} some positions are left out */
+export const isPartial = ({ value, valueComplete }) => value !== null && !valueComplete;

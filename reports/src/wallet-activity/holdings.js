@@ -1,0 +1,105 @@
+/** What a wallet holds: positions with their values, and how the value is spread over them. */
+
+import { compare, share, sum, toPixels } from "../decimal.js";
+import { byId, copyable, el, figure, name, valued } from "../dom.js";
+import { amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
+import { checkOf } from "../status.js";
+
+const SHOWN_BALANCES = 8;
+const SHOWN_SLICES = 7;
+
+let summary = null;
+let chartsReady = null;
+let allBalances = false;
+
+/**
+ * @param {any} report the summary
+ * @param {Promise<any>} ready the charts' module
+ */
+export function drawHoldings(report, ready) {
+  [summary, chartsReady] = [report, ready];
+  drawBalances();
+}
+
+// Largest value first; what has none comes last.
+function byValueDown({ value: one }, { value: other }) {
+  if (one === null || other === null) return (one === null) - (other === null);
+  return compare(other, one);
+}
+
+function drawBalances() {
+  const { balances, currency, unpriced, totalValue } = summary;
+  const byValue = [...balances].sort(byValueDown);
+  const shown = allBalances ? byValue : byValue.slice(0, SHOWN_BALANCES);
+  byId("balances-body").replaceChildren(...shown.map((position) => balanceRow(position, currency)));
+  byId("balances-none").hidden = balances.length > 0;
+  byId("balances-more").hidden = allBalances || balances.length <= SHOWN_BALANCES;
+  byId("balances-more").textContent = `Show all ${plural(balances.length, "position")}`;
+  byId("balances-note").textContent = unpriced.length
+    ? `Not in the wallet's value for want of a price: ${unpriced.map((each) => shortened(each)).join(", ")}.`
+    : "";
+  const slices = totalValue === null ? [] : slicesOf(byValue, totalValue);
+  byId("allocation").hidden = slices.length === 0;
+  if (slices.length) chartsReady.then((drawing) => drawAllocation(drawing, slices, totalValue, currency));
+}
+
+byId("balances-more").addEventListener("click", () => {
+  allBalances = true;
+  drawBalances();
+});
+
+function balanceRow({ token, quantity, value, valueStatus, reconciliation }, currency) {
+  const { word, meaning } = checkOf(reconciliation);
+  const asset =
+    token.ledgerId === "native"
+      ? el("span.sub", null, "native")
+      : copyable(token.ledgerId, shortened(token.ledgerId), "contract address");
+  return el(
+    "tr",
+    null,
+    el("td", null, token.symbol === null ? asset : el("span.named", null, name(token.symbol), asset)),
+    el("td.right", null, figure(amount(quantity), { title: exact(quantity) })),
+    el("td.right", null, valued(value, valueStatus, { currency })),
+    el("td", null, el(`span.badge.${reconciliation.toLowerCase()}`, { title: meaning }, word)),
+  );
+}
+
+function slicesOf(byValue, totalValue) {
+  const positive = byValue.filter(({ value }) => value !== null && trend(value) === "up");
+  if (!positive.length || trend(totalValue) !== "up") return [];
+  const slice = (text, value, kind, title) => ({
+    name: text,
+    title,
+    value,
+    kind,
+    pixels: toPixels(value),
+    percentage: share(value, totalValue),
+  });
+  const first = positive
+    .slice(0, SHOWN_SLICES)
+    .map(({ token, value }) => slice(token.symbol ?? shortened(token.ledgerId), value, "holder", token.ledgerId));
+  const others = positive.slice(SHOWN_SLICES);
+  return others.length
+    ? [...first, slice(plural(others.length, "other"), sum(others.map(({ value }) => value)), "others")]
+    : first;
+}
+
+function drawAllocation(drawing, slices, totalValue, currency) {
+  const text = `Allocation. ${slices.map((slice) => `${slice.name}: ${percent(slice.percentage)}`).join("; ")}.`;
+  drawing.draw(
+    "allocation-chart",
+    text,
+    drawing.donut(slices, { number: compact(totalValue, { currency }), label: "in priced assets" }),
+  );
+  byId("allocation-legend").replaceChildren(
+    ...slices.map(({ name: asset, title, percentage, kind }, index) =>
+      el(
+        "li",
+        null,
+        el(`i.swatch.${kind === "holder" ? `c${index + 1}` : kind}`),
+        el("bdi.name", { title }, asset),
+        el("span.share", null, percent(percentage)),
+      ),
+    ),
+  );
+}

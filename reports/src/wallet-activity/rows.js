@@ -1,0 +1,111 @@
+/** The table of a wallet's activities: its columns and filters. */
+
+import { byId, copyable, el, figure, name } from "../dom.js";
+import { amount, count, dateTime, exact, instant, shortened, trend } from "../format.js";
+import { reasonOf, typeOf } from "../status.js";
+
+const label = ({ symbol, ledgerId }) => symbol ?? shortened(ledgerId);
+
+/**
+ * Offer the types and tokens that the report's activities have.
+ * @param {{types: string[], tokens: any[]}} report
+ */
+export function fillFilters({ types, tokens }) {
+  options(
+    "filter-type",
+    "All types",
+    types.map((type) => [type, typeOf(type)]),
+  );
+  options(
+    "filter-token",
+    "All tokens",
+    tokens.map((token) => [token.ledgerId, label(token)]),
+  );
+}
+
+function options(id, all, pairs) {
+  const select = byId(id);
+  const kept = select.value;
+  select.replaceChildren(
+    el("option", { value: "" }, all),
+    ...pairs.map(([value, text]) => el("option", { value }, text)),
+  );
+  if (pairs.some(([value]) => value === kept)) select.value = kept;
+}
+
+/** @param {string} currency of the values @returns {import("../table.js").Column[]} */
+export function columns(currency) {
+  return [
+    {
+      key: "time",
+      label: "Time (UTC)",
+      sort: "date",
+      descending: true,
+      cell: time,
+    },
+    { key: "type", label: "Type", sort: "type", cell: type },
+    {
+      key: "token",
+      label: "Token",
+      sort: "token",
+      cell: ({ token }) => el("bdi.name", { title: token.ledgerId }, label(token)),
+    },
+    {
+      key: "quantity",
+      label: "Quantity",
+      sort: "quantity",
+      descending: true,
+      number: true,
+      cell: (row) => signed(row, row.amount),
+    },
+    {
+      key: "value",
+      label: `Value (${currency})`,
+      sort: "value",
+      descending: true,
+      number: true,
+      cell: (row) =>
+        row.value === null ? figure("", { missing: reasonOf(row.valueStatus) }) : signed(row, row.value, currency),
+    },
+    { key: "counterparty", label: "Counterparty", sort: "counterparty", cell: counterparty },
+    {
+      key: "transaction",
+      label: "Transaction",
+      cell: ({ transactionHash }) =>
+        transactionHash === null
+          ? el("span.missing", null, "—")
+          : copyable(transactionHash, shortened(transactionHash), "transaction hash"),
+    },
+  ];
+}
+
+function time({ date, blockNumber, status }) {
+  const title = `${instant(date, { seconds: true })}\nBlock ${count(blockNumber)}, ${status.toLowerCase()}`;
+  return el("time", { datetime: date, title }, dateTime(date));
+}
+
+function type({ type: kind, status }) {
+  const failed = status === "Failed" && el("span.badge.failed", null, "Failed");
+  const tail =
+    status === "Confirmed" &&
+    el("span.badge.confirmed", { title: "The network may still replace its block." }, "Confirmed");
+  return el("span.types", null, el(`span.badge.type.${kind.toLowerCase()}`, null, typeOf(kind)), failed || tail);
+}
+
+// Quantities are unsigned on the wire; the direction gives the sign, and a failed transaction moved nothing.
+function signed({ direction, status }, text, currency) {
+  const moved = status === "Failed" ? null : { In: "up", Out: "down" }[direction];
+  const value = moved === "down" && !text.startsWith("-") ? `-${text}` : text;
+  const style = { currency, signed: moved !== null && moved !== undefined };
+  const shown = style.signed ? value : text;
+  return figure(amount(shown, style), {
+    title: exact(shown, style),
+    className: trend(text) === "flat" ? "" : (moved ?? ""),
+  });
+}
+
+function counterparty({ counterparty: address, counterpartyName }) {
+  if (address === null) return el("span.missing", null, "—");
+  const button = copyable(address, shortened(address), "address");
+  return counterpartyName === null ? button : el("span.named", null, name(counterpartyName), button);
+}

@@ -1,0 +1,160 @@
+/** The charts of a wallet over time, and the one range that both charts and the rows show. */
+
+import { DAY_MS, bucketsOf, isGap, isPartial, isoDay, startOf, typesOf, wholeDay } from "../days.js";
+import { byId, el, press, show } from "../dom.js";
+import { amount, count, day, exact, plural, shortened } from "../format.js";
+import { reasonOf, typeOf } from "../status.js";
+
+const ZOOM_DELAY_MS = 200;
+const MONTHS = { "1M": 1, "3M": 3, "6M": 6, "1Y": 12 };
+
+let summary = null;
+let charts = null;
+let narrow = null;
+let measure = "count";
+let zoom = null; // [from, to) in milliseconds; null: everything
+let zoomTimer = 0;
+
+/**
+ * Draw, or draw anew with what was zoomed to.
+ * @param {any} report the summary
+ * @param {any} drawing the charts' module
+ * @param {(range: {from: string | null, to: string | null}) => void} narrowed told the days, `to` excluded
+ */
+export function drawSeries(report, drawing, narrowed) {
+  [summary, charts, narrow] = [report, drawing, narrowed];
+  const { valueHistory, timeline } = summary;
+  const priced = valueHistory.some(({ value }) => value !== null);
+  show("value", priced, drawValues);
+  byId("value-none").textContent = valueHistory.length
+    ? `No value: ${reasonOf(valueHistory.at(-1).valueStatus).toLowerCase()}.`
+    : "No day is collected yet.";
+  show("timeline", timeline.length > 0, drawTimeline);
+  byId("ranges").hidden = !priced && !timeline.length;
+  if (!byId("ranges").hidden) markRange();
+}
+
+// Whole days around all that is drawn, so that both charts have one axis and one zoom.
+function extent() {
+  const dates = [...summary.valueHistory, ...summary.timeline].map(({ date }) => startOf(date));
+  return [Math.min(...dates), Math.max(...dates) + DAY_MS];
+}
+
+function drawValues() {
+  const { valueHistory: points, currency } = summary;
+  const last = points.findLast(({ value }) => value !== null);
+  const days = `${day(points[0].date)} to ${day(points.at(-1).date)}`;
+  const text = `Value by day in ${currency}, ${days}; ${amount(last.value, { currency })} on ${day(last.date)}.`;
+  const chart = charts.draw("value-chart", text, charts.valueHistory(points, extent(), currency));
+  listenToZoom(chart, "value-chart");
+  const partial = points.filter(isPartial);
+  byId("value-whole").hidden = !points.some((point) => point.value !== null && point.valueComplete);
+  byId("value-partial").hidden = partial.length === 0;
+  byId("value-gap").hidden = !points.some(isGap);
+  const unpriced = [...new Set(partial.flatMap((point) => point.unpriced))].map((each) => shortened(each));
+  byId("value-unpriced").textContent = unpriced.length
+    ? `Without a price on some days, and left out there: ${unpriced.join(", ")}.`
+    : "";
+  charts.dataTable("value-data", `Value by day in ${currency}`, ["Day (UTC)", `Value (${currency})`, "Complete"], () =>
+    points.map((point) => [
+      day(point.date),
+      point.value === null ? reasonOf(point.valueStatus) : exact(point.value, { currency }),
+      point.value === null ? "" : point.valueComplete ? "yes" : `without ${point.unpriced.join(", ")}`,
+    ]),
+  );
+}
+
+function drawTimeline() {
+  const { timeline, currency, activityCount } = summary;
+  const data = bucketsOf(timeline, extent());
+  byId("timeline-grain").textContent =
+    `Per ${data.grain}, by type${measure === "value" ? `, ${currency} at the prices of the time` : ""}`;
+  const chart = charts.draw(
+    "timeline-chart",
+    `Activities per ${data.grain} by type; ${plural(activityCount, "activity", "activities")} in all.`,
+    charts.timeline(data, extent(), measure, currency),
+  );
+  listenToZoom(chart, "timeline-chart");
+  byId("timeline-legend").replaceChildren(
+    ...typesOf(timeline).map((type) => el("li", null, el(`i.swatch.c${charts.colourOf(type) + 1}`), typeOf(type))),
+  );
+  const partly = measure === "value" && timeline.some(({ valueComplete }) => !valueComplete);
+  byId("timeline-unpriced").textContent = partly ? "Activities without a price are left out of the values." : "";
+  charts.dataTable(
+    "timeline-data",
+    `Activities per ${data.grain}`,
+    [`First day (UTC)`, "Type", "Activities", `Value (${currency})`],
+    () =>
+      data.buckets.map(({ start, type, count: number, value, complete }) => [
+        day(start),
+        typeOf(type),
+        count(number),
+        value === null ? "no price" : `${exact(value, { currency })}${complete ? "" : " (partly priced)"}`,
+      ]),
+  );
+}
+
+press("measure", (chosen) => {
+  measure = chosen;
+  if (charts && summary.timeline.length) drawTimeline();
+});
+
+// --- zoom: both charts and the rows show one range
+
+const listening = new Map();
+
+function listenToZoom(chart, id) {
+  if (listening.has(id)) return;
+  listening.set(id, chart);
+  chart.on("datazoom", ({ quiet }) => {
+    if (quiet) return;
+    const { startValue, endValue } = chart.option.dataZoom[0];
+    zoomTo([startValue, endValue], id);
+  });
+}
+
+function zoomTo(asked, from = null) {
+  const [first, last] = extent();
+  const [start, end] = asked ?? [first, last];
+  zoom =
+    start <= first && end >= last
+      ? null
+      : [wholeDay(Math.max(start, first)), wholeDay(Math.min(end, last) + DAY_MS - 1)];
+  const values = { startValue: Math.max(start, first), endValue: Math.min(end, last) };
+  for (const [id, chart] of listening) {
+    if (id !== from) chart.act({ type: "dataZoom", ...values, quiet: true }); // quiet: or each would answer the other
+  }
+  markRange();
+  clearTimeout(zoomTimer);
+  const range = zoom ? { from: isoDay(zoom[0]), to: isoDay(zoom[1]) } : { from: null, to: null };
+  zoomTimer = setTimeout(() => narrow(range), ZOOM_DELAY_MS);
+}
+
+function rangeOf(months) {
+  const [, last] = extent();
+  const start = new Date(last);
+  start.setUTCMonth(start.getUTCMonth() - months);
+  return [start.getTime(), last];
+}
+
+function markRange() {
+  for (const button of document.querySelectorAll("[data-range]")) {
+    const months = MONTHS[button.dataset.range];
+    const [start, end] = months ? rangeOf(months) : [null, null];
+    const pressed = months ? zoom !== null && zoom[0] === wholeDay(start) && zoom[1] === end : zoom === null;
+    button.setAttribute("aria-pressed", String(pressed));
+    button.disabled = Boolean(months) && start <= extent()[0];
+  }
+  byId("chip").hidden = zoom === null;
+  if (zoom) byId("chip-text").textContent = `${day(zoom[0])} – ${day(zoom[1] - DAY_MS)}`;
+}
+
+for (const button of document.querySelectorAll("[data-range]")) {
+  button.addEventListener("click", () =>
+    zoomTo(MONTHS[button.dataset.range] ? rangeOf(MONTHS[button.dataset.range]) : null),
+  );
+}
+byId("chip-clear").addEventListener("click", () => {
+  zoomTo(null);
+  byId("search").focus();
+});
