@@ -97,8 +97,8 @@ def key() -> None:
 
 
 @key.command("create")
-@click.option("--tenant", "name", required=True)
-@click.option("--role", type=click.Choice([role.value for role in access.Role]), required=True)
+@click.option("--tenant", "name", required=True, help="Name of the tenant.")
+@click.option("--role", type=click.Choice([role.value for role in access.Role]), required=True, help="What it may do.")
 @_json_option
 @click.pass_obj
 def key_create(settings: Settings, name: str, role: str, as_json: bool) -> None:
@@ -112,7 +112,7 @@ def key_create(settings: Settings, name: str, role: str, as_json: bool) -> None:
 
 
 @key.command("list")
-@click.option("--tenant", "name", required=True)
+@click.option("--tenant", "name", required=True, help="Name of the tenant.")
 @_json_option
 @click.pass_obj
 def key_list(settings: Settings, name: str, as_json: bool) -> None:
@@ -139,7 +139,7 @@ def key_list(settings: Settings, name: str, as_json: bool) -> None:
 
 
 @key.command("revoke")
-@click.option("--tenant", "name", required=True)
+@click.option("--tenant", "name", required=True, help="Name of the tenant.")
 @click.argument("key_id")
 @_json_option
 @click.pass_obj
@@ -155,7 +155,7 @@ def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> Non
 
 @main.command()
 @click.option("--host", help="Address to listen on; loopback unless told.")
-@click.option("--port", type=click.IntRange(1, 65535))
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; LEDGERMART_API_PORT unless told.")
 @click.pass_obj
 def api(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the API."""
@@ -332,7 +332,13 @@ def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
 @main.command()
 @click.option("--token", "token_id", metavar="ID", help="Its cap table, tok_...")
 @click.option("--wallet", "wallet_id", metavar="ID", help="Its activity, wal_...")
-@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", show_default=True)
+@click.option(
+    "--theme",
+    type=click.Choice(["auto", "light", "dark"]),
+    default="auto",
+    show_default=True,
+    help="Its colours.",
+)
 @_json_option
 @click.pass_obj
 def report(settings: Settings, token_id: str | None, wallet_id: str | None, theme: "Theme", as_json: bool) -> None:
