@@ -8,6 +8,7 @@ it is interrupted.
 import argparse
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -27,7 +28,7 @@ from rich.table import Table
 from tests.chain.node import AnvilNode, NodeError
 from tests.chain.process import adopt_orphans, stop_descendants
 from tests.chain.world import Token
-from tests.e2e import prices
+from tests.e2e import prices, reports
 from tests.e2e.checks import (
     Verdict,
     check_balances,
@@ -165,6 +166,10 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         is_agreed = _compare(client, scenario, subjects, {gold.path, wallet.path}, last_block, console)
         console.rule("Prices and values")
         is_agreed &= _compare_values(client, scenario, pricing, gold, wallet, console)
+        console.rule("Reports")
+        is_agreed &= _compare_reports(client, scenario, gold, wallet, console)
+        report_link = service.run("report", "--json", variables={"LEDGERMART_API_KEY": key})
+        console.print(f"ledgermart report                        {json.loads(report_link)['reportUrl']}")
         if options.once:
             return 0 if is_agreed else 1
         _show_where(service, key, subjects, console)
@@ -367,6 +372,17 @@ def _compare_values(
         client, scenario, pricing, (gold.path, gold.token), (wallet.path, wallet.address), console
     )
     console.print("\nAgainst the rounds of the feeds, the manual prices, balanceOf and totalSupply, in exact decimals:")
+    return _tell(
+        [(verdict, f"{verdict.agreed} of {verdict.total} {text} agree") for verdict, text in verdicts], console
+    )
+
+
+def _compare_reports(client: ApiClient, scenario: Scenario, gold: Subject, wallet: Subject, console: Console) -> bool:
+    """Make links to the reports, check what they show, and print a summary; True when every number agrees."""
+    assert gold.token is not None
+    token_id, wallet_id = (subject.path.rpartition("/")[2] for subject in (gold, wallet))
+    verdicts = reports.compare(client, scenario, (token_id, gold.token), (wallet_id, wallet.address), console)
+    console.print("\nAgainst balanceOf, eth_getBalance, totalSupply and the logs of the node:")
     return _tell(
         [(verdict, f"{verdict.agreed} of {verdict.total} {text} agree") for verdict, text in verdicts], console
     )

@@ -60,14 +60,22 @@ class Service:
     ) -> None:
         self.stop()
 
-    def run(self, *arguments: str) -> str:
+    def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
         """Run one `ledgermart` command to its end and return what it wrote to standard output.
+
+        Args:
+            arguments: of the command.
+            variables: of its environment, over the service's own.
 
         Raises:
             ServiceError: it is not installed, or exited with another code than 0.
         """
         done = subprocess.run(
-            self._command(*arguments), env=self.environment, capture_output=True, text=True, check=False
+            self._command(*arguments),
+            env={**self.environment, **(variables or {})},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
             printed = (done.stdout + done.stderr)[-4000:]

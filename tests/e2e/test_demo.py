@@ -47,6 +47,14 @@ def test_every_number_agrees_with_the_node(tmp_path: Path) -> None:
     # of two feeds; of the activities and holders of a token and the movements of a wallet; of both their histories
     assert [kind for _, _, kind in valued] == ["prices"] * 2 + ["values", "values", "days", "values", "days"]
     assert all(agreed == total != "0" for agreed, total, _ in valued)
+    reported = re.findall(r"agree .* (\d+) of (\d+) (figures|balances) of the .* report agree", done.stdout)
+    assert [kind for _, _, kind in reported] == ["figures", "balances"]
+    assert all(agreed == total != "0" for agreed, total, _ in reported)
+    assert re.findall(r"/embed/([a-z-]+)/emb_\w+\?theme=auto#t=\S+", done.stdout) == [
+        "cap-table",
+        "wallet-activity",
+        "index",
+    ]
 
 
 @pytest.mark.long
