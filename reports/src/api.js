@@ -80,6 +80,7 @@ export class Session {
   #token;
   #timer = 0;
   #clockSkew = 0;
+  #proven = false; // a token was accepted once; one that never was is not worth renewing
   #onFailure;
 
   /**
@@ -147,8 +148,8 @@ export class Session {
     };
     try {
       const response = await fetch(path, request);
-      this.#compareClocks(response);
       if (!response.ok) throw await failureOf(response);
+      this.#accepted(response);
       return await response.json();
     } catch (error) {
       if (error instanceof Failure || signal?.aborted) throw error;
@@ -157,11 +158,11 @@ export class Session {
   }
 
   // A token's times are the server's; a browser's clock may be minutes off.
-  #compareClocks(response) {
+  #accepted(response) {
     const at = Date.parse(response.headers.get("date") ?? "");
-    if (Number.isNaN(at)) return;
-    const skew = at - Date.now();
-    if (Math.abs(skew - this.#clockSkew) < 2_000) return;
+    const skew = Number.isNaN(at) ? 0 : at - Date.now();
+    if (this.#proven && Math.abs(skew - this.#clockSkew) < 2_000) return;
+    this.#proven = true;
     this.#clockSkew = skew;
     this.#schedule();
   }
@@ -169,7 +170,7 @@ export class Session {
   #schedule(atLeast = 0) {
     clearTimeout(this.#timer);
     const claims = this.claims;
-    if (claims === null || document.visibilityState !== "visible") return;
+    if (claims === null || !this.#proven || document.visibilityState !== "visible") return;
     const { iat, exp, sxp } = claims;
     if (exp >= sxp) return; // the last one of its session
     const due = (iat + (exp - iat) * RENEW_AT) * 1000 - (Date.now() + this.#clockSkew);

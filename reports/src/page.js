@@ -100,8 +100,7 @@ export class Page {
       this.run();
       return;
     }
-    const known = document.documentElement.dataset.state === "expired"; // the host was asked already
-    if (failure.kind === "expired" && !known) tell({ type: "report:token-expired" });
+    if (failure.kind === "expired") tell({ type: "report:token-expired" });
     if (failure.kind === "busy") setTimeout(() => this.run(), (failure.retryAfter ?? 5) * 1000);
     setState(STATES[failure.kind] ?? "error");
     this.#show(failure);

@@ -28,6 +28,11 @@ function block({ blockNumber, blockTime, finality }) {
   );
 }
 
+// On paper nothing can be unfolded.
+matchMedia("print").addEventListener("change", ({ matches }) => {
+  for (const details of byId("strip").querySelectorAll("details")) details.open = matches;
+});
+
 const FINALITY = {
   Finalized: "The network will not take this block back.",
   Confirmed: "The network may still replace this block; the figures would follow.",

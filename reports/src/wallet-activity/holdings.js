@@ -56,11 +56,11 @@ function balanceRow({ token, quantity, value, valueStatus, reconciliation }, cur
       : copyable(token.ledgerId, shortened(token.ledgerId), "contract address");
   return el(
     "tr",
-    null,
-    el("td", null, token.symbol === null ? asset : el("span.named", null, name(token.symbol), asset)),
-    el("td.right", null, figure(amount(quantity), { title: exact(quantity) })),
-    el("td.right", null, valued(value, valueStatus, { currency })),
-    el("td", null, el(`span.badge.${reconciliation.toLowerCase()}`, { title: meaning }, word)),
+    { role: "row" },
+    el("td", { role: "cell" }, token.symbol === null ? asset : el("span.named", null, name(token.symbol), asset)),
+    el("td.right", { role: "cell" }, figure(amount(quantity), { title: exact(quantity) })),
+    el("td.right", { role: "cell" }, valued(value, valueStatus, { currency })),
+    el("td", { role: "cell" }, el(`span.badge.${reconciliation.toLowerCase()}`, { title: meaning }, word)),
   );
 }
 
