@@ -1,5 +1,5 @@
 select
-    count(distinct counterparty_address) as counterparty_count,
+    count(distinct counterparty_address) filter (where activity_type <> 'Self') as counterparty_count,
     max(block_time) as last_time
 from marts.wallet_activities
 where
