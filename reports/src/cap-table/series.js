@@ -6,7 +6,7 @@ import { count, day, exact, percent, plural, shortened, trend } from "../format.
 import { reasonOf } from "../status.js";
 
 const REST = "Part of the supply that no holder seen so far has. History since the contract's creation makes it zero.";
-const OVER = "The balances add up to more than the supply: this token's contract does not keep the rules.";
+const OVER = "The balances add up to more than the total supply that the contract tells.";
 
 let summary = null;
 let charts = null;
