@@ -58,6 +58,8 @@ test: install ## Prove the system, within 15 minutes on two cores
 # The parts of `make test`, two at once: each uses one core. Exit code 5: ARGS chose nothing of this part.
 PRICING := $(wildcard tests/integration/test_price*.py tests/integration/test_values*.py) \
 	tests/integration/test_pairs_over_http.py tests/integration/test_feeds.py
+# What else runs dbt, beside what does already: preparing that takes 15 s.
+DBT := tests/unit/dbt
 SHORT := -m "not long and not bench"
 
 test-integration:
@@ -69,10 +71,10 @@ test-api:
 
 test-rest:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/api --ignore=tests/integration \
-		--ignore=tests/superset $(ARGS) || [ $$? = 5 ]
+		--ignore=tests/superset --ignore=$(DBT) $(ARGS) || [ $$? = 5 ]
 
 test-pricing:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(DBT) $(ARGS) || [ $$? = 5 ]
 
 test-long: install ## The same with more seeds, kills, examples and rows
 	tests/debian-packages
