@@ -23,6 +23,7 @@ DECIMALS = 6
 PRICE_CHANGE = 100_000
 PRICES = {SMALL_PAIR_KEY: ("2.5", "3.000000000000000001"), ETHER_PAIR_KEY: ("3000", "3141.592653589793238462")}
 TOKEN_ADDRESS = "0x" + "a" * 40
+WALLET_ADDRESS = "0x" + "1" * 40
 ODD_ADDRESS = "0x" + "7" * 40  # an asset without a pair, nor known decimals
 NAMES = {4: "Treasury", 9: "Cold & <b>warm</b>", 18: "=HYPERLINK(1)", 30: "Straße"}
 
@@ -299,7 +300,7 @@ def _activity(number: int) -> dict[str, Any]:
         "log_index": number,
         "trace_index": None,
         "transaction_hash": f"0x{number * 31:064x}",
-        "counterparty_address": None if kind == "Fee" else holder(_random.randrange(1, 40)),
+        "counterparty_address": {"Fee": None, "Self": WALLET_ADDRESS}.get(kind, holder(_random.randrange(1, 40))),
         "token_address": token,
         "token_id": EXAMPLE_TOKEN_ID if token == TOKEN_ADDRESS else None,
         "token_symbol": symbol,
@@ -353,7 +354,6 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], tenant_id: str, wallet: i
         }
         for address, raw in HELD.items()
     ]
-    wallet_address = "0x" + "1" * 40
     for before, (first, _) in zip((0, 1), RANGES, strict=True):
         rows["balance_changes"] += [
             {
@@ -361,7 +361,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], tenant_id: str, wallet: i
                 "range_from_block": first,
                 "token_address": address,
                 "token_symbol": symbols[address][0],
-                "holder_address": wallet_address,
+                "holder_address": WALLET_ADDRESS,
                 "block_number": block,
                 "block_time": naive(time_of(block)),
                 "movement_raw": 0,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from tests.bench import api, cycle, extract, history, idle, observations, values
+from tests.bench import api, cycle, extract, history, idle, observations, reports, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
@@ -24,6 +24,7 @@ _BENCHMARKS: dict[str, Callable[[Path, int | None, Callable[[str], None]], list[
     "idle": idle.run,
     "values": values.run,
     "api": api.run,
+    "reports": reports.run,
 }
 
 
