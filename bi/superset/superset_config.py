@@ -11,7 +11,13 @@ SQLALCHEMY_DATABASE_URI = os.environ["SUPERSET_METADATA_URL"]
 _IS_SECURE = os.environ["SUPERSET_OWN_URL"].startswith("https://")
 
 # Guests. Their role is made by provision.py; the default one is Public, which everybody without a token has as well.
-FEATURE_FLAGS = {"EMBEDDED_SUPERSET": True, "ENABLE_TEMPLATE_PROCESSING": True, "ALERT_REPORTS": False}
+FEATURE_FLAGS = {
+    "EMBEDDED_SUPERSET": True,
+    "ENABLE_TEMPLATE_PROCESSING": True,
+    "ALERT_REPORTS": False,
+    # With it no dashboard comes up in a browser that blocks the storage of pages in frames.
+    "SQLLAB_BACKEND_PERSISTENCE": False,
+}
 CUSTOM_SECURITY_MANAGER = GuestSecurityManager
 GUEST_ROLE_NAME = "Ledgermart guest"
 GUEST_TOKEN_JWT_SECRET = os.environ["SUPERSET_GUEST_KEY"]

@@ -14,6 +14,10 @@ import { Page } from "./page.js";
 const THEMES = { light: "default", dark: "dark", auto: "system" };
 const OVER = ["expired", "denied", "not-found"]; // after these no further guest token comes by asking again
 
+const LEAST_HEIGHT = 600;
+const MOST_HEIGHT = 6000;
+const MEASURE_MS = 1000;
+
 let dashboard = null;
 
 const page = new Page(async (session) => {
@@ -58,11 +62,17 @@ function close() {
   dashboard = null;
 }
 
-// The dashboard scrolls inside its frame, which takes the place that this page has.
+// The frame is as high as its dashboard, which says so itself; a page around us that follows our height shows all of it.
 function fit(frame) {
-  Object.assign(frame.style, { border: "0", display: "block", height: "calc(100dvh - 4px)", width: "100%" });
-  Object.assign(document.body.style, { margin: "0", maxWidth: "none", padding: "0" });
-  Object.assign(byId("report").style, { margin: "0", maxWidth: "none", padding: "0" });
+  const bare = { margin: "0", maxWidth: "none", padding: "0" };
+  for (const around of [document.body, byId("report")]) Object.assign(around.style, bare);
+  Object.assign(frame.style, { border: "0", display: "block", height: `${LEAST_HEIGHT}px`, width: "100%" });
+  const shown = dashboard;
+  const timer = setInterval(async () => {
+    if (dashboard !== shown) return clearInterval(timer);
+    const { height } = await shown.getScrollSize();
+    frame.style.height = `${Math.min(Math.max(height, LEAST_HEIGHT), MOST_HEIGHT)}px`;
+  }, MEASURE_MS);
 }
 
 page.run();
