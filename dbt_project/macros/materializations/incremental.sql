@@ -1,7 +1,8 @@
 {#
     A table to which each build appends what its query says is new; the model's pre-hooks delete what it writes anew, in the same
     transaction. dbt's own materialization keeps the rows in a temporary table first, to compare its columns with the table's; here
-    the contract does, and a changed project builds everything anew.
+    the contract does that (of the query, before it runs), and a changed project builds everything anew. `on_schema_change` and the
+    strategy say no more than this; dbt wants the first of models with a contract.
 #}
 {% materialization incremental, adapter='duckdb' -%}
     {%- set existing_relation = load_cached_relation(this) -%}
