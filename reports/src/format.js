@@ -200,6 +200,12 @@ function pattern() {
   return [text(parts.slice(0, at)), text(parts.slice(at + 1))];
 }
 
+/** @param {number} value of a tick, 0 to 100 @returns {string} for an axis */
+export function percentTick(value) {
+  const [before, after] = pattern();
+  return before + tick(value) + after;
+}
+
 /**
  * A whole number.
  * @param {number | null} value counts and blocks, below 2^53

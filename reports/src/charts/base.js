@@ -110,6 +110,9 @@ class Chart {
       option.dataZoom = option.dataZoom.map((each) => ({ ...each, start: zoom.start, end: zoom.end }));
     }
     this.#chart.setOption(option, { notMerge: true });
+    // Paper is laid out without telling anybody: with a view box the drawing shrinks to it.
+    const size = `0 0 ${this.#chart.getWidth()} ${this.#chart.getHeight()}`;
+    this.#element.querySelector("svg").setAttribute("viewBox", size);
   }
 }
 

@@ -4,7 +4,7 @@ import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markLine.js";
 
 import { toPixels } from "../decimal.js";
-import { count, percent, plural, tick } from "../format.js";
+import { count, percent, percentTick, plural } from "../format.js";
 import { axis, tooltip, valueAxis } from "./base.js";
 
 /**
@@ -36,7 +36,7 @@ export const concentration = (curve, nakamoto) => (colours) => {
       min: 0,
       max: highest,
       interval: highest > 100 ? undefined : 25,
-      axisLabel: { formatter: (value) => `${tick(value)}%` },
+      axisLabel: { formatter: (value) => percentTick(value) },
     }),
     series: [
       {
@@ -67,7 +67,7 @@ function half(nakamoto, colours) {
       position: "insideStartTop",
       color: colours.warn,
       fontSize: 11,
-      formatter: nakamoto === null ? "50%" : `50% · ${plural(nakamoto, "holder")}`,
+      formatter: nakamoto === null ? percentTick(50) : `${percentTick(50)} · ${plural(nakamoto, "holder")}`,
     },
     data: [{ yAxis: 50 }],
   };

@@ -15,7 +15,7 @@ import { plain, tooltip } from "./base.js";
  */
 export const donut = (slices, middle) => (colours) => {
   const data = areas(slices, colours);
-  data[0] = { ...data[0], label: middleLabel(middle, colours) }; // a label per slice would be drawn over and over
+  data[0].label = middleLabel(middle, colours); // a label per slice would be drawn over and over
   const ring = {
     type: "pie",
     radius: ["62%", "94%"],
@@ -47,6 +47,7 @@ export const areas = (slices, colours) =>
     value: slice.pixels,
     exact: slice.percentage,
     itemStyle: { color: colourOf(slice, index, colours) },
+    label: { color: slice.kind === "holder" ? colours.onSeries : colours.text },
   }));
 
 /** @param {Record<string, any>} colours */

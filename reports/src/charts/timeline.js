@@ -8,7 +8,7 @@ import { amount, count, day, tick } from "../format.js";
 import { ACTIVITY_TYPES, typeOf } from "../status.js";
 import { tooltip, valueAxis } from "./base.js";
 import { timeAxis } from "./time.js";
-import { zoomSlider } from "./value-history.js";
+import { zoomGrid, zoomSlider } from "./value-history.js";
 
 /** @param {string} type @returns {number} its place among the series' colours, from 0 */
 export const colourOf = (type) => ACTIVITY_TYPES.indexOf(type);
@@ -26,7 +26,7 @@ export const timeline =
     const starts = [...new Set(buckets.map(({ start }) => start))];
     const of = new Map(buckets.map((bucket) => [`${bucket.start} ${bucket.type}`, bucket]));
     return {
-      grid: { left: 60, right: 16, top: 14, bottom: 76 },
+      grid: zoomGrid(colours, range),
       tooltip: tooltip(colours, {
         trigger: "axis",
         axisPointer: { type: "line", lineStyle: { color: colours.muted } },

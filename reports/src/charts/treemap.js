@@ -21,7 +21,6 @@ export const treemap = (slices) => (colours) => ({
       data: areas(slices, colours),
       itemStyle: { borderColor: colours.card, borderWidth: 0, gapWidth: 2, borderRadius: 3 },
       label: {
-        color: colours.onSeries,
         fontSize: 12,
         lineHeight: 16,
         overflow: "truncate",

@@ -54,7 +54,7 @@ export const valueHistory = (history, range, currency) => (colours) => {
     markArea: bands(stretches(history, isGap), colours),
   };
   return {
-    grid: { left: 60, right: 16, top: 14, bottom: 76 },
+    grid: zoomGrid(colours, range),
     tooltip: tooltip(colours, {
       trigger: "axis",
       axisPointer: { lineStyle: { color: colours.muted } },
@@ -87,14 +87,28 @@ function described(point, currency) {
 
 const more = ({ unpriced }) => (unpriced.length > 3 ? ` and ${unpriced.length - 3} more` : "");
 
+const hasSlider = ({ onPaper }, [from, to]) => !onPaper && to - from > SHORTEST;
+
+/**
+ * The room of a chart above its slider, if it has one.
+ * @param {Record<string, any>} colours
+ * @param {[number, number]} range milliseconds
+ */
+export const zoomGrid = (colours, range) => ({
+  left: 60,
+  right: 16,
+  top: 14,
+  bottom: hasSlider(colours, range) ? 76 : 28,
+});
+
 /**
  * The slider under both charts of a wallet; a page keeps the two together.
  * @param {Record<string, any>} colours
  * @param {[number, number]} range milliseconds
  */
-export const zoomSlider = (colours, [from, to]) => ({
+export const zoomSlider = (colours, range) => ({
   type: "slider",
-  show: !colours.onPaper && to - from > SHORTEST,
+  show: hasSlider(colours, range),
   height: 26,
   bottom: 10,
   borderColor: colours.line,
