@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from api.reading.concentration import concentrate, quotient
+from api.reading.concentration import concentrate
 from tests.api.marts import publish
 from tests.api.valued import naive, sum_of, value_of
 from tests.api.world import World, hash_of, make_world, marts_rows, percentage_of, text_of, time_of
@@ -424,14 +425,7 @@ def _place(block: int) -> dict[str, Any]:
 
 
 def _change(now: str | None, before: str | None) -> str | None:
-    """A change in percent with 12 decimals, from whole numbers."""
+    """A change in percent, half to even at 12 decimals."""
     if now is None or before is None:
         return None
-    new, old = (int(text_of_scaled(text)) for text in (now, before))
-    return quotient(100 * (new - old), old)
-
-
-def text_of_scaled(text: str) -> str:
-    """Return a decimal times 10**18 as digits."""
-    whole, _, fraction = text.partition(".")
-    return whole + fraction.ljust(18, "0")
+    return text_of(round(100 * 10**12 * (Fraction(now) / Fraction(before) - 1)), 12)

@@ -9,6 +9,7 @@ from api.reports import tokens
 from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
 from tests.browser.conftest import Stage, Visit
+from tests.browser.reading import Table
 from tests.browser.stage import Portal, allow, token_of
 from tests.e2e.client import ApiError
 
@@ -129,6 +130,19 @@ def test_an_open_report_renews_its_token(stage: Stage, visit: Visit) -> None:
             frame.locator("#table-head th", has_text="Value").get_by_role("button").click()
         assert asked.value.header_value("authorization") == f"Bearer {fresh}"
     assert not any("eyJ" in line for line in stage.api.log)
+
+
+def test_only_the_page_around_it_hands_over_tokens(stage: Stage, visit: Visit) -> None:
+    with visit() as visitor:
+        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        frame.evaluate("window.postMessage({type: 'report:token', token: 'forged'}, '*')")
+        visitor.page.evaluate("frame.contentWindow.postMessage({type: 'report:token', token: null}, origin)")
+        table = Table(visitor, frame)
+        assert table.sort("Quantity") == "descending"
+        visitor.page.evaluate("frame.contentWindow.postMessage({type: 'report:token', token: 'forged'}, origin)")
+        table.head("Quantity").get_by_role("button").click()
+        visitor.report("denied")
+        assert visitor.forgive(UNAUTHORIZED)
 
 
 def test_revocation_ends_every_open_report(own_stage: Stage, visit: Visit) -> None:
