@@ -4,7 +4,7 @@ A sandbox is a folder, and nothing but its owner ever opens the files in it:
 
     warehouse.duckdb    raw, staging and intermediate, as the last cycle left them; the views in it name their file,
                         hence its name
-    marts.duckdb        the marts that follow from them; dbt builds here
+    marts_db.duckdb     the marts that follow from them; dbt builds here
     published.duckdb    the version in force, never changed: to compare with, and to defer to
     state/              dbt's manifest of what is published, its marts in `published`: for --state and --defer
     sandbox.json        what this was made from, and when
@@ -123,7 +123,7 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
             is_reflinked = _copy_stores(settings, partial, listener)
             _link(settings.serving_dir / publication.file, partial / "published.duckdb")
             manifest = json.loads(_manifest_text(settings))
-        for name in ("warehouse.duckdb", "marts.duckdb"):
+        for name in ("warehouse.duckdb", "marts_db.duckdb"):
             # Opening takes in what a killed cycle left beside the file.
             duckdb.connect(str(partial / name)).close()
         _write_state(manifest, partial / "state")
@@ -163,7 +163,7 @@ def _check_replaceable(folder: Path) -> None:
         return
     if not (folder / "sandbox.json").is_file():
         raise SandboxError(f"{folder} is not a sandbox: it has no sandbox.json; name another folder")
-    for name in ("warehouse.duckdb", "marts.duckdb"):
+    for name in ("warehouse.duckdb", "marts_db.duckdb"):
         try:
             connect(folder / name, wait_seconds=0).close()
         except duckdb.IOException as error:
@@ -189,7 +189,7 @@ def _copy_stores(settings: Settings, target: Path, listener: Listener) -> bool:
     """Copy warehouse and marts, with what is still beside them; whether by sharing their blocks."""
     pairs = [
         (source.with_name(source.name + suffix), target / (name + suffix))
-        for source, name in ((settings.warehouse_path, "warehouse.duckdb"), (settings.marts_path, "marts.duckdb"))
+        for source, name in ((settings.warehouse_path, "warehouse.duckdb"), (settings.marts_path, "marts_db.duckdb"))
         for suffix in ("", ".wal")
         if source.with_name(source.name + suffix).exists()
     ]

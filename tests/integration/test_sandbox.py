@@ -75,14 +75,14 @@ def test_a_sandbox_is_renewed_and_removed_only_when_told_and_not_in_use(ready_se
     service = ready_service
     sandbox(service, "--name", "first")
     folder = service.settings.data_dir / "sandboxes" / "first"
-    with duckdb.connect(str(folder / "marts.duckdb")) as connection:
+    with duckdb.connect(str(folder / "marts_db.duckdb")) as connection:
         connection.execute("create table marts.mine as select 1 as number")
     assert "--refresh" in refused(service, "--name", "first")
     with subprocess.Popen(
         [
             sys.executable,
             "-c",
-            f"import duckdb, sys; c = duckdb.connect({str(folder / 'marts.duckdb')!r}); "
+            f"import duckdb, sys; c = duckdb.connect({str(folder / 'marts_db.duckdb')!r}); "
             "print('open', flush=True); sys.stdin.read()",
         ],
         stdin=subprocess.PIPE,
@@ -90,11 +90,11 @@ def test_a_sandbox_is_renewed_and_removed_only_when_told_and_not_in_use(ready_se
     ) as user:
         assert user.stdout is not None
         assert user.stdout.readline() == b"open\n"
-        assert "marts.duckdb is in use" in refused(service, "--name", "first", "--refresh")
-        assert "marts.duckdb is in use" in refused(service, "remove", "first")
+        assert "marts_db.duckdb is in use" in refused(service, "--name", "first", "--refresh")
+        assert "marts_db.duckdb is in use" in refused(service, "remove", "first")
         user.kill()
     sandbox(service, "--name", "first", "--refresh")
-    with duckdb.connect(str(folder / "marts.duckdb"), read_only=True) as connection:
+    with duckdb.connect(str(folder / "marts_db.duckdb"), read_only=True) as connection:
         assert connection.execute("select * from duckdb_tables() where table_name = 'mine'").fetchall() == []
     assert [one["name"] for one in sandbox(service, "list")["data"]] == ["first"]
     assert sandbox(service, "remove", "first") == {"name": "first", "isRemoved": True}

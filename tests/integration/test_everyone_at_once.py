@@ -1,0 +1,223 @@
+"""Cycles, the API under load, a BI tool under load and two analysts on one installation: nobody meets a lock.
+
+All of them are real processes and real files; only the chain is a local node. Every answer is checked against itself: a
+cap table's quantities and the remainder are the supply, and versions never go back.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.chain.node import AnvilNode
+from tests.chain.process import free_port, stop_process, tied_to_parent
+from tests.chain.world import Token, World
+from tests.e2e.client import ApiClient
+from tests.integration.harness import CHECKOUT, LEDGERMART, Service
+from tests.integration.oracle import instant
+
+_PATIENCE_SECONDS = 900.0
+# Between two questions of a reader: enough load to be in everybody's way, and some of two cores left for the others.
+_BREATH_SECONDS = 0.02
+# One statement, so one version: what does not add up in it was never true.
+_CAP_TABLE = """
+    select
+        (select version from marts.publication) as version,
+        tokens.holder_count,
+        tokens.total_supply_raw::varchar,
+        summaries.unattributed_raw::varchar,
+        (select count(*) from marts.cap_tables as c where c.subject_key = tokens.subject_key),
+        (select sum(quantity_raw)::varchar from marts.cap_tables as c where c.subject_key = tokens.subject_key)
+    from marts.tokens as tokens
+    inner join marts.cap_table_summaries as summaries on tokens.subject_key = summaries.subject_key
+"""
+
+
+class Everyone:
+    """Who does something again and again until all have done enough, or one has failed."""
+
+    def __init__(self, enough: dict[str, int]) -> None:
+        self.done: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self._enough = enough
+        self._deadline = time.monotonic() + _PATIENCE_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether to stop."""
+        has_enough = all(self.done[who] >= count for who, count in self._enough.items())
+        return bool(self.failures) or has_enough or time.monotonic() > self._deadline
+
+    def at_work(self, tasks: dict[str, Callable[[], None]]) -> None:
+        """Run every task in a thread of its own until it is over."""
+        threads = [threading.Thread(target=self._repeat, args=task, name=task[0]) for task in tasks.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _repeat(self, who: str, task: Callable[[], None]) -> None:
+        while not self.is_over:
+            try:
+                task()
+            except Exception as error:  # noqa: BLE001 - whatever anybody meets is what this test is about
+                self.failures.append(f"{who}: {type(error).__name__}: {error}")
+            else:
+                self.done[who] += 1
+
+
+def run(command: list[str], environment: dict[str, str], folder: Path) -> str:
+    """Run a command to its end; what it printed.
+
+    Raises:
+        AssertionError: it failed; with its words.
+    """
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[:3]} exited with {done.returncode}: {(done.stdout + done.stderr)[-1500:]}"
+    return done.stdout
+
+
+@contextmanager
+def api(service: Service) -> Iterator[str]:
+    """The API as a process of its own; its URL."""
+    port = free_port()
+    process = subprocess.Popen(
+        tied_to_parent([str(LEDGERMART), "api", "--port", str(port)], "TERM"),
+        env=service.environment(LEDGERMART_RATE_LIMIT_PER_MINUTE="10000000"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        with ApiClient(url) as client:
+            deadline = time.monotonic() + 120
+            while not client.is_ready():
+                assert time.monotonic() < deadline, "the API is not ready"
+                time.sleep(0.2)
+        yield url
+    finally:
+        stop_process(process, grace_seconds=20)
+
+
+class Cycles:
+    """The pipeline: new blocks, and one cycle after the other."""
+
+    def __init__(self, service: Service, world: World, token: Token) -> None:
+        self._service, self._world, self._token = service, world, token
+
+    def __call__(self) -> None:
+        """Make a block with transfers, and collect and publish it."""
+        self._world.transfer_many(5, [self._token], per_block=5)
+        head = self._world.node.head()
+        found = json.loads(run([str(LEDGERMART), "cycle", "--json"], self._service.environment(), CHECKOUT))
+        assert found["networks"]["local"]["collectedTo"] == head
+        assert found["published"]["isNew"]
+
+
+class BiTool:
+    """A tool that opens the stable name anew for each query."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._version = path, 0
+
+    def __call__(self) -> None:
+        """Open, ask once, close."""
+        time.sleep(_BREATH_SECONDS)
+        with duckdb.connect(str(self._path), read_only=True) as connection:
+            ((version, holders, supply, rest, rows, held),) = connection.execute(_CAP_TABLE).fetchall()
+        assert version >= self._version
+        assert holders == rows
+        assert int(supply) == int(rest) + int(held)
+        self._version = version
+
+
+class ApiReader:
+    """A client of the API that reads cap table and activities."""
+
+    def __init__(self, url: str, key: str, token_id: str) -> None:
+        self._client, self._path = ApiClient(url, key), f"/v1/tokens/{token_id}"
+        self._version = 0
+
+    def __call__(self) -> None:
+        """Read all holders of one version, and a page of activities."""
+        time.sleep(_BREATH_SECONDS)
+        pages = list(self._client.pages(f"{self._path}/cap-table", limit=3))
+        rows = [row for page in pages for row in page["data"]]
+        head: dict[str, Any] = pages[0]
+        held = sum(int(row["quantityRaw"]) for row in rows)
+        supply, rest = (Decimal(text).scaleb(18) for text in (head["totalSupply"], head["unattributed"]["quantity"]))
+        assert len(rows) == head["holderCount"], f"{len(rows)} rows of {head['holderCount']}"
+        assert held + rest == supply
+        assert head["asOf"]["dataVersion"] >= self._version
+        self._version = head["asOf"]["dataVersion"]
+        assert self._client.get(f"{self._path}/activities", limit=5)["data"]
+
+
+class Analyst:
+    """Somebody who renews a sandbox and builds marts in it."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        self._name = name
+        self._folder = service.settings.data_dir / "sandboxes" / name
+        self._environment = service.environment()
+
+    def __call__(self) -> None:
+        """Copy, build, and find what is published."""
+        arguments = ["sandbox", "--name", self._name, "--json", *(["--refresh"] if self._folder.exists() else [])]
+        made = json.loads(run([str(LEDGERMART), *arguments], self._environment, CHECKOUT))
+        dbt = [str(Path(sys.executable).with_name("dbt")), "build", "--select", "balance_changes", "cap_tables+"]
+        run(
+            [*dbt, "--exclude-resource-type", "unit_test"],
+            {**self._environment, **made["variables"]},
+            CHECKOUT / "dbt_project",
+        )
+        with duckdb.connect() as connection:
+            for name in ("marts_db", "published"):
+                connection.execute(f"attach '{self._folder / name}.duckdb' as {name}_file (read_only)")
+            for mart in ("balance_changes", "cap_tables", "cap_table_summaries"):
+                own, published = (f"select * from {name}_file.marts.{mart}" for name in ("marts_db", "published"))
+                different = f"({own} except all {published}) union all ({published} except all {own})"
+                assert connection.execute(different).fetchall() == [], mart
+
+
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("rounds", [1, pytest.param(8, marks=pytest.mark.long)])
+def test_nobody_ever_meets_a_lock(rounds: int, node: AnvilNode, ready_service: Service) -> None:
+    service = ready_service
+    world = World(node, wallet_count=8)
+    gold = world.deploy_token("GOLD", 18)
+    opening = world.distribute(gold, 10**18)
+    service.point_at("local", node.url)
+    tenant = service.tenant()
+    token = service.token(tenant, gold.address, tracked_from=instant(node, opening))
+    service.wallet(tenant, world.wallets[0], tracked_from=instant(node, opening))
+    cycles = Cycles(service, world, gold)
+    cycles()
+    everyone = Everyone(
+        {"cycles": 2 * rounds, "first analyst": rounds, "second analyst": rounds, "BI tool": 100, "API client": 50}
+    )
+    with api(service) as url:
+        everyone.at_work(
+            {
+                "cycles": cycles,
+                "first analyst": Analyst(service, "first"),
+                "second analyst": Analyst(service, "second"),
+                "BI tool": BiTool(service.settings.serving_dir / "current.duckdb"),
+                "API client": ApiReader(url, service.bearer(tenant), token.id),
+                "another API client": ApiReader(url, service.bearer(tenant), token.id),
+            }
+        )
+    assert everyone.failures == []
+    assert everyone.done["cycles"] >= 2 * rounds
+    assert min(everyone.done[who] for who in ("first analyst", "second analyst")) >= rounds
+    assert (everyone.done["BI tool"] >= 100, everyone.done["API client"] >= 50) == (True, True), everyone.done
