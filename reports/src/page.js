@@ -107,8 +107,9 @@ export class Page {
     if (failure !== error) throw error;
   }
 
-  // What was drawn stays readable under a notice; without it a panel takes the page.
+  // What was drawn stays readable under a notice, unless access to it was withdrawn; without it a panel takes the page.
   #show(failure) {
+    if (["denied", "not-found"].includes(failure.kind)) this.#shown = false;
     const { title, text = failure.message, retry = false, icon: which } = PANELS[failure.kind] ?? PANELS.failed;
     const button = retry && el("button", { type: "button", onclick: () => this.run() }, "Try again");
     const where = this.#shown ? "notice" : "panel";
