@@ -264,10 +264,39 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 {%- endmacro %}
 
 
-{# Deletes days that are not due any more, or are written anew. #}
+{# Whether a mart of days has some that are not due any more. The stretches of a range follow each other: its ends tell. #}
+{% macro has_days_not_due(days) -%}
+    {%- set query -%}
+        select exists (
+            select 1
+            from (
+                select subject_key, range_from_block, min(day) as first_day, max(day) as last_day
+                from {{ days }}
+                group by subject_key, range_from_block
+            ) as written
+            anti join (
+                select subject_key, range_from_block, min(first_day) as first_day, max(last_day) as last_day
+                from {{ ref('int_value_days') }}
+                group by subject_key, range_from_block
+            ) as due
+                on
+                    written.subject_key = due.subject_key
+                    and written.range_from_block = due.range_from_block
+                    and written.first_day >= due.first_day
+                    and written.last_day <= due.last_day
+        )
+    {%- endset -%}
+    {{ return(run_query(query).columns[0].values()[0]) }}
+{%- endmacro %}
+
+
+{#
+    Deletes days that are written anew, or are not due any more. The latter takes a comparison of every day, ten times as long as
+    finding out that there are none.
+#}
 {% macro delete_changed_days() -%}
     {%- set value_days = ref('int_value_days') -%}
-    {%- if is_incremental() -%}
+    {%- if is_incremental() and has_days_not_due(this) -%}
         delete from {{ this }} as written
         where not exists (
             select 1 from {{ value_days }} as days
@@ -277,6 +306,14 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
                 and written.day between days.first_day and days.last_day
                 and not days.is_changed
         )
+    {%- elif is_incremental() -%}
+        delete from {{ this }} as written
+        using {{ value_days }} as days
+        where
+            days.subject_key = written.subject_key
+            and days.range_from_block = written.range_from_block
+            and written.day between days.first_day and days.last_day
+            and days.is_changed
     {%- endif -%}
 {%- endmacro %}
 
