@@ -97,54 +97,67 @@ WORDS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("label", WORDS)
-def test_every_sort(stage: Stage, visit: Visit, activities: Activities, label: str) -> None:
+def test_every_sort(stage: Stage, visit: Visit, activities: Activities) -> None:
     """Every activity is there once, in order; what has no value comes last in either direction."""
     by_hash = {(row["transactionHash"], row["type"]): row for row in activities}
     assert len(by_hash) == len(activities)
     with visit() as visitor:
         frame, table = opened(visitor, stage)
+
+        def page() -> Activities:
+            return [by_hash[row["transaction"].full or "", kind_of(row["type"].text)] for row in table.rows()]
+
         table.choose("#page-size", "200")
-        for _ in range(2):
-            direction = table.sort(label)
-            rows: Activities = []
-            while True:
-                for row in table.rows():
-                    kind = next(kind for word, kind in KINDS.items() if row["type"].text.startswith(word))
-                    rows.append(by_hash[row["transaction"].full or "", kind])
-                if frame.is_disabled("#page-next"):
-                    break
-                table.turn("next")
-            assert sorted(map(id, rows)) == sorted(map(id, activities))
-            keys = [WORDS[label](row) for row in rows]
-            known = [key for key in keys if key is not None]
-            assert keys == [*known, *[None] * (len(keys) - len(known))], (label, direction)
-            assert known == sorted(known, reverse=direction == "descending"), (label, direction)
+        for label, key in WORDS.items():
+            known = sorted(key(row) for row in activities if key(row) is not None)
+            unknown = [None] * (len(activities) - len(known))
+            directions = set()
+            for _ in range(2):
+                direction = table.sort(label)
+                directions.add(direction)
+                ordered = [*(known if direction == "ascending" else known[::-1]), *unknown]
+                assert [key(row) for row in page()] == ordered[:200], (label, direction)
+                table.turn("last")
+                assert [key(row) for row in page()] == ordered[len(ordered) // 200 * 200 :], (label, direction)
+            assert directions == {"ascending", "descending"}
+        table.turn("first")
+        rows = page()
+        while not frame.is_disabled("#page-next"):
+            table.turn("next")
+            rows += page()
+        assert sorted(map(id, rows)) == sorted(map(id, activities))
+
+
+def kind_of(text: str) -> str:
+    return next(kind for word, kind in KINDS.items() if text.startswith(word))
 
 
 KINDS = {"Transfer in": "TransferIn", "Transfer out": "TransferOut", "To itself": "Self", "Fee": "Fee"}
 
 
-@pytest.mark.parametrize(
-    ("select", "label", "name", "value"),
-    [
-        ("#filter-type", "Fee", "type", "Fee"),
-        ("#filter-type", "Transfer in", "type", "TransferIn"),
-        ("#filter-direction", "Out", "direction", "Out"),
-        ("#filter-token", "USDC", "token", "USDC"),
-        ("#filter-token", SPAM_SYMBOL, "token", SPAM_SYMBOL),
-    ],
+FILTERS = (
+    ("#filter-type", "Fee", "type", "Fee"),
+    ("#filter-type", "Transfer in", "type", "TransferIn"),
+    ("#filter-direction", "Out", "direction", "Out"),
+    ("#filter-token", "USDC", "token", "USDC"),
+    ("#filter-token", SPAM_SYMBOL, "token", SPAM_SYMBOL),
 )
-def test_every_filter(
-    stage: Stage, visit: Visit, activities: Activities, select: str, label: str, name: str, value: str
-) -> None:
-    matching = [row for row in activities if (row["token"]["symbol"] if name == "token" else row[name]) == value]
-    assert matching
+EVERYTHING = {"#filter-type": "All types", "#filter-direction": "In and out", "#filter-token": "All tokens"}
+
+
+def test_every_filter(stage: Stage, visit: Visit, activities: Activities) -> None:
     with visit() as visitor:
         _, table = opened(visitor, stage)
-        table.choose(select, label)
-        assert shown(table) == true(matching[:PAGE])
-        assert table.range().endswith(f"of {len(matching)} activities")
+        for select, label, name, value in FILTERS:
+            matching = [
+                row for row in activities if (row["token"]["symbol"] if name == "token" else row[name]) == value
+            ]
+            assert matching
+            table.choose(select, label)
+            assert shown(table) == true(matching[:PAGE]), label
+            assert table.range().endswith(f"of {len(matching)} activities"), label
+            table.choose(select, EVERYTHING[select])
+            assert table.range().endswith(f"of {len(activities)} activities")
 
 
 def test_filters_together_with_search_and_download(stage: Stage, visit: Visit, activities: Activities) -> None:
