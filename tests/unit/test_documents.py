@@ -1,5 +1,6 @@
 """The documents say what is true: settings and commands are listed as the code has them."""
 
+import re
 from pathlib import Path
 
 from cli.main import main
@@ -23,6 +24,14 @@ def test_every_command_is_documented() -> None:
 def test_links_between_documents_lead_somewhere() -> None:
     for document in (CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *_DOCS.rglob("*.md")):
         for target in document.read_text().split("](")[1:]:
-            link = target.split(")")[0]
+            link, _, heading = target.split(")")[0].partition("#")
             if not link.startswith("http"):
-                assert (Path(document).parent / link).exists(), f"{document}: {link}"
+                target_path = Path(document).parent / link if link else document
+                assert target_path.exists(), f"{document}: {link}"
+                assert not heading or heading in _headings(target_path), f"{document}: {link}#{heading}"
+
+
+def _headings(document: Path) -> set[str]:
+    """The names by which links reach a document's headings."""
+    lines = [line.lstrip("#").strip().lower() for line in document.read_text().splitlines() if line.startswith("#")]
+    return {re.sub(r"[^a-z0-9 _-]", "", line).replace(" ", "-") for line in lines}
