@@ -25,7 +25,19 @@ keys as (
 
 matching as (
 
-    select *
+    select
+        rowid as place,
+        activity_id,
+        block_number,
+        transaction_index,
+        log_index,
+        coalesce(trace_index, -1) as trace_place,
+        activity_type,
+        counterparty_address,
+        token_symbol,
+        token_address,
+        amount,
+        amount_raw
     from marts.wallet_activities
     where
         subject_key = $subject_key
@@ -47,8 +59,12 @@ matching as (
 sorted as (
 
     select
-        matching.*,
-        coalesce(matching.trace_index, -1) as trace_place,
+        matching.place,
+        matching.block_number,
+        matching.transaction_index,
+        matching.log_index,
+        matching.trace_place,
+        matching.activity_id,
         coalesce(
             case $sort
                 when 'type' then matching.activity_type
@@ -70,7 +86,9 @@ sorted as (
 
 paged as (
 
-    select *
+    select
+        place,
+        sort_key
     from sorted
     where
         $after_id is null
@@ -79,36 +97,48 @@ paged as (
     order by sort_key, block_number, transaction_index, log_index, trace_place, activity_id
     limit $row_count offset $skipped
 
+),
+
+shown as (
+
+    select
+        activities.*,
+        coalesce(activities.trace_index, -1) as trace_place,
+        paged.sort_key
+    from marts.wallet_activities as activities
+    inner join paged on activities.rowid = paged.place
+    where activities.rowid in (select place from paged)
+
 )
 
 select
-    paged.activity_id,
-    paged.activity_type,
-    paged.direction,
-    paged.status,
-    paged.block_number,
-    paged.block_time,
-    paged.transaction_index,
-    paged.log_index,
-    paged.trace_index,
-    paged.transaction_hash,
-    paged.counterparty_address,
-    paged.token_address,
-    paged.token_id,
-    paged.token_symbol,
-    paged.amount_raw::varchar as amount_raw,
-    paged.amount,
-    paged.sort_key,
+    shown.activity_id,
+    shown.activity_type,
+    shown.direction,
+    shown.status,
+    shown.block_number,
+    shown.block_time,
+    shown.transaction_index,
+    shown.log_index,
+    shown.trace_index,
+    shown.transaction_hash,
+    shown.counterparty_address,
+    shown.token_address,
+    shown.token_id,
+    shown.token_symbol,
+    shown.amount_raw::varchar as amount_raw,
+    shown.amount,
+    shown.sort_key,
     activity_values.pair_key,
     activity_values.price,
     activity_values.value,
     activity_values.value_status
-from paged
-left join activity_values on paged.activity_id = activity_values.activity_id
+from shown
+left join activity_values on shown.activity_id = activity_values.activity_id
 order by
-    paged.sort_key,
-    paged.block_number,
-    paged.transaction_index,
-    paged.log_index,
-    paged.trace_place,
-    paged.activity_id
+    shown.sort_key,
+    shown.block_number,
+    shown.transaction_index,
+    shown.log_index,
+    shown.trace_place,
+    shown.activity_id

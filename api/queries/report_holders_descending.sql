@@ -1,8 +1,10 @@
--- Holders that match, from the greatest key on, equal keys by rank backwards.
-with holders as (
+-- Holders that match, from the greatest key on, equal keys by rank backwards. Which ones is found narrowly: all columns of a
+-- million holders, sorted along, take five times as long.
+with matching as (
 
     select
-        *,
+        rowid as place,
+        rank,
         case $sort when 'wallet' then holder_address when 'reconciliation' then reconciliation else '' end as sort_key
     from marts.cap_tables
     where
@@ -10,6 +12,16 @@ with holders as (
         and tenant_id = $tenant_id
         and ($search is null or contains(holder_address, $search) or holder_address = any($named))
         and ($reconciliation is null or reconciliation = $reconciliation)
+
+),
+
+paged as (
+
+    select place
+    from matching
+    where $after_rank is null or (sort_key, rank) < ($after_key, $after_rank)
+    order by sort_key desc, rank desc
+    limit $row_count offset $skipped
 
 )
 
@@ -22,7 +34,8 @@ select
     percentage,
     reconciliation,
     checked_block_number
-from holders
-where $after_rank is null or (sort_key, rank) < ($after_key, $after_rank)
-order by sort_key desc, rank desc
-limit $row_count offset $skipped
+from marts.cap_tables
+where rowid in (select place from paged)
+order by
+    case $sort when 'wallet' then holder_address when 'reconciliation' then reconciliation else '' end desc,
+    rank desc

@@ -21,6 +21,8 @@ from api.serving import Snapshot
 
 _SPAN = timedelta(days=30)
 _INSTANT = timedelta(microseconds=1)
+_CHUNK = 1_000
+"""Ranks whose balances of 30 days before are looked up at once: 30 to 50 ms of processor time for one or for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ class Holders:
         then = self._state_before(state)
         if then is None:
             return {row.holder_address: (None, "NotCovered") for row in rows}
-        known = self._balances_then(state, then, [row.holder_address for row in rows])
+        known = self._balances_then(state, then, self._neighbours(state, rows))
         decimals = self.view.token.decimals if self.view.token else None
         found: dict[str, tuple[str | None, HoldingChangeStatus]] = {}
         for row in rows:
@@ -200,6 +202,20 @@ class Holders:
                 change = amount_text(int(row.quantity_raw) - int(before), decimals)
                 found[row.holder_address] = change, "Known"
         return found
+
+    def _neighbours(self, state: State, rows: Sequence[HolderRow]) -> Sequence[str]:
+        """Return the holders of rows; of a page of ranks those of the pages around it too, since they cost no more."""
+        addresses = [row.holder_address for row in rows]
+        ranks = [row.rank for row in rows]
+        if not state.is_current or not ranks or max(ranks) - min(ranks) >= len(ranks):
+            return addresses
+        first, last = min(ranks) // _CHUNK * _CHUNK, max(ranks) // _CHUNK * _CHUNK + _CHUNK - 1
+
+        def read() -> Sequence[str]:
+            around = self.snapshot.rows("cap_table_by_rank", HolderRow, **self._keys, first_rank=first, last_rank=last)
+            return [row.holder_address for row in around]
+
+        return keep(self.snapshot, ("neighbours", *self._keys.values(), first, last), read)
 
     def _state_before(self, state: State) -> State | None:
         if state.valued_at is None:
