@@ -116,6 +116,7 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
     if folder.exists() and not refresh:
         raise SandboxError(f"{folder} exists already; --refresh makes it anew, and what was built in it is lost")
     _check_replaceable(folder)
+    _published(settings)
     with new_folder(folder) as partial:
         with copy_lock(settings.lock_path, listener.waits):
             publication = _published(settings)

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from pipelines.load.lock import writer_lock
+from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import CHECKOUT, LEDGERMART, Service
 
 _DBT = str(Path(sys.executable).with_name("dbt"))
@@ -100,6 +101,10 @@ def test_a_sandbox_is_renewed_and_removed_only_when_told_and_not_in_use(ready_se
     assert sandbox(service, "remove", "first") == {"name": "first", "isRemoved": True}
     assert list(folder.parent.iterdir()) == []
     assert "there is no sandbox" in refused(service, "remove", "first")
+
+
+def test_without_a_version_it_says_what_to_do(make_service: MakeService) -> None:
+    assert "nothing is published" in refused(make_service(*READY_NETWORKS))
 
 
 def test_a_folder_that_is_no_sandbox_stays(ready_service: Service, tmp_path: Path) -> None:
