@@ -256,5 +256,6 @@ def test_a_deleted_token(own_stage: Stage, visit: Visit) -> None:
         client.delete(f"/v1/tokens/{LUMEN_ID}")
         table.head("Holder").get_by_role("button").click()
         visitor.report("error")
-        assert "no such report" in frame.inner_text("#notice")
+        assert "no such report" in frame.inner_text("#panel")
+        assert frame.locator("#content").is_hidden()
         assert visitor.forgive("status of 404")

@@ -153,6 +153,7 @@ def test_revocation_ends_every_open_report(own_stage: Stage, visit: Visit) -> No
         client.post("/v1/reports/revocations", {})
         frame.locator("#table-head th", has_text="Quantity").get_by_role("button").click()
         visitor.report("denied")
+        assert frame.locator("#content").is_hidden()
         visitor.screenshot("state-revoked")
         assert visitor.forgive(UNAUTHORIZED)
         answer = visitor.page.goto(link)
