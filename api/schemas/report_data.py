@@ -225,7 +225,7 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
     change24h_status: ChangeStatus
     activity_count: Annotated[int, Meta(description="In the range.")]
-    counterparty_count: Annotated[int, Meta(description="Different addresses in the range, the wallet itself left out.")]
+    counterparty_count: Annotated[int, Meta(description="Different addresses in the range, the wallet's own left out.")]
     last_activity_at: Annotated[Instant | None, Meta(description="In the range; null without any activity.")]
     flows: Flows
     value_history: Annotated[list[WalletValuePoint], Meta(description="By day, oldest first; at most 366.")]
