@@ -12,8 +12,8 @@ export function dataTable(id, caption, columns, rows) {
   const details = byId(id);
   details.querySelector(".data-rows")?.remove();
   details.open = false;
-  details.ontoggle = () => {
-    if (!details.open || details.querySelector(".data-rows")) return;
+  details.querySelector("summary").onclick = () => {
+    if (details.querySelector(".data-rows")) return;
     const head = el("tr", null, ...columns.map((column) => el("th", { scope: "col" }, column)));
     const body = rows().map((row) => el("tr", null, ...row.map((cell) => el("td", null, cell))));
     const table = el(
