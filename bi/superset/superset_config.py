@@ -57,7 +57,7 @@ ROW_LIMIT = 10_000
 SQL_MAX_ROW = 100_000
 SUPERSET_WEBSERVER_TIMEOUT = 60
 
-# Nothing leaves the machine, nothing grows.
+# Nothing leaves the machine, and nobody's views are recorded.
 SCARF_ANALYTICS = False
 EVENT_LOGGER = NoEvents()
 CELERY_CONFIG = None
