@@ -65,8 +65,8 @@ def read_build(folder: Path) -> Build | None:
     return Build(pages, {name: _read_asset(files, name) for name in whole})
 
 
-def choose_coding(accept_encoding: str | None, asset: Asset) -> str:
-    """Return the content coding of a file that a client prefers: the smallest of those it likes best.
+def choose_coding(accept_encoding: str | None, contents: Mapping[str, bytes]) -> str:
+    """Return the content coding that a client prefers, of those there are: the smallest of those it likes best.
 
     Raises:
         ApiError: 406, it takes none of them.
@@ -75,11 +75,11 @@ def choose_coding(accept_encoding: str | None, asset: Asset) -> str:
     qualities = {"identity": 1.0} if accept_encoding is None else _read_qualities(accept_encoding)
     ranked = [
         (quality, -len(content), coding)
-        for coding, content in asset.contents.items()
+        for coding, content in contents.items()
         if (quality := _quality_of(coding, qualities)) > 0
     ]
     if not ranked:
-        detail = f"this is sent as {', '.join(asset.contents)}; accept one of them in Accept-Encoding"
+        detail = f"this is sent as {', '.join(contents)}; accept one of them in Accept-Encoding"
         raise ApiError(406, "not-acceptable", detail)
     return max(ranked)[2]
 

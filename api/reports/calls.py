@@ -4,6 +4,7 @@ Tenant and parameters come from the token alone. One indexed read of the control
 revocation holds at once.
 """
 
+import gzip
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from api.calls import Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
 from api.parameters import check_names
+from api.reports.assets import choose_coding
 from api.reports.tokens import Claims, revoked
 from api.schemas.common import Schema
 from api.schemas.reports import Report
@@ -30,6 +32,9 @@ from control.errors import Unauthenticated
 from control.store import ControlStore
 
 NO_STORE = {"Cache-Control": "no-store"}
+
+_LEAST_COMPRESSED = 1_024
+_GZIP_LEVEL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,16 @@ class EmbedCall:
         return self.services.serving.snapshot(data_version)
 
     def answer(self, body: Schema) -> Response[bytes]:
-        """Answer as JSON that no cache keeps."""
-        return Response(msgspec.json.encode(body), status_code=200, media_type=media_types.JSON, headers=NO_STORE)
+        """Answer as JSON that no cache keeps, compressed where that is worth it: a year of days is some 200 kB."""
+        content, headers = msgspec.json.encode(body), {**NO_STORE, "Vary": "Accept-Encoding"}
+        accepted = self.request.headers.get("accept-encoding")
+        contents = {"identity": content}
+        if len(content) >= _LEAST_COMPRESSED and accepted is not None and "gzip" in accepted.lower():
+            contents["gzip"] = gzip.compress(content, _GZIP_LEVEL, mtime=0)
+        coding = choose_coding(accepted, contents)
+        if coding != "identity":
+            headers["Content-Encoding"] = coding
+        return Response(contents[coding], status_code=200, media_type=media_types.JSON, headers=headers)
 
 
 async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:

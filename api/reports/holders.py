@@ -100,7 +100,15 @@ class Holders:
 
     def rows(self, filters: HolderFilters, limit: int, offset: int) -> Sequence[HolderRow]:
         """Return the holders of a page as the marts know them."""
-        return [] if self.state is None else self._read(self.state, filters, limit, offset, None)
+        state = self.state
+        if state is None:
+            return []
+        if filters.is_open and filters.key == "rank" and state.is_current:
+            return self._read(state, filters, limit, offset, None)
+        # What people look for is looked for again, by others and by whoever turns back a page.
+        key = ("holder-rows", *self._keys.values(), state.block_number, state.first_block, filters.sort)
+        asked = (filters.q, tuple(filters.named), filters.reconciliation, limit, offset)
+        return keep(self.snapshot, (*key, *asked), lambda: self._read(state, filters, limit, offset, None))
 
     def on(self, snapshot: Snapshot) -> "Holders":
         """Return the same holders, read from a snapshot of the same version that was opened later."""

@@ -56,7 +56,7 @@ def page_routes() -> list[HTTPRouteHandler]:
         asset = build().assets.get(name)
         if asset is None:
             raise NotFoundException
-        coding = assets.choose_coding(request.headers.get("accept-encoding"), asset)
+        coding = assets.choose_coding(request.headers.get("accept-encoding"), asset.contents)
         headers = {
             "ETag": asset.etags[coding],
             "Cache-Control": "public, max-age=31536000, immutable" if asset.is_immutable else "public, no-cache",

@@ -367,6 +367,18 @@ def test_past_the_last_page_is_empty(client: TestClient[Any]) -> None:
         assert len(last["data"]) == 1
 
 
+def test_data_is_compressed_for_who_takes_it(client: TestClient[Any]) -> None:
+    headers = cap_table(client)
+    plain = client.get(f"{DATA}/summary", headers=headers | {"Accept-Encoding": "identity"})
+    packed = client.get(f"{DATA}/summary", headers=headers | {"Accept-Encoding": "gzip"})
+    assert ("content-encoding" in plain.headers, packed.headers["content-encoding"]) == (False, "gzip")
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+    assert plain.json() == packed.json()
+    assert int(packed.headers["content-length"]) < len(plain.content) / 3
+    # What is small stays plain.
+    assert "content-encoding" not in client.post("/embed/token", headers=headers).headers
+
+
 def test_a_moment_in_a_gap_is_told_with_its_neighbours(client: TestClient[Any]) -> None:
     headers = cap_table(client, "block:63000")
     for path in ("summary", "rows", "csv"):
