@@ -27,11 +27,12 @@ _DBT = str(Path(sys.executable).with_name("dbt"))
 
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
 # `make test`; the audits of the whole history, left out of the assets below, in the daily job.
-CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test")
+# Neither writes dbt's manifest again: it is written in place, and a kill would leave half of it to the next run.
+CYCLE_ARGUMENTS = ("build", "--no-write-json", "--exclude-resource-type", "unit_test")
 # Views stay as they are until the project changes: 1 to 2 s less in each cycle. So does what is empty without pairs.
 VIEWS = "config.materialized:view"
 NEEDS_PAIRS = "needs_pairs"
-AUDIT_ARGUMENTS = ("test", "--exclude-resource-type", "unit_test", "--select", "tag:audit")
+AUDIT_ARGUMENTS = ("test", "--no-write-json", "--exclude-resource-type", "unit_test", "--select", "tag:audit")
 
 
 def dbt_environment(settings: Settings) -> dict[str, str]:
@@ -77,6 +78,8 @@ def prepared_manifest(settings: Settings) -> tuple[Path, str]:
         manifest = target / "manifest.json"
         if manifest.exists() and stamp.exists() and stamp.read_text() == fingerprint:
             return manifest, fingerprint
+        # A parse that is killed leaves no manifest that the next one trusts.
+        stamp.unlink(missing_ok=True)
         done = subprocess.run(
             [_DBT, "--quiet", "parse", "--project-dir", str(PROJECT_DIR)],
             env={**os.environ, **dbt_environment(settings)},
