@@ -12,7 +12,7 @@ from api.reading.cap_table import read_summary, to_holdings
 from api.reading.moments import State, View, state_before
 from api.reading.values import amount_text
 from api.reports.kept import keep
-from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow
+from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow, HolderMatchesRow
 from api.reports.subjects import Names
 from api.rows import CapTableSummaryRow, HolderRow
 from api.schemas.common import Reconciliation
@@ -78,16 +78,12 @@ class Holders:
             return 0
         if filters.is_open:
             return self.summary.holder_count or 0
-        conditions = filters.conditions
+        if state.is_current:
+            return self._matches(filters).row_count
+        parameters = {**self._keys, **filters.conditions, **_moment(state)}
 
         def read() -> int:
-            if state.is_current:
-                rows = self.snapshot.rows("report_holder_count", CountRow, **self._keys, **conditions)
-            else:
-                rows = self.snapshot.rows(
-                    "report_holder_count_as_of", CountRow, **self._keys, **conditions, **_moment(state)
-                )
-            return rows[0].row_count
+            return self.snapshot.rows("report_holder_count_as_of", CountRow, **parameters)[0].row_count
 
         key = ("holder-count", *self._keys.values(), state.block_number, state.first_block)
         return keep(self.snapshot, (*key, filters.q, tuple(filters.named), filters.reconciliation), read)
@@ -105,6 +101,10 @@ class Holders:
             return []
         if filters.is_open and filters.key == "rank" and state.is_current:
             return self._read(state, filters, limit, offset, None)
+        places = self._places(state, filters, limit, offset)
+        if places is not None:
+            rows = self.snapshot.rows("report_holders_at", HolderRow, places=places)
+            return rows[::-1] if filters.is_descending else rows
         # What people look for is looked for again, by others and by whoever turns back a page.
         key = ("holder-rows", *self._keys.values(), state.block_number, state.first_block, filters.sort)
         asked = (filters.q, tuple(filters.named), filters.reconciliation, limit, offset)
@@ -142,6 +142,26 @@ class Holders:
                 )
             )
         return items
+
+    def _matches(self, filters: HolderFilters) -> HolderMatchesRow:
+        """Return how many holders of the present match, and where the first of them are."""
+        parameters = {**self._keys, **filters.conditions}
+        key = ("holder-matches", *self._keys.values(), filters.q, tuple(filters.named), filters.reconciliation)
+        return keep(
+            self.snapshot,
+            key,
+            lambda: self.snapshot.rows("report_holder_matches", HolderMatchesRow, **parameters)[0],
+        )
+
+    def _places(self, state: State, filters: HolderFilters, limit: int, offset: int) -> list[int] | None:
+        """Return where the holders of a page by rank stand; None when only the whole search can tell."""
+        if not state.is_current or filters.key != "rank":
+            return None
+        matches = self._matches(filters)
+        places = matches.places or []
+        if filters.is_descending:
+            return places[::-1][offset : offset + limit] if matches.row_count <= len(places) else None
+        return places[offset : offset + limit] if min(matches.row_count, offset + limit) <= len(places) else None
 
     def _read(
         self, state: State, filters: HolderFilters, limit: int, offset: int, after: Key | None

@@ -8,9 +8,16 @@ from api.schemas.wallets import Direction, WalletActivityType
 
 
 class CountRow(Row, frozen=True):
-    """`report_holder_count`, `report_holder_count_as_of`, `report_activity_count`: how many rows match."""
+    """`report_holder_count_as_of`, `report_activity_count`: how many rows match."""
 
     row_count: int
+
+
+class HolderMatchesRow(Row, frozen=True):
+    """`report_holder_matches`: how many holders match, and where the first thousand by rank stand in the file."""
+
+    row_count: int
+    places: list[int] | None
 
 
 class HolderGroupRow(Row, frozen=True):
