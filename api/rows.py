@@ -153,7 +153,7 @@ class CapTableSummaryRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """`cap_table_by_rank`, `cap_table_by_wallet`, `report_holders_*`: one holder.
+    """One holder: `cap_table_by_rank`, `cap_table_by_wallet`, `report_holders_a*` and `report_holders_descending`.
 
     `position` is what pages go on after.
     """

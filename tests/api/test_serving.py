@@ -16,6 +16,7 @@ from api import rows as row_types
 from api.errors import ApiError
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.paging import CursorSigner, Position
+from api.reports import rows as report_row_types
 from api.rows import BlockRow, Row
 from api.serving import Serving, load_queries
 from tests.api.marts import publish
@@ -213,7 +214,7 @@ def test_queries_name_marts_alone_and_no_approximation() -> None:
 def test_every_query_is_of_the_contract(world: World) -> None:
     """Each row struct names its queries in its docstring; DuckDB says which columns and types they have."""
     declared: dict[str, type[Row]] = {}
-    for kind in [*vars(row_types).values(), *vars(price_row_types).values()]:
+    for kind in [*vars(row_types).values(), *vars(price_row_types).values(), *vars(report_row_types).values()]:
         if isinstance(kind, type) and issubclass(kind, Row) and kind is not Row:
             for quoted in (kind.__doc__ or "").split("`")[1::2]:
                 for name in load_queries():
