@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from litestar import Litestar, Router
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
@@ -55,6 +56,7 @@ def create_app(settings: Settings) -> Litestar:
 
     @asynccontextmanager
     async def services(app: Litestar) -> AsyncIterator[None]:
+        settings: Settings = app.state.settings
         store = open_store(settings)
         serving = Serving(settings.serving_dir, settings.query_memory_mb, settings.query_timeout_seconds)
         networks, price_sources = load_networks(settings.networks_file), price_sources_in_force(settings)
@@ -114,6 +116,7 @@ def create_app(settings: Settings) -> Litestar:
         openapi_config=None,
         logging_config=None,
         debug=False,
+        state=State({"settings": settings}),
     )
     for _, _, handler in routes(app):
         handler.opt[QUERY_PARAMETERS] = query_parameters(handler)

@@ -3,6 +3,7 @@
 import gzip
 import html.parser
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -367,14 +368,19 @@ def test_nothing_else_of_any_folder_is_served(shared: TestClient[Any], name: str
     problem(shared.get(f"/embed/assets/{name}"), 404, "unknown-route")
 
 
-def test_without_a_build_pages_say_what_to_run(client: TestClient[Any], built: Path) -> None:
-    path = urlsplit(client.get("/v1/reports").json()["reportUrl"]).path
-    kept = (built / "error.html").read_bytes()
-    (built / "error.html").unlink()
-    assert "make install" in problem(client.get(path), 503, "reports-not-built")["detail"]
-    problem(client.get("/embed/assets/page-0a1b2c3d.js"), 503, "reports-not-built")
-    (built / "error.html").write_bytes(kept)
-    assert client.get(path).status_code == 200
+def test_without_a_build_pages_say_what_to_run(
+    world: World, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(built, tmp_path / "built"))
+    kept = (folder / "error.html").read_bytes()
+    (folder / "error.html").unlink()
+    monkeypatch.setattr("api.reports.assets.FOLDER", folder)
+    with world.client() as client:
+        path = urlsplit(client.get("/v1/reports").json()["reportUrl"]).path
+        assert "make install" in problem(client.get(path), 503, "reports-not-built")["detail"]
+        problem(client.get("/embed/assets/page-0a1b2c3d.js"), 503, "reports-not-built")
+        (folder / "error.html").write_bytes(kept)
+        assert client.get(path).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT"])

@@ -27,6 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from litestar import Litestar
 from litestar.testing import TestClient
 
 from api.app import create_app
@@ -41,6 +42,7 @@ from api.operations import (
     EXAMPLE_WALLET_ID,
     EXAMPLE_WALLET_OPERATION_ID,
 )
+from api.reports import assets
 from control import access, ledgers, tenants
 from control.access import Principal, Role
 from control.models import Operation, Subject, TrackingWindow
@@ -169,9 +171,18 @@ class World:
     @contextmanager
     def client(self, who: str = "admin", settings: Settings | None = None) -> Iterator[TestClient[Any]]:
         """Start the application and give a client of it."""
-        with TestClient(create_app(settings or self.settings)) as client:
+        # Making an application costs more than most tests; one that has ended can start again with other settings.
+        ended = _APPLICATIONS.setdefault(assets.FOLDER, [])
+        app = ended.pop() if ended else create_app(self.settings)
+        app.state.settings = settings or self.settings
+        with TestClient(app) as client:
             client.headers.update(self.headers(who))
             yield client
+        ended.append(app)
+
+
+_APPLICATIONS: dict[Path, list[Litestar]] = {}
+"""Applications that are not running, by the folder of the pages that they have read."""
 
 
 def copy_world(world: World, directory: Path) -> World:
