@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-workbench test-long bench lint format lock clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # Python packages from the lock file, with hashes. --no-deps: the lock is complete, and pip cannot match an extra to its pin.
 .venv/installed: requirements.lock pyproject.toml
@@ -58,13 +58,14 @@ test: install ## Prove the system, within 15 minutes on two cores
 # The parts of `make test`, two at once: each uses one core. Exit code 5: ARGS chose nothing of this part.
 PRICING := $(wildcard tests/integration/test_price*.py tests/integration/test_values*.py) \
 	tests/integration/test_pairs_over_http.py tests/integration/test_feeds.py
+WORKBENCH := tests/integration/test_analysts_page.py tests/integration/test_sandbox.py
 # What else runs dbt, beside what does already: preparing that takes 15 s.
 DBT := tests/unit/dbt
 SHORT := -m "not long and not bench"
 
 test-integration:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
-		$(addprefix --ignore=,$(PRICING)) $(ARGS) || [ $$? = 5 ]
+		$(addprefix --ignore=,$(PRICING) $(WORKBENCH)) $(ARGS) || [ $$? = 5 ]
 
 test-api:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/api tests/api $(ARGS) || [ $$? = 5 ]
@@ -75,6 +76,9 @@ test-rest:
 
 test-pricing:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(DBT) $(ARGS) || [ $$? = 5 ]
+
+test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/workbench $(WORKBENCH) $(ARGS)
 
 test-long: install ## The same with more seeds, kills, examples and rows
 	tests/debian-packages
