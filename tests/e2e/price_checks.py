@@ -130,6 +130,14 @@ def check_capitalization(world: World, token: Token, timeline: Timeline, answer:
     """Check supply, price and value of each day against the node's `totalSupply` at the last block of the day."""
     verdict = Verdict()
     for row in answer["history"]:
+        if row["supplyStatus"] == "NotCovered":
+            # Collected from its creation on: not covered is right where there was no contract yet, and nowhere else.
+            _, block = _end_of_day(world, row, answer["asOf"])
+            is_there = world.node.rpc("eth_getCode", [token.address, hex(block)]) != "0x"
+            verdict.count(
+                verdict.differs(f"contract on {row['date']}", "not there", "there" if is_there else "not there")
+            )
+            continue
         moment, block = _moment(world, row, answer["asOf"])
         supply, price = world.total_supply(token, block), timeline.at(moment)
         verdict.count(
@@ -162,6 +170,11 @@ def check_value_history(
     """
     verdict = Verdict()
     for row in answer["points"]:
+        if row["valueStatus"] == "NotCovered":
+            # Views begin after the genesis block.
+            _, block = _end_of_day(world, row, answer["asOf"])
+            verdict.count(verdict.differs(f"last block on {row['date']}", 0, block))
+            continue
         moment, block = _moment(world, row, answer["asOf"])
         total, is_priced, unpriced = Decimal(0), False, set()
         for address, (symbol, decimals) in assets.items():
@@ -188,6 +201,11 @@ def _moment(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[d
     """Return the moment that a day's numbers are of, and the last block at it."""
     if not row["isComplete"]:
         return _instant(as_of["blockTime"]), int(as_of["blockNumber"])
+    return _end_of_day(world, row, as_of)
+
+
+def _end_of_day(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
+    """Return the last instant of a day, and the last block at it."""
     end = datetime.combine(date.fromisoformat(row["date"]), datetime.min.time(), UTC) + _DAY
     low, high = 0, int(as_of["blockNumber"])
     while low < high:
