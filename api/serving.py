@@ -17,6 +17,7 @@ import duckdb
 import msgspec
 
 from api.errors import ApiError
+from api.kept import Kept
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Value = TypeVar("Value")
@@ -105,7 +106,7 @@ class _OpenVersion:
         )
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
-        self._remembered: OrderedDict[Any, Any] = OrderedDict()
+        self._remembered = Kept(_MOST_REMEMBERED)
 
     def take_cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
@@ -116,17 +117,7 @@ class _OpenVersion:
             self._cursors.append(cursor)
 
     def remember(self, key: Any, make: Callable[[], Value]) -> Value:
-        with self._lock:
-            if key in self._remembered:
-                self._remembered.move_to_end(key)
-                found: Value = self._remembered[key]
-                return found
-        made = make()
-        with self._lock:
-            self._remembered[key] = made
-            if len(self._remembered) > _MOST_REMEMBERED:
-                self._remembered.popitem(last=False)
-        return made
+        return self._remembered.get(key, make)
 
     def close(self) -> None:
         for cursor in self._cursors:

@@ -33,7 +33,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             yield partial
             for file in partial.rglob("*"):
                 if file.is_file():
-                    _sync(file)
+                    sync(file)
         except BaseException:
             shutil.rmtree(partial)
             raise
@@ -42,7 +42,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             path.rename(former)
         partial.rename(path)
         shutil.rmtree(former, ignore_errors=True)
-        _sync(path.parent)
+        sync(path.parent)
 
 
 @contextmanager
@@ -74,7 +74,8 @@ def _clear(folder: Path) -> None:
             entry.unlink()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipelines.folders import sync
 from pipelines.load.warehouse import connect, utc_now
 
 _PUBLICATION_COMMENTS = """
@@ -43,18 +44,10 @@ def current_publication(serving_dir: Path) -> Publication | None:
     return Publication(fields["version"], fields["file"], datetime.fromisoformat(fields["publishedAt"]))
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _replace_text(path: Path, text: str) -> None:
     beside = path.with_suffix(".tmp")
     beside.write_text(text)
-    _sync(beside)
+    sync(beside)
     beside.replace(path)
 
 
@@ -92,7 +85,7 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int) -> Publication:
     # One that a killed publication left may be read-only already.
     beside.unlink(missing_ok=True)
     shutil.copyfile(marts_path, beside)
-    _sync(beside)
+    sync(beside)
     beside.chmod(0o444)
     beside.replace(serving_dir / name)
     publication = Publication(version, name, datetime.now(UTC).replace(microsecond=0))
@@ -110,7 +103,7 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int) -> Publication:
     stable.unlink(missing_ok=True)
     os.link(serving_dir / name, stable)
     stable.replace(serving_dir / "current.duckdb")
-    _sync(serving_dir)
+    sync(serving_dir)
     return publication
 
 
