@@ -31,6 +31,8 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
         Unauthenticated: 401.
         ApiError: 429, 403, 400 or 406.
     """
+    if isinstance(connection, Request) and connection.method == "OPTIONS":
+        return  # the framework answers which methods the path takes, the same to everybody
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]

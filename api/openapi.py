@@ -44,8 +44,8 @@ Tokens and wallets of a tenant on blockchain networks: activities, cap tables, b
 
 Quantities, prices and values are decimal strings without exponent; `...Raw` are integer strings in base units. A number
 that is null has a status beside it. Times are UTC; ranges are `from` <= t < `to`. Unknown parameters and fields are
-refused. Errors are problem details (RFC 9457). Lists and analytical answers also come whole as CSV, NDJSON and Parquet,
-by `Accept`."""
+refused. HEAD is answered wherever GET is. Errors are problem details (RFC 9457). Lists and analytical answers also come
+whole as CSV, NDJSON and Parquet, by `Accept`."""
 
 _RESPONSE_HEADERS = {
     "X-Request-Id": "Id of the request, the client's own when it sent one.",
@@ -62,7 +62,7 @@ def routes(app: Litestar) -> Iterator[tuple[str, str, HTTPRouteHandler]]:
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for method, (handler, _) in route.route_handler_map.items():
-                if OPERATION in handler.opt and method != "HEAD":
+                if OPERATION in handler.opt:
                     yield route.path_format, method, handler
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from litestar import Controller, HttpMethod, Response, get, post, put, route
+from litestar import Controller, Response, get, post, put
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter, SkipValidation
 from sqlalchemy.orm import Session
@@ -19,7 +19,6 @@ from control import embedding
 from control.access import Role
 
 _TAG = "Reports"
-_READ = [HttpMethod.GET, HttpMethod.HEAD]
 _STATUSES = {200: "The link.", 303: "The report, where `Accept` asks for HTML."}
 
 ReportTheme = Annotated[Theme, QueryParameter(name="theme", description="Colours; `auto` follows the reader's system.")]
@@ -32,9 +31,8 @@ class ReportController(Controller):
 
     path = "/v1/reports"
 
-    @route(
+    @get(
         "/",
-        http_method=_READ,
         sync_to_thread=True,
         operation=Operation(
             answer=ReportLink,
@@ -52,9 +50,8 @@ class ReportController(Controller):
         """
         return _link(call, links.index(), theme)
 
-    @route(
+    @get(
         "/cap-table",
-        http_method=_READ,
         sync_to_thread=True,
         operation=Operation(
             answer=ReportLink,
@@ -81,9 +78,8 @@ class ReportController(Controller):
             shown = links.cap_table(session, call.tenant_id, token_id, as_of)
         return _link(call, shown, theme)
 
-    @route(
+    @get(
         "/wallet-activity",
-        http_method=_READ,
         sync_to_thread=True,
         operation=Operation(
             answer=ReportLink,

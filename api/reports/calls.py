@@ -94,6 +94,8 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
         Unauthenticated: 401, there is no token.
         ApiError: 401, 429, 403, 400 or 406.
     """
+    if isinstance(connection, Request) and connection.method == "OPTIONS":
+        return  # the framework answers which methods the path takes, the same to everybody
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]

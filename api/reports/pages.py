@@ -6,7 +6,7 @@ allowed sites count; data comes only with a token that names the same id.
 
 from typing import Any
 
-from litestar import HttpMethod, Request, Response, route
+from litestar import Request, Response, get
 from litestar.concurrency import sync_to_thread
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
@@ -20,7 +20,6 @@ from api.schemas.reports import Report
 from control import embedding
 from control.embedding import Embedding
 
-_READ = [HttpMethod.GET, HttpMethod.HEAD]
 _REPORTS: tuple[Report, ...] = ("cap-table", "wallet-activity", "index")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -40,7 +39,7 @@ def page_routes() -> list[HTTPRouteHandler]:
             kept.append(found)
         return kept[0]
 
-    @route([f"/embed/{report}/{{embed_id:str}}" for report in _REPORTS], http_method=_READ)
+    @get([f"/embed/{report}/{{embed_id:str}}" for report in _REPORTS])
     async def read_report_page(request: Request[Any, Any, Any], embed_id: FromPath[str]) -> Response[bytes]:
         services: Services = request.app.state.services
         # The framework runs a sync handler of several paths in a thread for the first of them alone.
@@ -51,7 +50,7 @@ def page_routes() -> list[HTTPRouteHandler]:
         request.scope["state"]["may_be_framed"] = True
         return answer
 
-    @route("/embed/assets/{name:str}", http_method=_READ, sync_to_thread=False)
+    @get("/embed/assets/{name:str}", sync_to_thread=False)
     def read_report_asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
         asset = build().assets.get(name)
         if asset is None:
