@@ -37,7 +37,7 @@ from api.controllers.valuations import MarketCapitalizationController, WalletVal
 from api.controllers.wallets import WalletController
 from api.documentation import documentation_routes
 from api.errors import handle_error
-from api.head import answering_head
+from api.methods import answering_head
 from api.openapi import argument_names, build_document, query_parameters, routes
 from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
 from api.reports.calls import authorize_embed, provide_embed_call
@@ -122,7 +122,7 @@ def create_app(settings: Settings) -> Litestar:
     for _, _, handler in routes(app):
         handler.opt[QUERY_PARAMETERS] = query_parameters(handler)
         handler.opt[ARGUMENT_NAMES] = argument_names(handler)
-    app.asgi_handler = observed(answering_head(app.asgi_handler))
+    app.asgi_handler = observed(answering_head(app))
     return app
 
 

@@ -265,6 +265,7 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
         content[media_types.PARQUET] = {
             "schema": {"type": "string", "contentMediaType": media_types.PARQUET, "description": "Amounts are text."}
         }
+        content = {media_type: told for media_type, told in content.items() if media_type in operation.media_types}
         headers |= {
             "X-As-Of": "Tabular answers: `asOf` as JSON.",
             "X-Coverage": "Tabular answers: `coverage` as JSON, with at most 20 gaps.",

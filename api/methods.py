@@ -1,4 +1,4 @@
-"""HEAD on every path that has GET: the same work and headers without the body.
+"""HEAD on every path that has GET, the same work and headers without the body; and the methods named in `Allow`.
 
 It wraps the whole application, so that no route can be without it. What a client may ask with which method is decided
 by the routes.
@@ -6,20 +6,39 @@ by the routes.
 
 import asyncio
 
+from litestar import Litestar
 from litestar.enums import ScopeType
+from litestar.routes import HTTPRoute
 from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
 
 
-def answering_head(app: ASGIApp) -> ASGIApp:
+def answering_head(app: Litestar) -> ASGIApp:
     """Wrap an application: HEAD is asked of it as GET, and what it sends as a body stays here."""
+    routed = app.asgi_handler
+    # The framework's answers to OPTIONS name the methods of one controller of a path alone.
+    methods = {
+        route.path_format: ", ".join(sorted(route.route_handler_map)).encode("ascii")
+        for route in app.routes
+        if isinstance(route, HTTPRoute)
+    }
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
-            await app(scope, receive, send)
+            await routed(scope, receive, send)
         elif scope["method"] == "HEAD":
-            await _without_body(app, scope, send)
+            await _without_body(routed, scope, send)
         else:
-            await app(scope, receive, _naming_head(send))
+
+            async def send_named(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    allowed = methods.get(scope.get("path_template", "")) if scope["method"] == "OPTIONS" else None
+                    message["headers"] = [
+                        (name, _with_head(allowed or value)) if name.lower() == b"allow" else (name, value)
+                        for name, value in message["headers"]
+                    ]
+                await send(message)
+
+            await routed(scope, receive, send_named)
 
     return application
 
@@ -40,7 +59,7 @@ async def _without_body(app: ASGIApp, scope: HTTPScope, send: Send) -> None:
 
     async def send_start(message: Message) -> None:
         if message["type"] == "http.response.start":
-            await _naming_head(send)(message)
+            await send(message)
         elif not answered.is_set():
             answered.set()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -52,20 +71,5 @@ async def _without_body(app: ASGIApp, scope: HTTPScope, send: Send) -> None:
         scope["path_template"] = asked.get("path_template", "")
 
 
-def _naming_head(send: Send) -> Send:
-    """Name HEAD in `Allow` beside GET."""
-
-    async def send_named(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [
-                (name, value + b", HEAD" if _names_get_alone(name, value) else value)
-                for name, value in message["headers"]
-            ]
-        await send(message)
-
-    return send_named
-
-
-def _names_get_alone(name: bytes, value: bytes) -> bool:
-    methods = {method.strip() for method in value.split(b",")}
-    return name.lower() == b"allow" and b"GET" in methods and b"HEAD" not in methods
+def _with_head(methods: bytes) -> bytes:
+    return methods + b", HEAD" if b"GET" in methods.split(b", ") else methods
