@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from api import formats, media_types
 from api.errors import ApiError
-from api.paging import CursorSigner, Key, Position, cursor_scope
+from api.paging import CursorSigner, Delivered, Key, Position, cursor_scope
 from api.parameters import query_items
 from api.rate_limits import RateLimiter
 from api.reports.links import LinkMaker
@@ -79,10 +79,16 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Fetched(Generic[Item]):
-    """Rows of one page and the key to go on after; None on the last page."""
+    """Rows of one page and the key to go on after; None on the last page.
+
+    `first` is the key of its first row, `delivered` what the cursor to the next page carries; where pages stay within
+    one version, both are None.
+    """
 
     rows: Sequence[Item]
     after: Key | None
+    first: Key | None = None
+    delivered: Delivered | None = None
 
 
 Fetch = Callable[[Any, Key | None, int], Fetched[Item]]
@@ -132,7 +138,8 @@ class Call:
         if fetched.after is None:
             return Page(limit=limit, next_cursor=None), {}
         scope = cursor_scope(self.request, self.tenant_id)
-        cursor = self.services.signer().sign(scope, Position(snapshot.version if snapshot else 0, fetched.after))
+        position = Position(snapshot.version if snapshot else 0, fetched.after, fetched.delivered)
+        cursor = self.services.signer().sign(scope, position)
         kept = [(name, value) for name, value in query_items(self.request) if name != "cursor"]
         query = urlencode([*kept, ("cursor", cursor)])
         return Page(limit=limit, next_cursor=cursor), {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}

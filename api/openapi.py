@@ -30,7 +30,7 @@ _STATUSES = {
     404: "There is no such object for this tenant.",
     406: "None of the acceptable formats is offered.",
     409: "Conflicts with what is stored, or asks for a moment that is not covered.",
-    410: "The cursor's published version has been removed.",
+    410: "The pages cannot be continued: what they delivered has changed, or their published version has been removed.",
     413: "The body is larger than 1 MiB.",
     415: "The body is of a media type that the operation does not take.",
     422: "A value is missing or invalid.",

@@ -1,4 +1,6 @@
-"""Cursors: opaque, signed positions in a collection, tied to one route, its filters, one tenant and one version.
+"""Cursors: opaque, signed positions in a collection, tied to one route, its filters and one tenant.
+
+One is pinned to the version that answered, or carries what its walk has delivered, to go on in the newest version.
 
 How a page is queried does not go here.
 """
@@ -18,6 +20,7 @@ from api.parameters import query_items
 from api.schemas.common import FieldError
 
 _SIGNATURE_BYTES = 16
+_DIGEST_BYTES = 16
 _PASSED_OVER = frozenset({"cursor", "limit"})  # may change from page to page
 _LONGEST = 2048
 
@@ -28,14 +31,28 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
     scope: bytes
     version: int
     key: list[str | int]
+    first: list[str | int] | None = None
+    digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The rows that the pages before have delivered: the key of the first of all, and a digest of them."""
+
+    first: Key
+    digest: int
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a collection goes on: in which published version (0: none), after which key."""
+    """Where a collection goes on: after which key, read in which published version (0: none).
+
+    With `delivered`, it goes on in the newest version; without, in that one.
+    """
 
     version: int
     key: Key
+    delivered: Delivered | None = None
 
 
 class CursorSigner:
@@ -50,7 +67,16 @@ class CursorSigner:
 
     def sign(self, scope: bytes, position: Position) -> str:
         """Return the cursor of a position; `scope` is that of `cursor_scope`."""
-        content = msgspec.msgpack.encode(_Content(scope, position.version, list(position.key)))
+        delivered = position.delivered
+        content = msgspec.msgpack.encode(
+            _Content(
+                scope,
+                position.version,
+                list(position.key),
+                list(delivered.first) if delivered else None,
+                delivered.digest.to_bytes(_DIGEST_BYTES) if delivered else None,
+            )
+        )
         return base64.urlsafe_b64encode(self._signature(content) + content).rstrip(b"=").decode("ascii")
 
     def read(self, scope: bytes, cursor: str) -> Position:
@@ -74,7 +100,9 @@ class CursorSigner:
             raise ApiError(
                 400, "bad-cursor", detail, errors=[FieldError(parameter="cursor", code="bad-cursor", detail=detail)]
             ) from error
-        return Position(found.version, tuple(found.key))
+        if found.first is None or found.digest is None:
+            return Position(found.version, tuple(found.key))
+        return Position(found.version, tuple(found.key), Delivered(tuple(found.first), int.from_bytes(found.digest)))
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._secret, content, "sha256")[:_SIGNATURE_BYTES]

@@ -92,6 +92,12 @@ class ActivityExtentRow(Row, frozen=True):
     last_block: int
 
 
+class ActivityDigestRow(Row, frozen=True):
+    """`token_activity_digest`, `wallet_activity_digest`: a number of 128 bits that tells sets of activities apart."""
+
+    digest: int
+
+
 class ActivityBlockRow(Row, frozen=True):
     """`token_activity_blocks`, `wallet_activity_blocks`: the block of one activity."""
 

@@ -45,6 +45,7 @@ from api.reading import activities, cap_table, cap_table_changes
 from api.reading.coverage import read_history, to_subject_coverage
 from api.reading.explain import check_explain
 from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
+from api.reading.pages import go_on
 from api.reading.subjects import (
     contract_statuses,
     ever_tracked,
@@ -335,12 +336,16 @@ class TokenController(Controller):
         """List a token's activities.
 
         Movements seen from the token, newest first, as far as they are covered; `coverage` says what of the range is
-        not. Each is valued at the price of its block's time. Pages stay within one published version.
+        not. Each is valued at the price of its block's time.
+
+        Each page is of the newest version, which its `asOf.dataVersion` names. Activities that come to lie before the
+        first one of the first page do not stop the pages; 410 says that among those delivered one has appeared, gone or
+        changed its quantity since.
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, token_id)
         times, position = read_range(start, end), call.position(cursor)
-        with call.snapshot(position) as snapshot:
+        with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, None)
             filters = activities.TokenFilters(
@@ -352,11 +357,11 @@ class TokenController(Controller):
                 newest_first=sort == "-date",
                 explains=explain,
             )
-            fetch = activities.token_activities(view, filters)
+            walk = activities.token_activities(view, filters)
             as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
             if call.is_tabular:
-                return call.tabular(snapshot, TokenActivity, fetch, as_of, coverage)
-            fetched = fetch(snapshot, position.key if position else None, limit)
+                return call.tabular(snapshot, TokenActivity, walk.fetch, as_of, coverage)
+            fetched = go_on(snapshot, walk, position, limit)
             page, headers = call.page(snapshot, fetched, limit)
         answer = TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
         return call.answer(answer, headers)

@@ -39,6 +39,7 @@ from api.reading import activities, balances
 from api.reading.coverage import read_history, to_subject_coverage
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
+from api.reading.pages import go_on
 from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
 from api.reading.values import CURRENCY, wallet_totals
 from api.schemas.common import DataVersion, SubjectCoverage
@@ -304,7 +305,11 @@ class WalletController(Controller):
         """List a wallet's activities.
 
         Movements of all assets seen from the wallet, newest first, as far as they are covered; `coverage` says what of
-        the range is not. Each is valued at the price of its block's time. Pages stay within one published version.
+        the range is not. Each is valued at the price of its block's time.
+
+        Each page is of the newest version, which its `asOf.dataVersion` names. Activities that come to lie before the
+        first one of the first page do not stop the pages; 410 says that among those delivered one has appeared, gone or
+        changed its quantity since.
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, wallet_id)
@@ -318,14 +323,14 @@ class WalletController(Controller):
             newest_first=sort == "-date",
             explains=explain,
         )
-        with call.snapshot(position) as snapshot:
+        with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, None)
-            fetch = activities.wallet_activities(view, filters)
+            walk = activities.wallet_activities(view, filters)
             as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
             if call.is_tabular:
-                return call.tabular(snapshot, WalletActivity, fetch, as_of, coverage)
-            fetched = fetch(snapshot, position.key if position else None, limit)
+                return call.tabular(snapshot, WalletActivity, walk.fetch, as_of, coverage)
+            fetched = go_on(snapshot, walk, position, limit)
             page, headers = call.page(snapshot, fetched, limit)
         answer = WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
         return call.answer(answer, headers)

@@ -7,15 +7,23 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from api.calls import Fetch, Fetched
+from api.calls import Fetched
 from api.paging import Key
 from api.parameters import TimeRange
 from api.price_rows import ActivityValueRow
 from api.reading.explain import PairMoment, explain_activity, explain_prices
 from api.reading.moments import View
-from api.reading.pages import cut
+from api.reading.pages import Walk, cut
 from api.reading.values import NO_LINK, Link, read_link, value_status
-from api.rows import ActivityBlockRow, ActivityExtentRow, TokenActivityRow, WalletActivityRow, as_naive, as_utc
+from api.rows import (
+    ActivityBlockRow,
+    ActivityDigestRow,
+    ActivityExtentRow,
+    TokenActivityRow,
+    WalletActivityRow,
+    as_naive,
+    as_utc,
+)
 from api.schemas.common import TokenReference, ValueStatus
 from api.schemas.tokens import TokenActivity
 from api.schemas.values import Explanation
@@ -38,6 +46,9 @@ _BEFORE_ALL, _AFTER_ALL = -1, 2**63 - 1
 
 # Bounds of the positions of transactions; what follows from readings has the first.
 _NO_TRANSACTION, _LAST_TRANSACTION = -1, 2**31 - 1
+
+# What a key is made of, in the names of the queries' parameters.
+_KEYS = {"token": ("block", "transaction", "log", "id"), "wallet": ("block", "transaction", "log", "trace", "id")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +80,18 @@ class WalletFilters:
     explains: bool = False
 
 
-def token_activities(view: View, filters: TokenFilters) -> Fetch[TokenActivity]:
+def token_activities(view: View, filters: TokenFilters) -> Walk[TokenActivity]:
     """Return the reader of a token's activities."""
     present = codec_for(view.subject.family).present
+    conditions = {
+        **_conditions(view, filters.times),
+        "activity_type": filters.activity_type,
+        "status": filters.status,
+        "wallet": filters.wallet,
+        "minimum_raw": None if filters.minimum_raw is None else str(filters.minimum_raw),
+    }
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[TokenActivity]:
-        conditions = {
-            **_conditions(view, filters.times),
-            "activity_type": filters.activity_type,
-            "status": filters.status,
-            "wallet": filters.wallet,
-            "minimum_raw": None if filters.minimum_raw is None else str(filters.minimum_raw),
-        }
         newest_first = filters.newest_first
         block, transaction, log, activity_id = after or (_AFTER_ALL if newest_first else _BEFORE_ALL, 0, 0, "")
         within = {"after_transaction": transaction, "after_log": log, "after_id": activity_id}
@@ -120,21 +131,21 @@ def token_activities(view: View, filters: TokenFilters) -> Fetch[TokenActivity]:
     def to_key(row: TokenActivityRow) -> Key:
         return (row.block_number, row.transaction_index, row.log_index, row.activity_id)
 
-    return fetch
+    return Walk(fetch, lambda snapshot, first, last: _digest(snapshot, "token", conditions, first, last))
 
 
-def wallet_activities(view: View, filters: WalletFilters) -> Fetch[WalletActivity]:
+def wallet_activities(view: View, filters: WalletFilters) -> Walk[WalletActivity]:
     """Return the reader of a wallet's activities."""
     present = codec_for(view.subject.family).present
+    conditions = {
+        **_conditions(view, filters.times),
+        "activity_type": filters.activity_type,
+        "direction": filters.direction,
+        "token_address": filters.token_address,
+        "counterparty": filters.counterparty,
+    }
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[WalletActivity]:
-        conditions = {
-            **_conditions(view, filters.times),
-            "activity_type": filters.activity_type,
-            "direction": filters.direction,
-            "token_address": filters.token_address,
-            "counterparty": filters.counterparty,
-        }
         newest_first = filters.newest_first
         block, transaction, log, trace, activity_id = after or (
             _AFTER_ALL if newest_first else _BEFORE_ALL,
@@ -166,7 +177,7 @@ def wallet_activities(view: View, filters: WalletFilters) -> Fetch[WalletActivit
         trace = -1 if row.trace_index is None else row.trace_index
         return (row.block_number, row.transaction_index, row.log_index, trace, row.activity_id)
 
-    return fetch
+    return Walk(fetch, lambda snapshot, first, last: _digest(snapshot, "wallet", conditions, first, last))
 
 
 def to_wallet_activity(
@@ -336,6 +347,22 @@ def _blocks(
         low, high = (low, first - 1) if newest_first else (last + 1, high)
         span *= _SPAN_GROWTH
     return (reached, after) if newest_first else (after, reached)
+
+
+def _digest(snapshot: Snapshot, kind: str, conditions: dict[str, Any], one: Key, other: Key) -> int:
+    """Return the digest of the activities between two keys, whichever is first, both included."""
+    query, names = f"{kind}_activity_digest", _KEYS[kind]
+    bounds = {
+        f"{bound}_{name}": part
+        for bound, key in zip(("first", "last"), sorted((one, other)), strict=True)
+        for name, part in zip(names, key, strict=True)
+    }
+    parameters = {**conditions, **bounds}
+
+    def read() -> int:
+        return snapshot.rows(query, ActivityDigestRow, **parameters)[0].digest
+
+    return snapshot.remember((query, *parameters.values()), read)
 
 
 def _shown(present: Callable[[str], str], address: str | None) -> str | None:

@@ -1,0 +1,256 @@
+"""Walks over activities while versions are published: what they go on over, and what ends them.
+
+What a walk must show is said by a plain list of rows, sorted here; a version is published before every page.
+"""
+
+import random
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import duckdb
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.paging import Position, cursor_scope
+from api.serving import Snapshot
+from tests.api.marts import move_pointer
+from tests.api.test_errors import problem
+from tests.api.world import World, hash_of, marts_rows, time_of
+
+Kind = Literal["token", "wallet"]
+Row = dict[str, Any]
+URLS = {"token": f"/v1/tokens/{EXAMPLE_TOKEN_ID}/activities", "wallet": f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities"}
+
+
+class Ledger:
+    """The activities of the example token or wallet, version by version."""
+
+    def __init__(self, world: World, client: TestClient[Any], kind: Kind) -> None:
+        self.world, self.client, self.kind = world, client, kind
+        self.made = shutil.copyfile(
+            world.settings.serving_dir / "marts-000000000001.duckdb", world.settings.data_dir / "made.duckdb"
+        )
+        self.keys = {"token": {"token_id": EXAMPLE_TOKEN_ID}, "wallet": {"wallet_id": EXAMPLE_WALLET_ID}}[kind]
+        own = [row for row in marts_rows(world)[f"{kind}_activities"] if self.keys.items() <= row.items()]
+        self.template = next(row for row in own if row["activity_type"] in ("Transfer", "TransferOut"))
+        self.rows: list[Row] = [self.row(number, 300 + number // 3, number % 3) for number in range(12)]
+        self.version = 1
+
+    def row(self, number: int, block: int, log: int, raw: int = 1000) -> Row:
+        return self.template | {
+            "activity_id": f"act_{number:032x}",
+            "block_number": block,
+            "block_hash": hash_of(block),
+            "block_time": time_of(block).replace(tzinfo=None),
+            "log_index": log,
+            "amount_raw": raw + number,
+            "status": "Confirmed",
+        }
+
+    def publish(self) -> None:
+        self.version += 1
+        path = self.world.settings.serving_dir / f"marts-{self.version:012d}.duckdb"
+        shutil.copyfile(self.made, path)
+        with duckdb.connect(str(path)) as connection:
+            table, (column, subject) = f"marts.{self.kind}_activities", next(iter(self.keys.items()))
+            connection.execute(f"delete from {table} where {column} = ?", [subject])
+            names = list(self.rows[0])
+            connection.executemany(
+                f"insert into {table} ({', '.join(names)}) values ({', '.join('?' * len(names))})",
+                [
+                    [row[name] if row[name] is None else str(row[name]) for name in names]
+                    for row in random.Random(self.version).sample(self.rows, len(self.rows))
+                ],
+            )
+        move_pointer(path.parent, self.version, path.name)
+        time.sleep(0.25)  # the pointer is looked at every 0.2 s
+
+    def get(self, url: str) -> Any:
+        return self.client.get(url)
+
+    def ids(self, sort: str = "-date") -> list[str]:
+        ordered = sorted(self.rows, key=lambda row: (row["block_number"], row["log_index"], row["activity_id"]))
+        return [row["activity_id"] for row in (reversed(ordered) if sort == "-date" else ordered)]
+
+
+@pytest.fixture(params=["token", "wallet"])
+def ledger(world: World, client: TestClient[Any], request: pytest.FixtureRequest) -> Ledger:
+    made = Ledger(world, client, request.param)
+    made.publish()
+    return made
+
+
+def next_of(answer: Any) -> str:
+    assert answer.status_code == 200, answer.text
+    url: str = answer.links["next"]["url"]
+    assert f"cursor={answer.json()['page']['nextCursor']}" in url
+    return url
+
+
+def ids_of(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [row["id"] for row in answer.json()["data"]]
+
+
+def go_to_the_end(ledger: Ledger, url: str | None, between: Callable[[], None] = lambda: None) -> list[str]:
+    found: list[str] = []
+    while url is not None:
+        answer = ledger.get(url)
+        assert answer.json()["asOf"]["dataVersion"] == ledger.version
+        found += ids_of(answer)
+        url = answer.links["next"]["url"] if "next" in answer.links else None
+        between()
+    return found
+
+
+@pytest.mark.parametrize("sort", ["-date", "date"])
+def test_a_walk_goes_on_over_versions(ledger: Ledger, sort: str) -> None:
+    """New rows come at the head, values and statuses change, files of versions go: nothing is lost or shown twice."""
+    whole = ledger.ids(sort)
+
+    def next_version() -> None:
+        number = 100 + ledger.version
+        ledger.rows = [row | {"status": "Finalized", "amount": "7", "amount_approx": 7} for row in ledger.rows]
+        ledger.rows.append(ledger.row(number, 320 + ledger.version, 0))
+        ledger.publish()
+        (ledger.world.settings.serving_dir / f"marts-{ledger.version - 1:012d}.duckdb").unlink()
+
+    found = go_to_the_end(ledger, f"{URLS[ledger.kind]}?limit=4&sort={sort}", next_version)
+    if sort == "-date":
+        assert found == whole
+    else:
+        # In order of time the walk reaches what came in its course, up to the last page's version.
+        assert found[: len(whole)] == whole
+        assert found == ledger.ids(sort)[: len(found)]
+        assert len(found) > len(whole)
+
+
+def test_what_comes_after_the_last_row_delivered_is_shown(ledger: Ledger) -> None:
+    url = next_of(ledger.get(f"{URLS[ledger.kind]}?limit=5"))
+    ledger.rows.append(ledger.row(50, 290, 0))
+    ledger.rows = [row for row in ledger.rows if row["activity_id"] != ledger.ids()[6]]
+    ledger.publish()
+    assert go_to_the_end(ledger, url) == ledger.ids()[5:]
+
+
+def appears(ledger: Ledger, first: str, last: str) -> None:
+    """A late row, in the block of the second row delivered."""
+    ledger.rows.append(ledger.row(60, 303, 1))
+
+
+def goes(ledger: Ledger, first: str, last: str) -> None:
+    ledger.rows = [row for row in ledger.rows if row["activity_id"] != ledger.ids()[2]]
+
+
+def first_goes(ledger: Ledger, first: str, last: str) -> None:
+    ledger.rows = [row for row in ledger.rows if row["activity_id"] != first]
+
+
+def last_goes(ledger: Ledger, first: str, last: str) -> None:
+    ledger.rows = [row for row in ledger.rows if row["activity_id"] != last]
+
+
+def grows(ledger: Ledger, first: str, last: str) -> None:
+    ledger.rows = [
+        row | {"amount_raw": row["amount_raw"] + 1} if row["activity_id"] == ledger.ids()[1] else row
+        for row in ledger.rows
+    ]
+
+
+def swap(ledger: Ledger, first: str, last: str) -> None:
+    """Two rows exchange their quantities: sums alone do not tell."""
+    one, other = (next(row for row in ledger.rows if row["activity_id"] == key) for key in (first, last))
+    one["amount_raw"], other["amount_raw"] = other["amount_raw"], one["amount_raw"]
+
+
+def reorganised(ledger: Ledger, first: str, last: str) -> None:
+    """A row is in the same place of another block of that number, so its id is another."""
+    ledger.rows = [
+        row | {"activity_id": row["activity_id"] + "r", "block_hash": "0x" + "f" * 64}
+        if row["activity_id"] == ledger.ids()[1]
+        else row
+        for row in ledger.rows
+    ]
+
+
+def turns(ledger: Ledger, first: str, last: str) -> None:
+    """An adjustment of the other sign."""
+    changed = {"token": {"from_address": None}, "wallet": {"direction": "In"}}[ledger.kind]
+    ledger.rows = [row | changed if row["activity_id"] == ledger.ids()[1] else row for row in ledger.rows]
+
+
+CHANGES = [appears, goes, first_goes, last_goes, grows, swap, reorganised, turns]
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_among_delivered_rows_ends_the_walk(
+    ledger: Ledger, change: Callable[[Ledger, str, str], None], pages: int
+) -> None:
+    url, delivered = f"{URLS[ledger.kind]}?limit=4", []
+    for _ in range(pages):
+        answer = ledger.get(url)
+        delivered += ids_of(answer)
+        url = next_of(answer)
+        # The second page is of a version of its own.
+        ledger.publish()
+    before = ledger.version
+    change(ledger, delivered[0], delivered[-1])
+    ledger.publish()
+    found = problem(ledger.get(url), 410, "cursor-expired")
+    assert f"since version {before - 1};" in found["detail"]
+    assert "start again without a cursor" in found["detail"]
+    # A walk begun anew shows everything.
+    assert go_to_the_end(ledger, f"{URLS[ledger.kind]}?limit=5") == ledger.ids()
+
+
+@pytest.mark.parametrize("sort", ["-date", "date"])
+def test_only_what_the_filter_shows_counts(ledger: Ledger, sort: str) -> None:
+    kind = {"token": "Mint", "wallet": "TransferIn"}[ledger.kind]
+    for row in ledger.rows[::2]:
+        row["activity_type"] = kind
+    ledger.publish()
+    shown = {row["activity_id"] for row in ledger.rows[::2]}
+    url = f"{URLS[ledger.kind]}?limit=2&type={kind}&sort={sort}"
+    url = next_of(ledger.get(url))
+    # A row of another type comes and goes between the rows delivered.
+    late = ledger.row(70, 303 if sort == "-date" else 300, 0)
+    ledger.rows.append(late)
+    ledger.publish()
+    answer = ledger.get(url)
+    assert ids_of(answer) == [key for key in ledger.ids(sort) if key in shown][2:4]
+    late["activity_type"] = kind
+    ledger.publish()
+    problem(ledger.get(next_of(answer)), 410, "cursor-expired")
+
+
+def test_a_cursor_of_an_earlier_release_is_told_to_start_again(ledger: Ledger) -> None:
+    """Cursors without what their walk delivered were pinned to one version."""
+    answer = ledger.get(f"{URLS[ledger.kind]}?limit=5")
+    signer = ledger.client.app.state.services.signer()
+    request: Any = type("Request", (), {"scope": {"path": URLS[ledger.kind], "query_string": b""}})()
+    scope = cursor_scope(request, ledger.world.tenant_id)
+    now = signer.read(scope, answer.json()["page"]["nextCursor"])
+    assert now.delivered is not None
+    pinned = signer.sign(scope, Position(now.version, now.key))
+    problem(ledger.get(f"{URLS[ledger.kind]}?limit=5&cursor={pinned}"), 410, "cursor-expired")
+
+
+def test_delivered_rows_are_read_again_once_for_each_version(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a version a page reads its own rows alone, so that a walk costs what it shows."""
+    url = next_of(ledger.get(f"{URLS[ledger.kind]}?limit=2"))
+    ledger.publish()
+    original, read = Snapshot.rows, []
+
+    def rows(self: Snapshot, query: str, row_type: Any, **parameters: Any) -> Any:
+        if query.endswith("_digest"):
+            read.append((parameters["first_block"], parameters["last_block"]))
+        return original(self, query, row_type, **parameters)
+
+    monkeypatch.setattr(Snapshot, "rows", rows)
+    for _ in range(3):
+        url = next_of(ledger.get(url))
+    assert read == [(303, 303), (302, 303), (302, 302), (301, 301)]
