@@ -8,7 +8,7 @@ from datetime import date, datetime
 from api.rows import Row
 from api.schemas.common import ValueStatus
 from api.schemas.prices import Derivation, PriceState, PriceStatus, PriceType, RouteStatus
-from api.schemas.values import ChangeStatus, TotalStatus
+from api.schemas.values import ChangeStatus, TotalStatus, WalletChangeStatus
 
 
 class LatestPriceRow(Row, frozen=True):
@@ -127,7 +127,8 @@ class WalletTotalRow(Row, frozen=True):
     value_complete: bool
     unpriced: list[str]
     change24h: str | None
-    change24h_status: ChangeStatus
+    change24h_status: WalletChangeStatus
+    change24h_omitted: list[str]
 
 
 class ActivityValueRow(Row, frozen=True):

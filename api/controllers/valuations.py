@@ -129,6 +129,7 @@ class WalletValueController(Controller):
                 unpriced=total.unpriced,
                 change24h=total.change24h,
                 change24h_status=total.change24h_status,
+                change24h_omitted=total.change24h_omitted,
                 currency=CURRENCY,
                 holdings_complete=view.wallet.holdings_complete if view.wallet else False,
                 points=points,

@@ -125,6 +125,7 @@ def to_wallet_summary(subject: SubjectRow, totals: Mapping[int, WalletTotalRow] 
         total_value_status=total.total_value_status if total else "NotCovered",
         change24h=total.change24h if total else None,
         change24h_status=total.change24h_status if total else "NotCovered",
+        change24h_omitted=total.change24h_omitted if total else [],
         value_complete=total.value_complete if total else False,
         unpriced=total.unpriced if total else [],
     )

@@ -82,6 +82,7 @@ def _to_wallets(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> l
                 value_complete=summary.value_complete,
                 change24h=summary.change24h,
                 change24h_status=summary.change24h_status,
+                change24h_omitted=summary.change24h_omitted,
             )
         )
     return found

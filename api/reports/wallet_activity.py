@@ -27,7 +27,7 @@ from api.schemas.report_data import (
     TimelinePoint,
     WalletActivityReport,
 )
-from api.schemas.values import ChangeStatus, TotalStatus, WalletValuePoint
+from api.schemas.values import TotalStatus, WalletChangeStatus, WalletValuePoint
 from api.schemas.wallets import Position, WalletActivityType
 from api.serving import Snapshot
 from control.networks.families import codec_for
@@ -64,7 +64,8 @@ class _Worth:
     is_complete: bool
     unpriced: list[str]
     change24h: Decimal | None
-    change24h_status: ChangeStatus
+    change24h_status: WalletChangeStatus
+    change24h_omitted: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class _Parts:
 
 _NOTHING = _Parts(
     positions=[],
-    worth=_Worth(None, "NotCovered", False, [], None, "NotCovered"),
+    worth=_Worth(None, "NotCovered", False, [], None, "NotCovered", []),
     value_history=[],
     timeline=[],
     flows=Flows(in_=None, out=None, net=None, status="NotCovered", is_complete=False),
@@ -137,6 +138,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         unpriced=parts.worth.unpriced,
         change24h=parts.worth.change24h,
         change24h_status=parts.worth.change24h_status,
+        change24h_omitted=parts.worth.change24h_omitted,
         activity_count=parts.activity_count,
         counterparty_count=parts.extent.counterparty_count,
         last_activity_at=as_utc(parts.extent.last_time),
@@ -202,6 +204,7 @@ def _worth_now(snapshot: Snapshot, view: View) -> _Worth:
         row.unpriced,
         row.change24h,
         row.change24h_status,
+        row.change24h_omitted,
     )
 
 
@@ -213,10 +216,9 @@ def _worth_then(snapshot: Snapshot, view: View, state: State, positions: Sequenc
     if state.valued_at is not None:
         before = state_before(snapshot, view, state.valued_at - _DAY + _INSTANT)
     if before is None:
-        return _Worth(value, status, not unpriced, unpriced, None, "NotCovered")
-    value_before, status_before = _sum(balances.positions(snapshot, view, before))
-    change, change_status = _change(value, status, value_before, status_before)
-    return _Worth(value, status, not unpriced, unpriced, change, change_status)
+        return _Worth(value, status, not unpriced, unpriced, None, "NotCovered", [])
+    change, change_status, omitted = change_between(positions, balances.positions(snapshot, view, before))
+    return _Worth(value, status, not unpriced, unpriced, change, change_status, omitted)
 
 
 def _sum(positions: Sequence[Position]) -> tuple[Decimal | None, TotalStatus]:
@@ -224,22 +226,30 @@ def _sum(positions: Sequence[Position]) -> tuple[Decimal | None, TotalStatus]:
     return (total(one.value for one in positions if one.value) if status == "Priced" else None), status
 
 
-def _change(
-    value: Decimal | None, status: TotalStatus, value_before: Decimal | None, status_before: TotalStatus
-) -> tuple[Decimal | None, ChangeStatus]:
-    """Return the change in percent, rounded as the marts' shares."""
-    if value is None:
-        return None, _as_change_status(status)
-    if value_before is None:
-        return None, _as_change_status(status_before)
-    now, before = _units(value), _units(value_before)
-    if before == 0:
-        return None, "ZeroBase"
-    sign = -1 if before < 0 else 1
-    return quotient(100 * (now - before) * sign, before * sign), "Priced"
+def change_between(
+    positions: Sequence[Position], earlier: Sequence[Position]
+) -> tuple[Decimal | None, WalletChangeStatus, list[str]]:
+    """Return the change in percent, its status and what is left out: as the marts, over what is known at both moments.
+
+    What is not held at a moment is worth 0 then.
+    """
+    now, before = ({one.token.ledger_id: one for one in held} for held in (positions, earlier))
+    pairs = [(now.get(asset), before.get(asset)) for asset in now | before]
+    unknown = [[one for one in pair if one and one.value is None] for pair in pairs]
+    reasons = [missing[0] for missing in unknown if missing]
+    omitted = sorted(one.token.symbol or one.token.ledger_id for one in reasons)
+    if reasons and len(reasons) == len(pairs):
+        return None, _as_change_status(total_status([one.value_status for one in reasons])), omitted
+    known = [pair for pair, missing in zip(pairs, unknown, strict=True) if not missing]
+    units = [[_units(one.value) if one and one.value else 0 for one in pair] for pair in known]
+    worth, base = (sum(pair[at] for pair in units) for at in (0, 1))
+    if base == 0:
+        return None, "ZeroBase", omitted
+    sign = -1 if base < 0 else 1
+    return quotient(100 * (worth - base) * sign, base * sign), "Partial" if omitted else "Priced", omitted
 
 
-def _as_change_status(status: TotalStatus) -> ChangeStatus:
+def _as_change_status(status: TotalStatus) -> WalletChangeStatus:
     # A wallet's value has no supply that could be unknown.
     return "NotCovered" if status == "UnknownSupply" else status
 

@@ -19,7 +19,7 @@ from api.schemas.common import (
     TrackingStatus,
 )
 from api.schemas.tokens import Concentration, HolderCountStatus, Holding, SupplyStatus, Unattributed
-from api.schemas.values import ChangeStatus, TotalStatus, WalletValuePoint
+from api.schemas.values import ChangeOmitted, TotalStatus, WalletChange, WalletChangeStatus, WalletValuePoint
 from api.schemas.wallets import Direction, Position, WalletActivity, WalletActivityType
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
@@ -222,8 +222,9 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     total_value_status: TotalStatus
     value_complete: bool
     unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions without a value.")]
-    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
-    change24h_status: ChangeStatus
+    change24h: WalletChange
+    change24h_status: WalletChangeStatus
+    change24h_omitted: ChangeOmitted
     activity_count: Annotated[int, Meta(description="In the range.")]
     counterparty_count: Annotated[int, Meta(description="Different addresses in the range, the wallet's own left out.")]
     last_activity_at: Annotated[Instant | None, Meta(description="In the range; null without any activity.")]
@@ -280,8 +281,9 @@ class IndexWallet(Schema, frozen=True, kw_only=True):
     total_value: Decimal | None
     total_value_status: TotalStatus
     value_complete: bool
-    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
-    change24h_status: ChangeStatus
+    change24h: WalletChange
+    change24h_status: WalletChangeStatus
+    change24h_omitted: ChangeOmitted
 
 
 class ReportIndex(Schema, frozen=True, kw_only=True):

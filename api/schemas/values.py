@@ -48,6 +48,34 @@ ChangeStatus = Annotated[
     Meta(description="Why the change is null, or `Priced`; `ZeroBase`: from zero there is none in percent."),
 ]
 
+WalletChangeStatus = Annotated[
+    Literal[
+        "Priced",
+        "Partial",
+        "NoPair",
+        "NoPrice",
+        "StalePrice",
+        "UnknownDecimals",
+        "Quarantined",
+        "NotCovered",
+        "ZeroBase",
+    ],
+    Meta(
+        description="`Priced`, or `Partial`: over the positions whose value is known at both moments, which are not "
+        "all; else why the change is null; `ZeroBase`: from zero there is none in percent."
+    ),
+]
+WalletChange = Annotated[
+    Decimal | None,
+    Meta(
+        description="Change of the value in 24 hours, flows included, percent; over the positions whose value is known "
+        "at both moments. What is not held at a moment is worth 0 then."
+    ),
+]
+ChangeOmitted = Annotated[
+    list[str], Meta(description="Symbols, else addresses, of the positions that are not in the change.")
+]
+
 
 class PassedOver(Schema, frozen=True, kw_only=True):
     """A source that came first and gave no price, with its newest price at the moment."""
@@ -213,8 +241,9 @@ class WalletValueHistory(Schema, frozen=True, kw_only=True):
     total_value_status: TotalStatus
     value_complete: bool
     unpriced: list[str]
-    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
-    change24h_status: ChangeStatus
+    change24h: WalletChange
+    change24h_status: WalletChangeStatus
+    change24h_omitted: ChangeOmitted
     currency: Annotated[str, Meta(description="What values are in.")]
     holdings_complete: Annotated[
         bool, Meta(description="False until history from the wallet's first block is covered.")

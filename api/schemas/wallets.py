@@ -24,7 +24,7 @@ from api.schemas.common import (
     ValueStatus,
     Window,
 )
-from api.schemas.values import ChangeStatus, Explanation, TotalStatus
+from api.schemas.values import ChangeOmitted, Explanation, TotalStatus, WalletChange, WalletChangeStatus
 
 WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
 WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
@@ -69,8 +69,9 @@ class WalletSummary(Schema, frozen=True, kw_only=True):
         Meta(description="Sum of the values of all positions that have one, at the newest covered block."),
     ]
     total_value_status: TotalStatus
-    change24h: Annotated[Decimal | None, Meta(description="Change of the value in 24 hours, percent.")]
-    change24h_status: ChangeStatus
+    change24h: WalletChange
+    change24h_status: WalletChangeStatus
+    change24h_omitted: ChangeOmitted
     value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
     unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
 

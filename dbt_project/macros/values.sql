@@ -367,12 +367,8 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 {%- endmacro %}
 
 
-{# What the positions of a wallet are worth together; of rows with units (BIGNUM of 10^-18), status and symbol. #}
-{% macro total_columns() -%}
-    case
-        when count(*) = 0 then '0'
-        when count_if(status = 'Priced') > 0 then {{ units_to_value("sum(units) filter (where status = 'Priced')") }}
-    end as total_value,
+{# Priced when one of the positions is, or when there are none; else the reason that applies first; of rows with status. #}
+{% macro total_status() -%}
     case
         when count(*) = 0 or count_if(status = 'Priced') > 0 then 'Priced'
         when count_if(status = 'Quarantined') > 0 then 'Quarantined'
@@ -380,7 +376,17 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
         when count_if(status = 'NoPrice') > 0 then 'NoPrice'
         when count_if(status = 'UnknownDecimals') > 0 then 'UnknownDecimals'
         else 'NoPair'
-    end as total_status,
+    end
+{%- endmacro %}
+
+
+{# What the positions of a wallet are worth together; of rows with units (BIGNUM of 10^-18), status and symbol. #}
+{% macro total_columns() -%}
+    case
+        when count(*) = 0 then '0'
+        when count_if(status = 'Priced') > 0 then {{ units_to_value("sum(units) filter (where status = 'Priced')") }}
+    end as total_value,
+    {{ total_status() }} as total_status,
     count_if(status != 'Priced') = 0 as is_complete,
     coalesce(list(symbol order by symbol) filter (where status != 'Priced'), []) as unpriced
 {%- endmacro %}

@@ -1,6 +1,6 @@
 /** The wallet report: what a wallet is worth, how that came about, what it holds, and every movement. */
 
-import { copyable, el, figure, fill, name, valued } from "./dom.js";
+import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
 import { compact, count, day, exact, instant, percent, shortened, timeOfDay, trend } from "./format.js";
 import { Page } from "./page.js";
 import { reasonOf } from "./status.js";
@@ -97,10 +97,17 @@ function tiles() {
   ];
 }
 
-function changeOf({ change24h, change24hStatus }) {
+function changeOf({ change24h, change24hStatus, change24hOmitted }) {
   if (change24h === null) return `24 h: ${reasonOf(change24hStatus).toLowerCase()}`;
   const shown = percent(change24h, { signed: true });
-  return el("span", null, figure(shown, { title: `${exact(change24h)} %`, className: trend(change24h) }), " in 24 h");
+  const title = change24hOmitted.length ? `Without ${change24hOmitted.map(isolated).join(", ")}` : null;
+  return el(
+    "span",
+    null,
+    figure(shown, { title: `${exact(change24h)} %`, className: trend(change24h) }),
+    " in 24 h",
+    title && el("span", { title }, " (part)"),
+  );
 }
 
 page.run();

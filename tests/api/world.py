@@ -383,6 +383,7 @@ def _add_values(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
                 "value_complete": False,
                 "unpriced": ["ETH", _ADDRESSES[UNKNOWN_TOKEN_ID]],
                 "change24h_status": "NoPair",
+                "change24h_omitted": ["ETH", _ADDRESSES[UNKNOWN_TOKEN_ID]],
                 "currency": "USD",
             }
         )

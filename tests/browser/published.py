@@ -278,7 +278,8 @@ class _Teller:
                 "unpriced": [SPAM_SYMBOL],
                 "total_value_24h": before,
                 "change24h": _change(total, before),
-                "change24h_status": "Priced",
+                "change24h_status": "Partial",
+                "change24h_omitted": [SPAM_SYMBOL],
                 "currency": "USD",
             }
         )

@@ -37,7 +37,7 @@ COLUMNS = {
     "token_prices": "subject_key, pair_key, price_text, price_status, market_capitalization,"
     " market_capitalization_status, price_24h_text, change24h, change24h_status",
     "wallet_totals": "subject_key, total_value, total_value_status, value_complete, unpriced, total_value_24h,"
-    " change24h, change24h_status",
+    " change24h, change24h_status, change24h_omitted",
     "wallet_value_days": "subject_key, range_from_block, day, value, value_status, value_complete, unpriced,"
     " holdings_complete",
     "token_capitalization_days": "subject_key, range_from_block, day, pair_key, supply_raw::varchar,"

@@ -289,7 +289,7 @@ class ValueOracle:
         return found
 
     def wallet_totals(self) -> set[Row]:
-        """Subject, total, status, completeness, missing, total of the day before, change and its status."""
+        """Subject, total, status, completeness, missing, the day before's total, change, its status, what it omits."""
         found = set()
         positions: dict[int, list[Row]] = defaultdict(list)
         for key, token, raw in self._rows("subject_key, token_address, quantity_raw::varchar", "wallet_balances"):
@@ -299,22 +299,18 @@ class ValueOracle:
                 continue
             when = self.newest(subject.key)
             if when is None:
-                found.add((subject.key, None, "NotCovered", False, (), None, None, "NotCovered"))
+                found.add((subject.key, None, "NotCovered", False, (), None, None, "NotCovered", ()))
                 continue
             value, status, is_complete, missing = self.total(
                 self.hold(subject, token, raw, when) for token, raw in positions[subject.key]
             )
             first = self.range_before(subject.key, when - DAY + TICK)
-            before, before_status = None, "NotCovered"
+            before = None
             if first is not None:
-                before, before_status, _, _ = self.worth(subject, first, when - DAY + TICK)
-            moved, moved_status = None, "Priced"
-            if value is None or before is None:
-                moved_status = status if value is None else before_status
-            elif not before:
-                moved_status = "ZeroBase"
-            else:
-                moved = change(value, before)
+                before, _, _, _ = self.worth(subject, first, when - DAY + TICK)
+            moved, moved_status, omitted = None, "NotCovered", []
+            if first is not None:
+                moved, moved_status, omitted = self.movement(subject, dict(positions[subject.key]), first, when)
             found.add(
                 (
                     subject.key,
@@ -325,9 +321,38 @@ class ValueOracle:
                     text(before),
                     moved,
                     moved_status,
+                    tuple(omitted),
                 )
             )
         return found
+
+    def movement(
+        self, subject: Subject, now: dict[str, int], first: int, when: datetime
+    ) -> tuple[str | None, str, list[str]]:
+        """The change of a wallet's value in a day, its status, and the symbols of what has no value at both moments."""
+        rows = self.balances[subject.key, first].items()
+        before = {token: raw for token, changes in rows if (raw := self.before(changes, when - DAY + TICK))}
+        totals, omitted, reasons = [Decimal(0), Decimal(0)], [], set()
+        for token in now | before:
+            held = [
+                self.hold(subject, token, quantities[token], moment)
+                if token in quantities
+                else Held(self.symbol(token), Decimal(0), "Priced")
+                for quantities, moment in ((now, when), (before, when - DAY))
+            ]
+            unknown = [one.status for one in held if one.value is None]
+            if unknown:
+                omitted.append(held[0].symbol)
+                reasons.add(unknown[0])
+                continue
+            with localcontext(prec=400):
+                totals = [total + (one.value or 0) for total, one in zip(totals, held, strict=True)]
+        omitted.sort()
+        if omitted and len(omitted) == len(now | before):
+            return None, next(reason for reason in REASONS if reason in reasons), omitted
+        if not totals[1]:
+            return None, "ZeroBase", omitted
+        return change(*totals), "Partial" if omitted else "Priced", omitted
 
     def wallet_value_days(self) -> set[Row]:
         """Subject, range, day, value, status, completeness, missing, whether the holdings are complete."""

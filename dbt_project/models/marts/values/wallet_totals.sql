@@ -1,4 +1,5 @@
--- What every wallet is worth at its as-of block and 24 hours before, each from the positions that it held then.
+-- What every wallet is worth at its as-of block and 24 hours before, each from the positions that it held then; and the
+-- change, from the positions whose value is known at both moments.
 with
 
 wallets as (
@@ -162,6 +163,7 @@ valued as (
     select
         positions.subject_key,
         positions.is_before,
+        positions.token_address,
         coalesce(labels.symbol, positions.token_address) as symbol,
         {{ to_value_units('positions.quantity_raw', 'labels.decimals', 'prices.price') }} as units,
         {{ value_status('labels.decimals', 'token_pairs.pair_key', 'prices.price_status') }} as status
@@ -197,6 +199,38 @@ totals as (
 
 ),
 
+-- Each asset at both moments. What is not held then is worth 0, whatever its price.
+paired as (
+
+    select
+        subject_key,
+        token_address,
+        any_value(symbol) as symbol,
+        coalesce(any_value(units) filter (where not is_before), 0::bignum) as units,
+        coalesce(any_value(units) filter (where is_before), 0::bignum) as units_24h,
+        coalesce(
+            any_value(status) filter (where status != 'Priced' and not is_before),
+            any_value(status) filter (where status != 'Priced'),
+            'Priced'
+        ) as status
+    from valued
+    group by subject_key, token_address
+
+),
+
+compared as (
+
+    select
+        subject_key,
+        coalesce(sum(units) filter (where status = 'Priced'), 0::bignum) as units,
+        coalesce(sum(units_24h) filter (where status = 'Priced'), 0::bignum) as units_24h,
+        {{ total_status() }} as status,
+        coalesce(list(symbol order by symbol) filter (where status != 'Priced'), []) as omitted
+    from paired
+    group by subject_key
+
+),
+
 described as (
 
     select
@@ -210,7 +244,12 @@ described as (
         coalesce(now.unpriced, []) as unpriced,
         case when before.subject_key is not null then coalesce(earlier.total_status, 'Priced') else 'NotCovered' end
             as total_status_24h,
-        case when earlier.subject_key is not null then earlier.total_units else 0::bignum end as total_units_24h
+        case when earlier.subject_key is not null then earlier.total_units else 0::bignum end as total_units_24h,
+        case when before.subject_key is not null then coalesce(compared.status, 'Priced') else 'NotCovered' end
+            as compared_status,
+        coalesce(compared.units, 0::bignum) as compared_units,
+        coalesce(compared.units_24h, 0::bignum) as compared_units_24h,
+        case when before.subject_key is not null then coalesce(compared.omitted, []) else [] end as change24h_omitted
     from wallets
     left join totals as now
         on
@@ -221,6 +260,7 @@ described as (
         on
             wallets.subject_key = earlier.subject_key
             and earlier.is_before
+    left join compared on wallets.subject_key = compared.subject_key
 
 ),
 
@@ -236,15 +276,16 @@ measured as (
         unpriced,
         case when total_status_24h = 'Priced' then {{ units_to_value('total_units_24h') }} end as total_value_24h,
         case
-            when total_value_status = 'Priced' and total_status_24h = 'Priced'
-                then {{ percentage('total_units - total_units_24h', 'total_units_24h') }}
+            when compared_status = 'Priced'
+                then {{ percentage('compared_units - compared_units_24h', 'compared_units_24h') }}
         end as change24h,
         case
-            when total_value_status != 'Priced' then total_value_status
-            when total_status_24h != 'Priced' then total_status_24h
-            when total_units_24h = 0::bignum then 'ZeroBase'
+            when compared_status != 'Priced' then compared_status
+            when compared_units_24h = 0::bignum then 'ZeroBase'
+            when len(change24h_omitted) > 0 then 'Partial'
             else 'Priced'
-        end as change24h_status
+        end as change24h_status,
+        change24h_omitted
     from described
 
 )
@@ -261,6 +302,7 @@ select
     total_value_24h,
     change24h,
     change24h_status,
+    change24h_omitted,
     {{ value_currency() }} as currency
 from measured
 order by subject_key
