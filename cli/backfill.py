@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -62,8 +63,8 @@ def _follow(store: ControlStore, bars: Progress, ended: threading.Event) -> None
 def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
     """Run cycles until every history request is finished; return how the last one ended.
 
-    Ends early when a cycle's own steps fail, when another writer is at work, and when a network fails and no request
-    has got on for a few cycles.
+    Ends early when a cycle's own steps fail, when another writer is at work, and when no request has got on for a few
+    cycles: then it failed.
 
     Raises:
         UnknownNetwork: a network is not defined or is disabled.
@@ -76,9 +77,12 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
                 result = run_cycle(settings, networks)
                 now = _standing(store)
                 still, before = (still + 1 if now == before else 0), now
-                is_stuck = still >= _CYCLES_WITHOUT_PROGRESS
-                if not now or is_stuck or result.exit_code not in (0, EXIT_NETWORK_FAILED):
+                if not now or result.exit_code not in (0, EXIT_NETWORK_FAILED):
                     return result
+                if still >= _CYCLES_WITHOUT_PROGRESS:
+                    error = f"no progress in {still} cycles: {', '.join(now)}"
+                    words = "; ".join(part for part in (error, result.error) if part)
+                    return replace(result, exit_code=EXIT_NETWORK_FAILED, error=words)
     finally:
         store.close()
 

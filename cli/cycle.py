@@ -64,6 +64,7 @@ class CycleResult:
             }
             if self.publication
             else None,
+            "isPublicationDue": self.progress is not None and self.progress.is_behind,
         }
 
 

@@ -218,6 +218,8 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
             _out.print(f"{name:12} {network['status']:10} head {network['head']}  {parts or 'nothing new'}")
         if result.publication:
             _out.print(f"version {result.publication.version}{'' if result.is_new_version else ' (unchanged)'}")
+        if result.progress and result.progress.was_read_to_end:
+            _out.print("past data was read to its end: the next cycle publishes it")
         if result.error:
             _err.print(f"[red]{result.error}")
     sys.exit(result.exit_code)

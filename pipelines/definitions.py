@@ -20,12 +20,11 @@ from pipelines.defs.keys import (
     OUTCOME,
     PUBLICATION,
     SNAPSHOT,
-    network_key,
 )
 from pipelines.defs.maintenance import maintenance, maintenance_schedule
 from pipelines.defs.networks import network_assets
 from pipelines.defs.prices import price_assets, price_discoveries
-from pipelines.defs.publish import outcome_asset, publication_asset
+from pipelines.defs.publish import outcome, publication_asset
 from pipelines.defs.resources import Warehouse
 
 
@@ -48,8 +47,8 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             transform,
             publication_asset(built_marts(transform)),
             price_discoveries,
-            history_asset([n.name for n in enabled], [network_key(n.name, "blocks") for n in enabled]),
-            outcome_asset([network.name for network in enabled]),
+            history_asset([network.name for network in enabled]),
+            outcome,
         ],
         jobs=[job, maintenance],
         sensors=[cycle_sensor(job, networks, shared_keys(transform))],

@@ -10,6 +10,7 @@ import duckdb
 import msgspec
 
 from pipelines.load.discoveries import has_unfinished_discoveries
+from pipelines.load.state import is_behind, was_read_to_end
 from pipelines.load.warehouse import sql
 
 
@@ -75,6 +76,8 @@ class Progress(msgspec.Struct, frozen=True):
 
     Attributes:
         has_unfinished_discoveries: a price discovery is not finished, or its prices are not in the marts yet.
+        is_behind: something is collected or configured that is not published; the next cycle publishes it.
+        was_read_to_end: that cycle read a history request or a price discovery to its end, which is to be published.
     """
 
     batch_id: int
@@ -84,6 +87,8 @@ class Progress(msgspec.Struct, frozen=True):
     networks: dict[str, NetworkProgress]
     price_sources: dict[str, SourceProgress]
     has_unfinished_discoveries: bool
+    is_behind: bool
+    was_read_to_end: bool
 
     @property
     def errors(self) -> list[str]:
@@ -138,27 +143,21 @@ def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_
     for state in connection.execute(sql("progress"), {"batch": batch_id}).pl().iter_rows(named=True):
         name = state.pop("network")
         networks[name] = NetworkProgress(**state, collected=tuple(collected.get(name, ())))
-    price_sources = _price_sources(connection, batch_id)
-    unfinished = has_unfinished_discoveries(connection)
-    progress = Progress(batch_id, run_id, revision, finished_at, networks, price_sources, unfinished)
-    _write(data_dir, progress)
-    return progress
-
-
-def write_price_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_id: int) -> None:
-    """Write where the price sources stand, into what the last cycle left: a cycle without news ends before its end."""
-    progress = read_progress(data_dir)
-    if progress is not None:
-        price_sources = _price_sources(connection, batch_id)
-        _write(data_dir, msgspec.structs.replace(progress, price_sources=price_sources))
-
-
-def _price_sources(connection: duckdb.DuckDBPyConnection, batch_id: int) -> dict[str, SourceProgress]:
-    rows = connection.execute(sql("price_progress"), {"batch": batch_id}).pl().iter_rows(named=True)
-    return {row.pop("source"): SourceProgress(**row) for row in rows}
-
-
-def _write(data_dir: Path, progress: Progress) -> None:
+    progress = Progress(
+        batch_id,
+        run_id,
+        revision,
+        finished_at,
+        networks,
+        {
+            row.pop("source"): SourceProgress(**row)
+            for row in connection.execute(sql("price_progress"), {"batch": batch_id}).pl().iter_rows(named=True)
+        },
+        has_unfinished_discoveries(connection),
+        is_behind(connection),
+        was_read_to_end(connection, batch_id),
+    )
     beside = _path(data_dir).with_suffix(".tmp")
     beside.write_bytes(msgspec.json.encode(progress))
     beside.replace(_path(data_dir))
+    return progress

@@ -34,10 +34,12 @@ _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.Da
 class _Cursor(msgspec.Struct):
     """What the sensor remembers.
 
-    When it last started a run, when it last asked each network for its head, and which runs neither worked nor ended.
+    When it last started a run, and after which cycle; when it last asked each network for its head; which runs neither
+    worked nor ended.
     """
 
     launched_at: float = 0.0
+    launched_after: int | None = None
     polled_at: dict[str, float] = {}
     silent_runs: list[str] = []
 
@@ -155,7 +157,10 @@ def cycle_sensor(
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         cursor = msgspec.json.decode(context.cursor, type=_Cursor) if context.cursor else _Cursor()
-        if time.time() - cursor.launched_at < settings.cycle_seconds:
+        progress = read_progress(settings.data_dir)
+        # What was read to its end is published at once: one run does that, also where it ends without a word.
+        is_urgent = progress is not None and progress.was_read_to_end and cursor.launched_after != progress.batch_id
+        if time.time() - cursor.launched_at < settings.cycle_seconds and not is_urgent:
             return dg.SkipReason("the last cycle began less than LEDGERMART_CYCLE_SECONDS ago")
         if _run_in_progress(context.instance, settings, cursor.silent_runs):
             return dg.SensorResult(
@@ -163,13 +168,13 @@ def cycle_sensor(
             )
         store = open_store(settings)
         try:
-            progress = read_progress(settings.data_dir)
             due, changed = due_networks(store, networks, progress, settings, cursor.polled_at)
         finally:
             store.close()
         requests = []
-        if due or changed or has_price_work(progress):
+        if due or changed or has_price_work(progress) or (progress is not None and progress.is_behind):
             cursor.launched_at = time.time()
+            cursor.launched_after = None if progress is None else progress.batch_id
             requests.append(dg.RunRequest(asset_selection=selection_of(due, shared), tags={"networks": ",".join(due)}))
         return dg.SensorResult(run_requests=requests, cursor=msgspec.json.encode(cursor).decode())
 

@@ -147,7 +147,7 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
         exclude="tag:audit",
     )
     def transform(context: dg.AssetExecutionContext, warehouse: Warehouse, dbt: DbtCliResource) -> Iterator[Any]:
-        """Build the marts where something changed; with nothing new, nothing follows from this step either."""
+        """Build the marts where something changed; with nothing new, nothing is published either."""
         with warehouse.open() as connection:
             if not transform_due(connection, warehouse.settings.as_of_seconds):
                 context.log.info("nothing new: the marts stay as they are")

@@ -7,20 +7,20 @@ import dagster as dg
 from control.networks.in_force import networks_in_force
 from control.store import open_store
 from pipelines.collect.history import collect_history
-from pipelines.defs.keys import DISCOVERIES, HISTORY, PUBLICATION
+from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Throttle, next_cycle
 from pipelines.load.checks import check_batch
 from pipelines.load.control import batch_of_run, open_batch
+from pipelines.load.history import has_open_history
 from pipelines.load.state import finish_batch
 from pipelines.operations import report_requests
 
 
-def history_asset(networks: list[str], network_keys: list[dg.AssetKey]) -> dg.AssetsDefinition:
-    """The asset that goes on with history requests, once a cycle's live data is published."""
+def history_asset(networks: list[str]) -> dg.AssetsDefinition:
+    """The asset that goes on with history requests in every run, after what a cycle has of live data is published."""
 
-    # Discoveries take their part of the time first.
-    @dg.asset(key=HISTORY, deps=[PUBLICATION, DISCOVERIES, *network_keys], group_name="control", kinds={"duckdb"})
+    @dg.asset(key=HISTORY, deps=[SNAPSHOT], group_name="control", kinds={"duckdb"}, op_tags=HISTORY_LAST)
     def history(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
         """Past ranges that tenants asked for, collected until the next cycle is due."""
         settings = warehouse.settings
@@ -30,6 +30,8 @@ def history_asset(networks: list[str], network_keys: list[dg.AssetKey]) -> dg.As
             with warehouse.open() as connection:
                 until = next_cycle(connection, batch_of_run(connection, context.run_id), settings.cycle_seconds)
                 report_requests(connection, store)
+                if not has_open_history(connection):
+                    return dg.MaterializeResult()
                 batch_id = open_batch(connection, f"{context.run_id}/history")
                 throttle = Throttle()
 

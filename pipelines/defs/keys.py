@@ -10,6 +10,11 @@ MARKETS = dg.AssetKey(["prices", "markets"])
 MARKET_PRICES = dg.AssetKey(["prices", "market_prices"])
 DISCOVERIES = dg.AssetKey(["prices", "discoveries"])
 
+# What every run does after all else, in this order: the past takes the time that is left, the outcome tells of all.
+# By priority and not by dependency: what hangs on a step in Dagster is left out where that step failed, or had nothing
+# to do. Runs are in one process: of the steps that can begin, the one with the highest priority does.
+DISCOVERIES_LAST, HISTORY_LAST, OUTCOME_LAST = ({"dagster/priority": str(-place)} for place in (1, 2, 3))
+
 # The asset of a network that fills each raw table.
 NETWORK_ASSETS: dict[str, tuple[str, ...]] = {
     "blocks": ("blocks", "view_ranges", "covered_ranges", "network_states", "collection_failures", "reorganisations"),

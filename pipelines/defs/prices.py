@@ -13,7 +13,7 @@ from control.store import ControlStore, open_store
 from pipelines.collect.prices.asking import opener
 from pipelines.collect.prices.discovery import DiscoveryReport, collect_discoveries
 from pipelines.collect.prices.polling import PriceReport, collect_prices
-from pipelines.defs.keys import DISCOVERIES, MARKET_PRICES, MARKETS, PUBLICATION, SNAPSHOT
+from pipelines.defs.keys import DISCOVERIES, DISCOVERIES_LAST, MARKET_PRICES, MARKETS, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Throttle, next_cycle
 from pipelines.load.chain import note_failure
@@ -22,7 +22,6 @@ from pipelines.load.discoveries import has_unfinished_discoveries
 from pipelines.load.history import has_open_history
 from pipelines.load.state import finish_batch
 from pipelines.operations import cancelled_discoveries, report_discoveries
-from pipelines.progress import write_price_progress
 
 _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
@@ -57,7 +56,6 @@ def price_assets(context: dg.AssetExecutionContext, warehouse: Warehouse) -> _Re
     with warehouse.open() as connection:
         batch_id = batch_of_run(connection, context.run_id)
         report = collect_prices(connection, sources, open_client, settings.price_poll_seconds, batch_id)
-        write_price_progress(connection, settings.data_dir, batch_id)
     for defect in report.defects:
         context.log.error("asking a price source failed", exc_info=defect)
     yield from _results(report)
@@ -89,9 +87,10 @@ def _results(report: PriceReport) -> _Results:
 
 @dg.asset(
     key=DISCOVERIES,
-    deps=[PUBLICATION, MARKETS],
+    deps=[SNAPSHOT],
     group_name="prices",
     kinds={"duckdb"},
+    op_tags=DISCOVERIES_LAST,
     check_specs=[dg.AssetCheckSpec("read", asset=DISCOVERIES, description="Every source that was asked answered.")],
 )
 def price_discoveries(context: dg.AssetExecutionContext, warehouse: Warehouse) -> _Results:

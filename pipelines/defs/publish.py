@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipelines.defs.keys import DISCOVERIES, HISTORY, MARKET_PRICES, OUTCOME, PUBLICATION, SNAPSHOT, network_key
+from pipelines.defs.keys import OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import finish_batch, record_publication, transformed_batch
@@ -30,22 +30,18 @@ def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
     return publication
 
 
-def outcome_asset(networks: list[str]) -> dg.AssetsDefinition:
-    """The asset that tells how the networks and price sources of a cycle fared."""
+@dg.asset(key=OUTCOME, deps=[SNAPSHOT], group_name="control", op_tags=OUTCOME_LAST)
+def outcome(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
+    """Where networks and price sources stand after a run, whatever of it failed or had nothing to do.
 
-    deps = [SNAPSHOT, MARKET_PRICES, DISCOVERIES, HISTORY, *(network_key(name, "blocks") for name in networks)]
-
-    @dg.asset(key=OUTCOME, deps=deps, group_name="control")
-    def outcome(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-        """Where networks and price sources stand; fails the run when one of it failed, after all others went on."""
-        with warehouse.open() as connection:
-            batch_id = batch_of_run(connection, context.run_id)
-            finish_batch(connection, batch_id)
-            progress = write_progress(connection, warehouse.settings.data_dir, batch_id)
-        if progress.errors:
-            raise dg.Failure("; ".join(progress.errors), allow_retries=False)
-        ran = [name for name, network in progress.networks.items() if network.in_last_cycle]
-        asked = [source for source, state in progress.price_sources.items() if state.in_last_cycle]
-        return dg.MaterializeResult(metadata={"networks": ", ".join(ran), "price_sources": ", ".join(asked)})
-
-    return outcome
+    Fails the run when a network or a price source did, after all others went on.
+    """
+    with warehouse.open() as connection:
+        batch_id = batch_of_run(connection, context.run_id)
+        finish_batch(connection, batch_id)
+        progress = write_progress(connection, warehouse.settings.data_dir, batch_id)
+    if progress.errors:
+        raise dg.Failure("; ".join(progress.errors), allow_retries=False)
+    ran = [name for name, network in progress.networks.items() if network.in_last_cycle]
+    asked = [source for source, state in progress.price_sources.items() if state.in_last_cycle]
+    return dg.MaterializeResult(metadata={"networks": ", ".join(ran), "price_sources": ", ".join(asked)})

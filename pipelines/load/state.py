@@ -7,12 +7,11 @@ import duckdb
 from pipelines.load.warehouse import transaction, utc_now
 
 
-def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
-    """Tell whether dbt has something to do.
+def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether something is collected or configured that is not published.
 
-    It has when rows, prices, the configuration, a market list or the status of a network or price source changed since
-    the last complete build, when that build was never published, while price discoveries wait for the time after
-    publication, and, so that as-of advances over blocks without rows, when it is older than `as_of_seconds`.
+    Rows, prices, the configuration, a market list or the status of a network or price source changed since the last
+    complete build, or that build was never published.
     """
     row = connection.execute(
         """
@@ -32,21 +31,67 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
             or built.batch_id is distinct from (select max(batch_id) from raw.publications)
             or exists (select 1 from raw.reorganisations where reorganisations.batch_id > built.batch_id)
             or exists (select 1 from raw.network_states where network_states.status_since > built.finished_at)
-            or exists (
-                select 1
-                from raw.control_price_discoveries as requests
-                left join raw.price_discoveries as known on requests.operation_key = known.operation_key
-                where coalesce(known.status, requests.status) in ('Pending', 'Running')
-            )
             or exists (select 1 from raw.price_polls where price_polls.status_since > built.finished_at)
             or exists (select 1 from raw.market_lists where market_lists.status_since > built.finished_at)
-            or (
-                built.finished_at < ?
-                and exists (select 1 from raw.coverage where coverage.collected_at > built.finished_at)
-            )
         from built
+        """
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
+    """Tell whether dbt has something to do.
+
+    It has where the marts are behind, and, so that as-of advances over blocks without rows, where blocks were collected
+    since the last build and that is older than `as_of_seconds`.
+    """
+    row = connection.execute(
+        """
+        select exists (
+            select 1
+            from raw.transforms as built
+            inner join raw.coverage on built.finished_at < coverage.collected_at
+            where built.finished_at < ?
+        )
         """,
         [utc_now() - timedelta(seconds=as_of_seconds)],
+    ).fetchone()
+    assert row is not None
+    return bool(row[0]) or is_behind(connection)
+
+
+def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> bool:
+    """Tell whether a history request or a price discovery waits for publication alone since after the batch."""
+    row = connection.execute(
+        """
+        select
+            exists (
+                select 1
+                from raw.history_requests as requests
+                inner join raw.covered_ranges as covered
+                    on
+                        requests.subject_key = covered.subject_key
+                        and not covered.is_native
+                        and requests.from_block >= covered.from_block
+                        and requests.to_block <= covered.to_block
+                inner join raw.changes on requests.subject_key = changes.subject_key and changes.batch_id > $batch
+                where requests.status = 'Running'
+            )
+            or exists (
+                select 1
+                from raw.price_discoveries as discoveries
+                where
+                    discoveries.status = 'Running'
+                    and discoveries.changed_batch > $batch
+                    and not exists (
+                        select 1
+                        from raw.discovery_readings as readings
+                        where readings.operation_key = discoveries.operation_key and not readings.is_finished
+                    )
+            )
+        """,
+        {"batch": batch_id},
     ).fetchone()
     assert row is not None
     return bool(row[0])

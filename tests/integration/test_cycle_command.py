@@ -1,14 +1,19 @@
 """The console command: what it prints, its exit codes, and what it says when something is wrong."""
 
 import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from control.operations import Status
 from pipelines.load.lock import writer_lock
+from pipelines.progress import read_progress
 from pipelines.publish import current_publication
+from tests.chain.fault_proxy import FaultProxy, HttpFault
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import World
@@ -101,11 +106,67 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
     # With nothing new there is no new version.
     result = output(service, "cycle")
     assert (result["published"]["version"], result["published"]["isNew"]) == (version, False)
-    assert [part for network in result["networks"].values() for part in network["collected"]] == []
+    assert result["networks"].keys() == {"local", "second"}
+    assert {name: network["collected"] for name, network in result["networks"].items()} == {"local": [], "second": []}
 
     rows = {row["network"]: row for row in output(service, "status")["networks"]}
     assert (rows["local"]["status"], rows["local"]["tokens"], rows["local"]["tracked"]) == ("Healthy", 1, 1)
     assert rows["second"]["collectedTo"] == opening
+
+
+@pytest.mark.timeout(240)
+def test_every_cycle_tells_of_a_dead_node_and_counts_its_failures(ready_service: Service) -> None:
+    service = ready_service
+    service.point_at("local", f"http://127.0.0.1:{free_port()}")
+    service.wallet(service.tenant(), "0x" + "11" * 20, tracked_from=datetime.now(UTC))
+    for failures in (1, 2, 3):
+        result = output(service, "cycle", code=3)
+        assert {name: network["status"] for name, network in result["networks"].items()} == {"local": "Unreachable"}
+        assert result["networks"]["local"]["error"] in result["error"]
+        progress = read_progress(service.settings.data_dir)
+        assert progress is not None
+        assert progress.networks["local"].failures_in_a_row == failures
+        assert result["batch"] == progress.batch_id
+
+
+@pytest.mark.timeout(480)
+def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
+    node: AnvilNode, ready_service: Service
+) -> None:
+    service = ready_service
+    world = World(node, wallet_count=4)
+    gold = world.deploy_token("GOLD", 18)
+    world.distribute(gold, 10)
+    world.mine()
+    opening = node.head()
+    tenant = service.tenant()
+
+    def is_of_the_past(calls: Sequence[dict[str, Any]]) -> bool:
+        return any(int(call["params"][0]["fromBlock"], 16) < opening for call in calls)
+
+    with FaultProxy(node.url) as proxy:
+        service.point_at("local", proxy.url)
+        token = service.token(tenant, gold.address, tracked_from=instant(node, opening))
+        asked = service.ask_history(tenant, token, "creation")
+        proxy.inject(HttpFault(status=503, methods=["eth_getLogs"], when=is_of_the_past))
+        # The first one publishes what is tracked, the second one what the request names; then nothing is new.
+        for _ in range(2):
+            failed = output(service, "cycle", code=3, LEDGERMART_CYCLE_SECONDS="5")
+            assert failed["networks"]["local"]["status"] == "Healthy"
+            assert "eth_getLogs" in failed["networks"]["local"]["error"]
+        waiting = service.operation(asked)
+        assert waiting.status is Status.RUNNING
+        assert waiting.error is not None
+        proxy.clear()
+        read = output(service, "cycle", LEDGERMART_CYCLE_SECONDS="5")
+        assert (read["published"]["isNew"], read["isPublicationDue"]) == (False, True)
+        done = output(service, "cycle", LEDGERMART_CYCLE_SECONDS="5")
+        assert (done["published"]["isNew"], done["isPublicationDue"]) == (True, False)
+    assert service.operation(asked).status is Status.SUCCEEDED
+    moved = [int(log["blockNumber"], 16) for log in world.transfer_logs(0, opening)]
+    assert published(service, "select count(*), min(block_number) from marts.token_activities") == [
+        (len(moved), min(moved))
+    ]
 
 
 def test_cycle_gives_up_while_another_process_writes(node: AnvilNode, ready_service: Service) -> None:

@@ -12,12 +12,15 @@ from dagster._core.test_utils import create_run_for_test
 
 from control.access import Principal
 from control.networks.definitions import Network, load_networks
+from control.operations import Status
 from control.settings import load_settings
 from pipelines.definitions import build_definitions
 from pipelines.defs import cycle
 from pipelines.defs.cycle import JOB
 from pipelines.defs.keys import NETWORK_ASSETS, network_key
 from pipelines.load.lock import writer_lock
+from pipelines.load.warehouse import open_warehouse
+from pipelines.progress import write_progress
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import Token, World
@@ -146,15 +149,25 @@ class Scene:
         self.cycle()
 
     def cycle(self) -> None:
-        """Run one cycle that goes well, and say that its rows are in the marts: there is no dbt here."""
+        """Run one cycle that goes well, and say that its rows are published: there is no dbt here."""
         self.service.good_cycle()
         self.edit_progress("local", has_unfinished_history=False)
+        self.publish()
 
-    def edit_progress(self, network: str, **fields: object) -> None:
-        """Change what the last cycle left behind about a network."""
+    def fail(self) -> None:
+        """Run one cycle that cannot collect; what it says of the network is published."""
+        assert self.service.cycle().error is not None
+        self.publish()
+
+    def publish(self) -> None:
+        """Say that everything collected is published."""
+        self.edit_progress(is_behind=False)
+
+    def edit_progress(self, network: str | None = None, **fields: object) -> None:
+        """Change what the last cycle left behind, in all or about a network."""
         path = self.service.settings.data_dir / "progress.json"
         progress = json.loads(path.read_bytes())
-        progress["networks"][network].update(fields)
+        (progress if network is None else progress["networks"][network]).update(fields)
         path.write_text(json.dumps(progress))
 
 
@@ -204,6 +217,29 @@ def test_cycle_seconds_apart(scene: Scene) -> None:
     assert scene.sensor.tick() == ["local"]
 
 
+def test_what_is_collected_and_not_published_starts_a_cycle(scene: Scene) -> None:
+    scene.edit_progress(is_behind=True)
+    assert scene.sensor.tick() == []
+
+
+def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(scene: Scene) -> None:
+    service = scene.service
+    asked = service.ask_history(scene.tenant, scene.subject, "creation")
+    service.good_cycle()
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        ((batch,),) = connection.execute("select max(batch_id) from raw.batches").fetchall()
+    service.history()
+    assert service.operation(asked).status is Status.RUNNING
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        assert write_progress(connection, service.settings.data_dir, batch).was_read_to_end
+    now = {"launched_at": time.time(), "polled_at": {}}
+    scene.sensor.cursor = json.dumps(now)
+    assert scene.sensor.tick() == ["local"]
+    assert scene.sensor.cursor is not None
+    scene.sensor.cursor = json.dumps({**json.loads(scene.sensor.cursor), **now})
+    assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(scene.sensor.tick())
+
+
 def test_head_is_asked_for_not_oftener_than_poll_seconds(scene: Scene) -> None:
     scene.world.mine()
     scene.sensor.cursor = json.dumps({"launched_at": 0.0, "polled_at": {"local": time.time() + 5}})
@@ -217,7 +253,7 @@ def test_unreachable_network_is_tried_less_and_less(scene: Scene) -> None:
     sensor = Sensor(service.networks)
     # The first time is news, for the cycle to record.
     assert sensor.tick() == ["local"]
-    assert service.cycle().error is not None
+    scene.fail()
     assert sensor.tick() == "nothing to do"
     now = datetime.now(UTC)
     for failures, seconds in ((1, 10), (2, 20), (4, 80), (6, 320), (40, 320)):
@@ -233,7 +269,7 @@ def test_failure_is_made_good_also_where_nothing_is_tracked_any_more(scene: Scen
     service.track(scene.tenant, scene.subject, False, scene.opened + timedelta(seconds=1))
     scene.world.mine()
     service.point_at("local", f"http://127.0.0.1:{free_port()}")
-    assert service.cycle().error is not None
+    scene.fail()
     service.point_at("local", scene.node.url)
     sensor = Sensor(service.networks)
     scene.edit_progress("local", tried_at=text(datetime.now(UTC) - timedelta(minutes=1)))

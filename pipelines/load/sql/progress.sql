@@ -1,4 +1,4 @@
--- Where every network stands; its error is that of this batch.
+-- Where every network stands; its error is that of this batch, or of the slice of history that followed it.
 select
     networks.network,
     case when networks.is_enabled then coalesce(states.status, 'Unknown') else 'Disabled' end as status,
@@ -37,9 +37,9 @@ select
     strftime(states.probed_at, '%Y-%m-%dT%H:%M:%SZ') as tried_at,
     coalesce(states.batch_id = $batch, false) as in_last_cycle,
     (
-        select any_value(failures.detail)
+        select min_by(failures.detail, failures.batch_id)
         from raw.collection_failures as failures
-        where failures.batch_id = $batch and failures.network = networks.network
+        where failures.batch_id >= $batch and failures.network = networks.network
     ) as error
 from raw.networks as networks
 left join raw.network_states as states on networks.network = states.network

@@ -2,16 +2,32 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from pipelines.collect.prices.routes import update_routes
 from pipelines.defs.cycle import has_price_work
+from pipelines.load.discoveries import (
+    Part,
+    WindowPrice,
+    begin_discovery,
+    open_discoveries,
+    open_readings,
+    store_part,
+)
 from pipelines.load.prices import note_failed_list, note_failed_poll, replace_markets, store_poll
-from pipelines.load.state import has_prices_to_build, record_publication, record_transform, transform_due
+from pipelines.load.state import (
+    has_prices_to_build,
+    is_behind,
+    record_publication,
+    record_transform,
+    transform_due,
+    was_read_to_end,
+)
 from pipelines.load.warehouse import utc_now
-from pipelines.progress import Progress, read_progress, write_price_progress, write_progress
+from pipelines.progress import Progress, read_progress, write_progress
 from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
 
 MINUTE = timedelta(minutes=1)
@@ -59,33 +75,50 @@ def test_a_source_is_due_until_it_was_asked_and_again_after_its_interval(raw: Ra
     assert has_price_work(_end_cycle(raw, tmp_path))
 
 
-def test_a_cycle_that_ends_before_its_end_says_when_sources_are_due(raw: Raw, tmp_path: Path) -> None:
+def test_trouble_of_a_source_stays_and_is_an_error_of_its_cycle_alone(raw: Raw, tmp_path: Path) -> None:
     raw.snapshot(pricing(pair(1)))
-    before = _end_cycle(raw, tmp_path)
-    assert has_price_work(before)
+    assert has_price_work(_end_cycle(raw, tmp_path))
     raw.batch += 1
     note_failed_list(raw.connection, "src_kraken", "src_kraken: markets: HTTP 503", MINUTE, raw.batch)
-    write_price_progress(raw.connection, tmp_path, raw.batch)
-    after = read_progress(tmp_path)
-    assert after is not None
+    after = _end_cycle(raw, tmp_path)
+    assert read_progress(tmp_path) == after
     assert not has_price_work(after)
-    assert (after.batch_id, after.errors) == (before.batch_id, ["src_kraken: markets: HTTP 503"])
+    assert after.errors == ["src_kraken: markets: HTTP 503"]
     raw.batch += 1
-    write_price_progress(raw.connection, tmp_path, raw.batch)
-    later = read_progress(tmp_path)
-    assert later is not None
-    # The trouble stays; it was not of the last cycle.
+    later = _end_cycle(raw, tmp_path)
     assert (later.errors, later.price_sources["src_kraken"].trouble) == ([], "src_kraken: markets: HTTP 503")
 
 
-def test_an_unfinished_discovery_is_work_and_keeps_the_marts_due(raw: Raw, tmp_path: Path) -> None:
+def test_an_unfinished_discovery_is_work_and_alone_nothing_to_build(raw: Raw, tmp_path: Path) -> None:
     raw.snapshot(pricing(pair(1)))
     _publish(raw)
-    assert not transform_due(raw.connection, 300)
     asked = discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z")
     raw.snapshot(pricing(pair(1), discoveries=[asked]))
-    assert _end_cycle(raw, tmp_path).has_unfinished_discoveries
-    assert transform_due(raw.connection, 300)
+    progress = _end_cycle(raw, tmp_path)
+    assert progress.has_unfinished_discoveries
+    assert has_price_work(progress)
+    assert not progress.is_behind
+    assert not transform_due(raw.connection, 300)
+
+
+def test_a_discovery_that_was_read_to_its_end_is_to_be_published(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1), discoveries=[discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-03T00:00:00Z")]))
+    (waiting,) = open_discoveries(raw.connection)
+    start = datetime(2026, 4, 1, tzinfo=UTC)
+    end = start + timedelta(days=2)
+    begin_discovery(raw.connection, waiting, (start, end), 2, [("src_kraken", "BTC/USD", "Trade")], {})
+    _publish(raw)
+    cycle = raw.batch
+    for is_last in (False, True):
+        raw.batch += 1
+        (reading,) = open_readings(raw.connection)
+        window = WindowPrice(reading.up_to, reading.up_to + timedelta(days=1), Decimal(5), False)
+        part = Part([window], [], window.effective_from, None, 1 + is_last, is_last)
+        store_part(raw.connection, reading, part, utc_now(), raw.batch)
+        assert is_behind(raw.connection)
+        assert was_read_to_end(raw.connection, cycle) is is_last
+    # A later run that could not publish it is not one that read it.
+    assert not was_read_to_end(raw.connection, raw.batch)
 
 
 def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: Raw) -> None:
