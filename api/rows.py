@@ -11,7 +11,17 @@ import msgspec
 
 from api.schemas.common import ActivityStatus, Finality, GapReason, Reconciliation
 from api.schemas.ledgers import ProbedStatus
-from api.schemas.tokens import Behaviour, ContractStatus, HolderChangeKind, SupplyStatus, TokenActivityType
+from api.schemas.tokens import (
+    Behaviour,
+    ContractStatus,
+    FigureStatus,
+    HolderChangeKind,
+    HoldersStatus,
+    SupplyStatus,
+    TokenActivityType,
+    Top10Status,
+    UnattributedStatus,
+)
 from api.schemas.wallets import Direction, WalletActivityStatus, WalletActivityType
 
 
@@ -42,6 +52,7 @@ class TokenRow(Row, frozen=True):
     total_supply_raw: str | None
     total_supply: str | None
     holder_count: int | None
+    holders_status: HoldersStatus
     as_of_block_number: int | None
     as_of_block_hash: str | None
     as_of_block_time: datetime | None
@@ -51,7 +62,6 @@ class TokenRow(Row, frozen=True):
 class WalletRow(Row, frozen=True):
     """`wallet`: what is known of a wallet at its newest covered block."""
 
-    holdings_complete: bool
     as_of_block_number: int | None
     as_of_block_hash: str | None
     as_of_block_time: datetime | None
@@ -149,13 +159,19 @@ class CapTableSummaryRow(Row, frozen=True):
     total_supply: str | None
     supply_status: SupplyStatus
     holder_count: int | None
+    holders_status: HoldersStatus
     unattributed_raw: str | None
     unattributed: str | None
     unattributed_percentage: str | None
+    unattributed_status: UnattributedStatus
     top10_percentage: str | None
+    top10_status: Top10Status
     hhi: str | None
+    hhi_status: FigureStatus
     gini: str | None
+    gini_status: FigureStatus
     nakamoto: int | None
+    nakamoto_status: FigureStatus
 
 
 class HolderRow(Row, frozen=True):
@@ -197,6 +213,7 @@ class SupplyRow(Row, frozen=True):
 
     total_supply_raw: str
     total_supply: str | None
+    is_observed: bool
 
 
 class UnattributedRow(Row, frozen=True):

@@ -9,7 +9,7 @@ from litestar.params import SkipValidation
 from api.calls import Call, Fetched
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
 from api.parameters import Explain, From, IntervalChoice, To, TokenId, WalletId, read_range
-from api.reading import capitalization, wallet_values
+from api.reading import balances, capitalization, wallet_values
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.subjects import to_wallet_summary
@@ -131,7 +131,7 @@ class WalletValueController(Controller):
                 change24h_status=total.change24h_status,
                 change24h_omitted=total.change24h_omitted,
                 currency=CURRENCY,
-                holdings_complete=view.wallet.holdings_complete if view.wallet else False,
+                holdings_complete=balances.is_complete(state),
                 points=points,
                 interval=length,
                 as_of=as_of,

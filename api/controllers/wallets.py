@@ -386,7 +386,7 @@ class WalletController(Controller):
                 current=current,
                 history=history,
                 interval=interval or "1d",
-                holdings_complete=view.wallet.holdings_complete if view.wallet else False,
+                holdings_complete=balances.is_complete(state),
                 currency=CURRENCY,
                 as_of=echo,
                 coverage=coverage,

@@ -1,5 +1,4 @@
 select
-    holdings_complete,
     as_of_block_number,
     as_of_block_hash,
     as_of_block_time,

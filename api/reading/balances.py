@@ -59,6 +59,11 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
     ]
 
 
+def is_complete(state: State | None) -> bool:
+    """Say whether all holdings at a moment are known: the range is covered since the block after the genesis block."""
+    return state is not None and state.first_block <= 1
+
+
 @dataclass(frozen=True, slots=True)
 class Balance:
     """The quantity of one asset at the end of one interval; `change` is None when the end is not covered."""

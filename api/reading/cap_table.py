@@ -12,7 +12,7 @@ from api.reading.moments import State, View
 from api.reading.pages import cut
 from api.reading.values import read_link, worth
 from api.rows import BalanceAsOfRow, BalanceRow, CapTableSummaryRow, HolderRow, SupplyRow, UnattributedRow
-from api.schemas.tokens import Concentration, Holding, Unattributed
+from api.schemas.tokens import Concentration, Holding, SupplyStatus, Unattributed
 from api.schemas.values import Explanation
 from api.serving import Snapshot
 from control.networks.families import codec_for
@@ -22,13 +22,19 @@ _NOTHING = CapTableSummaryRow(
     total_supply=None,
     supply_status="Unknown",
     holder_count=None,
+    holders_status="HoldersUnknown",
     unattributed_raw=None,
     unattributed=None,
     unattributed_percentage=None,
+    unattributed_status="Unknown",
     top10_percentage=None,
+    top10_status="Unknown",
     hhi=None,
+    hhi_status="Unknown",
     gini=None,
+    gini_status="Unknown",
     nakamoto=None,
+    nakamoto_status="Unknown",
 )
 
 
@@ -49,7 +55,7 @@ def to_unattributed(summary: CapTableSummaryRow) -> Unattributed:
         quantity=summary.unattributed or summary.unattributed_raw,
         quantity_raw=summary.unattributed_raw,
         percentage=summary.unattributed_percentage,
-        status=summary.supply_status,
+        status=summary.unattributed_status,
     )
 
 
@@ -57,9 +63,13 @@ def to_concentration(summary: CapTableSummaryRow) -> Concentration:
     """Return the concentration figures."""
     return Concentration(
         top10=summary.top10_percentage,
+        top10_status=summary.top10_status,
         hhi=summary.hhi,
+        hhi_status=summary.hhi_status,
         gini=summary.gini,
+        gini_status=summary.gini_status,
         nakamoto=summary.nakamoto,
+        nakamoto_status=summary.nakamoto_status,
         status=summary.supply_status,
     )
 
@@ -183,7 +193,9 @@ def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSumma
     balances = [int(row.balance_raw) for row in snapshot.rows("cap_table_as_of_balances", BalanceRow, **moment)]
     found = snapshot.row("supply_as_of", SupplyRow, **moment)
     supply = None if found is None else int(found.total_supply_raw)
-    unattributed_raw = None if supply is None else str(supply - sum(balances))
+    rest = None if supply is None else supply - sum(balances)
+    unattributed_raw = None if rest is None else str(rest)
+    supply_status: SupplyStatus = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
     shown = snapshot.row(
         "unattributed_shown",
         UnattributedRow,
@@ -195,13 +207,34 @@ def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSumma
     return CapTableSummaryRow(
         total_supply_raw=found.total_supply_raw if found else None,
         total_supply=found.total_supply if found else None,
-        supply_status="Unknown" if supply is None else "Observed" if supply else "ZeroSupply",
+        supply_status=supply_status,
         holder_count=len(balances),
+        holders_status="Complete" if rest == 0 and _is_from_nothing(snapshot, view, state) else "HoldersUnknown",
         unattributed_raw=unattributed_raw,
         unattributed=shown.unattributed if shown else None,
         unattributed_percentage=shown.unattributed_percentage if shown else None,
+        unattributed_status="Negative" if rest is not None and rest < 0 else supply_status,
         top10_percentage=figures.top10,
+        top10_status=figures.top10_status,
         hhi=figures.hhi,
+        hhi_status=figures.hhi_status,
         gini=figures.gini,
+        gini_status=figures.gini_status,
         nakamoto=figures.nakamoto,
+        nakamoto_status=figures.nakamoto_status,
     )
+
+
+def _is_from_nothing(snapshot: Snapshot, view: View, state: State) -> bool:
+    """Say whether nobody held anything before the covered range: its supply was read as zero, or it is the chain's."""
+    if state.first_block <= 1:
+        return True
+    before = snapshot.row(
+        "supply_as_of",
+        SupplyRow,
+        subject_key=view.subject.subject_key,
+        tenant_id=view.subject.tenant_id,
+        first_block=state.first_block,
+        block_number=state.first_block - 1,
+    )
+    return before is not None and before.is_observed and before.total_supply_raw == "0"

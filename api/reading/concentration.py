@@ -6,6 +6,8 @@ The same figures of the current cap table come from its mart; these are for mome
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from api.schemas.tokens import FigureStatus, Top10Status
+
 _DECIMALS = 12
 _LARGEST = 10
 
@@ -15,28 +17,48 @@ class Figures:
     """`top10` percent of the supply, `hhi` 0 to 10,000, `gini` 0 to 1, `nakamoto` a number of holders."""
 
     top10: str | None
+    top10_status: Top10Status
     hhi: str | None
+    hhi_status: FigureStatus
     gini: str | None
+    gini_status: FigureStatus
     nakamoto: int | None
+    nakamoto_status: FigureStatus
 
 
 def concentrate(balances: Sequence[int], supply: int | None) -> Figures:
-    """Compute the figures.
+    """Compute the figures, each only where it does not depend on who holds the rest of the supply.
+
+    The rest is one holder's or many's. The share of the ten largest and the sum of squares are the most, and the fewest
+    holders have the majority, where it is one holder's; the other end is a rest that is spread without end. The Gini
+    coefficient also depends on how many share the rest. Below zero, it bounds nothing.
 
     Args:
-        balances: of all holders, largest first, none zero.
+        balances: of all holders seen, largest first, none zero.
         supply: total supply in the same units; None when it is unknown.
     """
     if not supply:
-        return Figures(None, None, None, None)
+        status: FigureStatus = "Unknown" if supply is None else "ZeroSupply"
+        return Figures(None, _as_top10(status), None, status, None, status, None, status)
     held = sum(balances)
-    count = len(balances)
-    weighted = sum(place * balance for place, balance in enumerate(reversed(balances), start=1))
+    rest = supply - held
+    largest, squares = sum(balances[:_LARGEST]), sum(balance * balance for balance in balances)
+    top10, most_top10 = (
+        quotient(100 * part, supply) for part in (largest, max(largest, sum(balances[: _LARGEST - 1]) + rest))
+    )
+    hhi, most_hhi = (quotient(10_000 * part, supply * supply) for part in (squares, squares + rest * rest))
+    nakamoto, least_nakamoto = _nakamoto(balances, supply, 0), _nakamoto(balances, supply, rest)
+    is_hhi_known = rest >= 0 and hhi == most_hhi
+    is_nakamoto_known = rest >= 0 and nakamoto is not None and nakamoto == least_nakamoto
     return Figures(
-        top10=quotient(100 * sum(balances[:_LARGEST]), supply),
-        hhi=quotient(10_000 * sum(balance * balance for balance in balances), supply * supply),
-        gini=quotient(2 * weighted - (count + 1) * held, count * held) if held > 0 else None,
-        nakamoto=_nakamoto(balances, supply),
+        top10=top10,
+        top10_status="Observed" if rest >= 0 and top10 == most_top10 else "LowerBound",
+        hhi=hhi if is_hhi_known else None,
+        hhi_status=_known(is_hhi_known),
+        gini=_gini(balances, held) if rest == 0 else None,
+        gini_status=_known(rest == 0),
+        nakamoto=nakamoto if is_nakamoto_known else None,
+        nakamoto_status=_known(is_nakamoto_known),
     )
 
 
@@ -55,10 +77,25 @@ def quotient(numerator: int, denominator: int) -> str:
     return f"-{text}" if numerator < 0 and scaled else text
 
 
-def _nakamoto(balances: Sequence[int], supply: int) -> int | None:
+def _known(is_known: bool) -> FigureStatus:
+    return "Observed" if is_known else "HoldersUnknown"
+
+
+def _as_top10(status: FigureStatus) -> Top10Status:
+    return "LowerBound" if status == "HoldersUnknown" else status
+
+
+def _gini(balances: Sequence[int], held: int) -> str:
+    count = len(balances)
+    weighted = sum(place * balance for place, balance in enumerate(reversed(balances), start=1))
+    return quotient(2 * weighted - (count + 1) * held, count * held)
+
+
+def _nakamoto(balances: Sequence[int], supply: int, rest: int) -> int | None:
+    """Return the fewest holders with a majority; a rest in one hand takes the place of the smallest of them."""
     running = 0
     for count, balance in enumerate(balances, start=1):
-        running += balance
-        if 2 * running > supply:
+        if 2 * (running + max(balance, rest)) > supply:
             return count
+        running += balance
     return None

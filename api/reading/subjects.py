@@ -1,6 +1,7 @@
 """Tokens and wallets as lists and details show them: configuration from the control store, findings from the marts."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -47,9 +48,19 @@ def to_tracking_status(subject: SubjectRow) -> common.TrackingStatus:
     return "enabled" if subject.is_tracked else "disabled"
 
 
-def to_holder_count_status(holder_count: int | None) -> tokens.HolderCountStatus:
-    """Return why a number of holders is missing."""
-    return "NotYetCollected" if holder_count is None else "Counted"
+class _HasHolders(Protocol):
+    @property
+    def holder_count(self) -> int | None: ...
+
+    @property
+    def holders_status(self) -> tokens.HoldersStatus: ...
+
+
+def to_holder_count_status(found: _HasHolders | None) -> tokens.HolderCountStatus:
+    """Return why a number of holders is missing, or whether it is of all."""
+    if found is None or found.holder_count is None:
+        return "NotYetCollected"
+    return "Counted" if found.holders_status == "Complete" else "LowerBound"
 
 
 def to_token_summary(
@@ -103,7 +114,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         total_supply=(facts.total_supply or facts.total_supply_raw) if facts else None,
         total_supply_status=supply_status,
         holder_count=facts.holder_count if facts else None,
-        holder_count_status=to_holder_count_status(facts.holder_count if facts else None),
+        holder_count_status=to_holder_count_status(facts),
         windows=to_windows(view.windows),
         created_at=subject.created_at,
         updated_at=subject.updated_at,

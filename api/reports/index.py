@@ -42,10 +42,10 @@ def _to_tokens(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> li
     keys = [row.subject_key for row in rows]
     prices = token_prices(snapshot, tenant_id, keys)
     counted = snapshot.rows("report_holder_counts", HolderCountRow, tenant_id=tenant_id, subject_keys=keys)
-    counts = {row.subject_key: row.holder_count for row in counted}
+    counts = {row.subject_key: row for row in counted}
     found: list[IndexToken] = []
     for row in rows:
-        summary, count = to_token_summary(row, {}, set(), prices), counts.get(row.subject_key)
+        summary, counted_row = to_token_summary(row, {}, set(), prices), counts.get(row.subject_key)
         found.append(
             IndexToken(
                 id=row.id,
@@ -55,8 +55,8 @@ def _to_tokens(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> li
                 network=row.network,
                 ledger_id=row.presented_address,
                 tracking_status=to_tracking_status(row),
-                holder_count=count,
-                holder_count_status=to_holder_count_status(count),
+                holder_count=counted_row.holder_count if counted_row else None,
+                holder_count_status=to_holder_count_status(counted_row),
                 market_capitalization=summary.market_capitalization,
                 market_capitalization_status=summary.market_capitalization_status,
             )

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from api.rows import Row, WalletActivityRow
 from api.schemas.common import Reconciliation, ValueStatus
+from api.schemas.tokens import HoldersStatus
 from api.schemas.wallets import Direction, WalletActivityType
 
 
@@ -99,3 +100,4 @@ class HolderCountRow(Row, frozen=True):
 
     subject_key: int
     holder_count: int | None
+    holders_status: HoldersStatus

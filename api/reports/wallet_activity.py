@@ -130,7 +130,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         is_current=wallet.is_current,
         as_of=to_as_of(view, state, snapshot.version),
         coverage=coverage,
-        holdings_complete=view.wallet.holdings_complete if view.wallet else False,
+        holdings_complete=balances.is_complete(state),
         reconciliation=_to_counts(state, parts.positions),
         total_value=parts.worth.value,
         total_value_status=parts.worth.status,

@@ -18,7 +18,7 @@ from api.schemas.common import (
     TokenReference,
     TrackingStatus,
 )
-from api.schemas.tokens import Concentration, HolderCountStatus, Holding, SupplyStatus, Unattributed
+from api.schemas.tokens import Concentration, HolderCountStatus, HoldersStatus, Holding, SupplyStatus, Unattributed
 from api.schemas.values import ChangeOmitted, TotalStatus, WalletChange, WalletChangeStatus, WalletValuePoint
 from api.schemas.wallets import Direction, Position, WalletActivity, WalletActivityType
 
@@ -99,7 +99,7 @@ class ReconciliationCounts(Schema, frozen=True, kw_only=True):
     reconciled: int | None
     adjusted: int | None
     unchecked: int | None
-    status: HolderCountStatus
+    status: Annotated[Literal["Counted", "NotYetCollected"], Meta(description="`NotYetCollected` beside null.")]
 
 
 class LargestHolder(Schema, frozen=True, kw_only=True):
@@ -145,6 +145,7 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
     total_supply_status: SupplyStatus
     holder_count: int | None
     holder_count_status: HolderCountStatus
+    holders_status: HoldersStatus
     market_capitalization: Decimal | None
     market_capitalization_status: TotalStatus
     unattributed: Unattributed

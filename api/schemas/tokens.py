@@ -32,7 +32,34 @@ SupplyStatus = Annotated[
     Literal["Observed", "ZeroSupply", "Unknown"],
     Meta(description="Whether the total supply was observed; `Unknown` beside null."),
 ]
-HolderCountStatus = Annotated[Literal["Counted", "NotYetCollected"], Meta(description="`NotYetCollected` beside null.")]
+UnattributedStatus = Annotated[
+    Literal["Observed", "Negative", "ZeroSupply", "Unknown"],
+    Meta(description="As of the supply; `Negative`: the balances seen exceed the total supply."),
+]
+HoldersStatus = Annotated[
+    Literal["Complete", "HoldersUnknown"],
+    Meta(
+        description="`Complete`: history since the contract's creation is covered up to the moment, and nothing is "
+        "unattributed; else holders may be missing, and a history request from `creation` finds them."
+    ),
+]
+HolderCountStatus = Annotated[
+    Literal["Counted", "LowerBound", "NotYetCollected"],
+    Meta(
+        description="`LowerBound`: of the holders seen, who may not be all; `NotYetCollected` beside null.",
+    ),
+]
+FigureStatus = Annotated[
+    Literal["Observed", "HoldersUnknown", "ZeroSupply", "Unknown"],
+    Meta(
+        description="Why the figure is null, or `Observed`; `HoldersUnknown`: it depends on who holds what is "
+        "unattributed; otherwise as of the supply."
+    ),
+]
+Top10Status = Annotated[
+    Literal["Observed", "LowerBound", "ZeroSupply", "Unknown"],
+    Meta(description="`LowerBound`: holders that were not seen may be among the ten; otherwise as of the supply."),
+]
 Behaviour = Annotated[
     Literal["Standard", "Rebasing", "FeeOnTransfer", "NonConforming"],
     Meta(description="What balances do beside transfers, as comparing them with the chain showed."),
@@ -161,16 +188,29 @@ class Unattributed(Schema, frozen=True, kw_only=True):
     quantity: Decimal | None
     quantity_raw: BaseUnits | None
     percentage: Decimal | None
-    status: SupplyStatus
+    status: UnattributedStatus
 
 
 class Concentration(Schema, frozen=True, kw_only=True):
-    """How unevenly the supply is held, over the holders seen; null without holders or supply."""
+    """How unevenly the supply is held.
 
-    top10: Annotated[Decimal | None, Meta(description="Share of the ten largest holders, percent of the supply.")]
+    A figure stands when it is the same, to its last digit, whether one holder has what is unattributed or it is spread
+    without end.
+    """
+
+    top10: Annotated[
+        Decimal | None, Meta(description="Share of the ten largest holders, percent of the supply; of those seen.")
+    ]
+    top10_status: Top10Status
     hhi: Annotated[Decimal | None, Meta(description="Herfindahl-Hirschman index.")]
-    gini: Annotated[Decimal | None, Meta(description="Gini coefficient.")]
+    hhi_status: FigureStatus
+    gini: Annotated[
+        Decimal | None,
+        Meta(description="Gini coefficient; stands where nothing is unattributed, which many may share."),
+    ]
+    gini_status: FigureStatus
     nakamoto: Annotated[int | None, Meta(description="Fewest holders with more than half of the supply.")]
+    nakamoto_status: FigureStatus
     status: SupplyStatus
 
 
@@ -198,6 +238,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
     total_supply_status: SupplyStatus
     holder_count: int | None
     holder_count_status: HolderCountStatus
+    holders_status: HoldersStatus
     unattributed: Unattributed
     concentration: Concentration
     currency: Annotated[str, Meta(description="What values are in.")]

@@ -1,11 +1,12 @@
 /** The cap table report: who holds a token at a moment, how unevenly, and how that came about. */
 
+import { drawIncomplete } from "./cap-table/incomplete.js";
 import { columns } from "./cap-table/rows.js";
 import { drawCharts } from "./cap-table/series.js";
 import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
 import { compact, count, exact, fixed, instant, percent, shortened } from "./format.js";
 import { Page } from "./page.js";
-import { reasonOf } from "./status.js";
+import { bounded, reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyEmpty } from "./strip.js";
 import { Table, firstPage } from "./table.js";
 
@@ -32,7 +33,7 @@ const page = new Page(async (session) => {
     filters: ["filter-reconciliation"],
     onFailure: (failure) => page.fail(failure),
   });
-  const collected = summary.holderCountStatus === "Counted";
+  const collected = summary.holderCountStatus !== "NotYetCollected";
   drawTop(collected);
   showCollected(collected);
   if (!collected) return "empty";
@@ -54,6 +55,7 @@ function drawTop(collected) {
   const since = priceEffectiveFrom && el("span.sub", null, `since ${instant(priceEffectiveFrom)}`);
   const priced = valued(price, priceStatus, { currency });
   priced.classList.add("figure");
+  drawIncomplete(summary, collected);
   drawStrip({ ...summary, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No holders to show yet"), el("p", null, whyEmpty(summary.coverage)));
@@ -65,11 +67,12 @@ function tiles() {
     totalSupply,
     totalSupplyStatus,
     holderCount,
+    holderCountStatus,
     marketCapitalization,
     marketCapitalizationStatus,
     currency,
   } = summary;
-  const { top10, nakamoto, gini, hhi, status } = summary.concentration;
+  const { top10, top10Status, nakamoto, nakamotoStatus, gini, giniStatus, hhi, hhiStatus } = summary.concentration;
   const missing = (value, why) => (value === null ? reasonOf(why) : null);
   const unit = token.decimals === null ? "base units" : isolated(token.symbol);
   return [
@@ -81,7 +84,7 @@ function tiles() {
       }),
       unit,
     ),
-    kpi("Holders", figure(count(holderCount)), unattributedLine()),
+    kpi("Holders", figure(bounded(count(holderCount), holderCountStatus), { title: count(holderCount) }), unattributedLine()),
     kpi(
       "Market value",
       valued(marketCapitalization, marketCapitalizationStatus, { currency }, compact),
@@ -89,24 +92,25 @@ function tiles() {
     ),
     kpi(
       "Top 10 holders",
-      figure(percent(top10), { title: `${exact(top10)} %`, missing: missing(top10, status) }),
+      figure(bounded(percent(top10), top10Status), {
+        title: `${exact(top10)} %`,
+        missing: missing(top10, top10Status),
+      }),
       largestLine(),
     ),
     kpi(
       "Nakamoto coefficient",
-      figure(count(nakamoto), { missing: nakamoto === null ? noMajority(status) : null }),
+      figure(count(nakamoto), { missing: missing(nakamoto, nakamotoStatus) }),
       "holders to exceed 50%",
     ),
     kpi(
       "Gini coefficient",
-      figure(fixed(gini, 3), { title: exact(gini), missing: missing(gini, status) }),
+      figure(fixed(gini, 3), { title: exact(gini), missing: missing(gini, giniStatus) }),
       "0 equal · 1 one holder",
     ),
-    kpi("HHI", figure(fixed(hhi, 0), { title: exact(hhi), missing: missing(hhi, status) }), concentrationWord(hhi)),
+    kpi("HHI", figure(fixed(hhi, 0), { title: exact(hhi), missing: missing(hhi, hhiStatus) }), concentrationWord(hhi)),
   ];
 }
-
-const noMajority = (status) => (status === "Observed" ? "No majority" : reasonOf(status));
 
 function largestLine() {
   const share = summary.largest[0]?.percentage ?? null;

@@ -8,7 +8,7 @@
 import { byId, el, figure, fill, name } from "./dom.js";
 import { compact, count, exact, percent, plural, shortened, trend } from "./format.js";
 import { Page } from "./page.js";
-import { reasonOf } from "./status.js";
+import { bounded, reasonOf } from "./status.js";
 
 const SEARCH_DELAY_MS = 250;
 const LIMIT = 50;
@@ -36,7 +36,7 @@ function drawList(id, entries, total, draw) {
 
 function tokenEntry(token, currency) {
   const { holderCount, holderCountStatus, marketCapitalization, marketCapitalizationStatus } = token;
-  const holders = figure(holderCount === null ? "" : plural(holderCount, "holder"), {
+  const holders = figure(holderCount === null ? "" : bounded(plural(holderCount, "holder"), holderCountStatus), {
     missing: holderCount === null ? reasonOf(holderCountStatus) : null,
   });
   const value = money(marketCapitalization, marketCapitalizationStatus, currency);

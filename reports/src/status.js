@@ -8,6 +8,7 @@ const WORDS = {
   UnknownDecimals: "Decimals unknown",
   UnknownSupply: "Supply unknown",
   Unknown: "Supply not read yet",
+  HoldersUnknown: "Holders unknown",
   ZeroSupply: "Supply is zero",
   NotCovered: "Not collected then",
   NotYetCollected: "Not collected yet",
@@ -45,6 +46,9 @@ const TYPES = {
 
 /** @param {string} status @returns {string} why a number is missing; the status itself when it is a new one */
 export const reasonOf = (status) => WORDS[status] ?? status;
+
+/** A number of those seen, who may not be all. @param {string} shown @param {string} status */
+export const bounded = (shown, status) => (status === "LowerBound" ? `≥\u00a0${shown}` : shown);
 
 /** @param {string} reason @returns {string} why a range is not collected */
 export const gapReason = (reason) => REASONS[reason] ?? reason;

@@ -6,10 +6,10 @@ import { checkOf, gapReason, reasonOf } from "./status.js";
 
 /**
  * Draw the strip.
- * @param {{asOf: object, coverage: object, reconciliation: object, price?: Node, dataVersion: number}} facts
+ * @param {{asOf: object, coverage: object, reconciliation: object, price?: Node, holdersStatus?: string}} facts
  */
-export function drawStrip({ asOf, coverage, reconciliation, price = null }) {
-  fill("strip", item("block", "As of", block(asOf)), covered(coverage), checked(reconciliation), price);
+export function drawStrip({ asOf, coverage, reconciliation, price = null, holdersStatus = "Complete" }) {
+  fill("strip", item("block", "As of", block(asOf)), covered(coverage, holdersStatus), checked(reconciliation), price);
 }
 
 /** @param {string} which icon @param {string} label @param {...(Node | string | null)} text */
@@ -38,10 +38,12 @@ const FINALITY = {
   Confirmed: "The network may still replace this block; the figures would follow.",
 };
 
-function covered({ complete, from, to, gaps }) {
+function covered({ complete, from, to, gaps }, holdersStatus) {
   const title = from && `${instant(from)} – ${to ? instant(to) : "now"}`;
   const range = from && el("span.sub", { title }, `${day(from)} – ${to ? day(to) : "now"}`);
-  if (complete) return item("coverage", "Coverage", el("span.figure", null, "Complete"), range);
+  // Nothing is missing of the time that was asked for; of the time before, something may be.
+  const words = holdersStatus === "Complete" ? "Complete" : "No gap since it began";
+  if (complete) return item("coverage", "Coverage", el("span.figure", null, words), range);
   const list = el("ul", null, ...gaps.map((gap) => el("li", null, describe(gap))));
   const summary = el("summary.figure.warn", null, gaps.length ? plural(gaps.length, "gap") : "Incomplete");
   return item("coverage", "Coverage", el("details", null, summary, list), range);

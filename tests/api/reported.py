@@ -271,9 +271,15 @@ def _add_cap_table(rows: dict[str, list[dict[str, Any]]], keys: dict[str, Any], 
             "unattributed": text_of(rest, DECIMALS),
             "unattributed_percentage": percentage_of(rest, supply),
             "top10_percentage": percentage_of(sum(sorted(held.values())[-10:]), supply),
+            "unattributed_status": "Observed",
+            "holders_status": "HoldersUnknown",
+            "top10_status": "LowerBound",
             "hhi": "12.5",
-            "gini": "0.5",
+            "hhi_status": "Observed",
+            "gini": None,
+            "gini_status": "HoldersUnknown",
             "nakamoto": 30,
+            "nakamoto_status": "Observed",
         }
     )
 

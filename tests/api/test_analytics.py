@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -263,8 +263,82 @@ def test_concentration_of_the_past(client: TestClient[Any]) -> None:
         "hhi": text_of(round(Fraction(80**2 + 60**2 + 20**2, 160**2) * 10_000 * 10**12), 12),
         "gini": "0.25",
         "nakamoto": 2,
+        "top10Status": "Observed",
+        "hhiStatus": "Observed",
+        "giniStatus": "Observed",
+        "nakamotoStatus": "Observed",
         "status": "Observed",
     }
+
+
+def changed_world(world: World, changes: Callable[[dict[str, Any]], None], *tables: str) -> None:
+    """Publish the example rows, those of the example token and wallet changed."""
+    rows, keys = marts_rows(world), {world.subject_keys[EXAMPLE_TOKEN_ID], world.subject_keys[EXAMPLE_WALLET_ID]}
+    for table in tables:
+        for row in rows[table]:
+            if row["subject_key"] in keys:
+                changes(row)
+    publish(world.settings.serving_dir, 1, rows)
+
+
+def test_holdings_are_complete_at_the_moment_asked_about(world: World) -> None:
+    """The earlier range reaches back to the first block; since the gap after it something may have come unseen."""
+
+    def begin_at_first(row: dict[str, Any]) -> None:
+        for name in ("from_block", "range_from_block"):
+            if row.get(name) == 100:
+                row[name] = 1
+
+    changed_world(world, begin_at_first, "coverage", "balance_changes")
+    with world.client() as client:
+        complete = [client.get(f"{WALLET}/balances{moment}").json()["holdingsComplete"] for moment in MOMENTS]
+    assert complete == [True, False, False]
+
+
+MOMENTS = ("?asOf=block:150", "?asOf=block:305", "")
+
+
+def test_holders_are_complete_at_the_moment_asked_about(world: World) -> None:
+    """The view begins before anybody held anything, then all of the supply is somebody's."""
+
+    rows = marts_rows(world)
+    opening = next(
+        row
+        for row in rows["supply_changes"]
+        if (row["subject_key"], row["range_from_block"]) == (world.subject_keys[EXAMPLE_TOKEN_ID], 251)
+    )
+    rows["supply_changes"].append(opening | {"block_number": 251, "block_time": as_naive(time_of(251))})
+    opening |= {"total_supply_raw": 0, "total_supply": "0", "is_observed": True}
+    publish(world.settings.serving_dir, 1, rows)
+    with world.client() as client:
+        tables = [client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json() for block in (150, 305)]
+    # Of neither moment is anything unattributed; before the earlier range somebody may have held something.
+    assert [table["unattributed"]["quantityRaw"] for table in tables] == ["0", "0"]
+    assert [table["holdersStatus"] for table in tables] == ["HoldersUnknown", "Complete"]
+    assert [table["holderCountStatus"] for table in tables] == ["LowerBound", "Counted"]
+
+
+def test_an_excess_over_the_supply_has_a_status_of_its_own(world: World) -> None:
+    def understate(row: dict[str, Any]) -> None:
+        if row["range_from_block"] == 251:
+            row |= {"total_supply_raw": 100, "total_supply": "100"}
+
+    changed_world(world, understate, "supply_changes")
+    with world.client() as client:
+        table = client.get(f"{TOKEN}/cap-table?asOf=block:305").json()
+    assert table["unattributed"] == {"quantity": "-60", "quantityRaw": "-60", "percentage": "-60", "status": "Negative"}
+    assert table["concentration"] == {
+        "top10": "160",
+        "top10Status": "LowerBound",
+        "hhi": None,
+        "hhiStatus": "HoldersUnknown",
+        "gini": None,
+        "giniStatus": "HoldersUnknown",
+        "nakamoto": None,
+        "nakamotoStatus": "HoldersUnknown",
+        "status": "Observed",
+    }
+    assert (table["holdersStatus"], table["holderCountStatus"]) == ("HoldersUnknown", "LowerBound")
 
 
 @pytest.mark.parametrize(

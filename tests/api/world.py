@@ -598,10 +598,16 @@ def _add_cap_table(
             "unattributed_raw": unattributed,
             "unattributed": text_of(unattributed, decimals),
             "unattributed_percentage": percentage_of(unattributed, supply),
+            "unattributed_status": "Observed",
+            "holders_status": "HoldersUnknown",
             "top10_percentage": "100",
+            "top10_status": "LowerBound",
             "hhi": "3750.5",
-            "gini": "0.25",
+            "hhi_status": "Observed",
+            "gini": None,
+            "gini_status": "HoldersUnknown",
             "nakamoto": 2,
+            "nakamoto_status": "Observed",
         }
     )
     for row in rows["tokens"]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -199,10 +200,10 @@ class _Teller:
                 "unattributed_raw": rest,
                 "unattributed": text_of(rest, 18),
                 "unattributed_percentage": percentage_of(rest, SUPPLY),
+                "unattributed_status": "Observed",
+                "holders_status": "HoldersUnknown",
                 "top10_percentage": figures.top10,
-                "hhi": figures.hhi,
-                "gini": figures.gini,
-                "nakamoto": figures.nakamoto,
+                **{name: value for name, value in asdict(figures).items() if name != "top10"},
             }
         )
         self._rows["supply_changes"] += [

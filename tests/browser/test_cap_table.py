@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Frame
 
+from tests.api.marts import publish
 from tests.browser.configured import DESK_ID, DESK_NAME, LUMEN_ID, LUMEN_NAME, TREASURY_NAME
 from tests.browser.conftest import Stage, Visit
-from tests.browser.published import publish_market
+from tests.browser.published import market_rows, publish_market
 from tests.browser.reading import Cell, Table, decimal_or_none, walked
 from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
@@ -170,13 +171,47 @@ def test_headline_numbers(stage: Stage, visit: Visit, client: ApiClient, holders
         assert tiles["Market value"].number == Decimal(token["marketCapitalization"])
         assert tiles["Top 10 holders"].number == Decimal(head["concentration"]["top10"])
         assert tiles["Nakamoto coefficient"].number == head["concentration"]["nakamoto"]
-        assert tiles["Gini coefficient"].number == Decimal(head["concentration"]["gini"])
-        assert tiles["HHI"].number == Decimal(head["concentration"]["hhi"])
+        # What depends on who holds the rest is no number, here or there.
+        assert (head["concentration"]["gini"], head["concentration"]["hhi"]) == (None, None)
+        assert tiles["Gini coefficient"].text == tiles["HHI"].text == "— Holders unknown"
+        assert tiles["Holders"].text.startswith("≥")
+        assert tiles["Top 10 holders"].text.startswith("≥")
         strip = frame.inner_text("#strip")
         assert f"Block {head['asOf']['blockNumber']:,}" in strip
         assert head["asOf"]["finality"] in strip
         assert "1 gap" in strip
         assert "price" in strip.lower()
+
+
+def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_stage: Stage, visit: Visit) -> None:
+    """Over holders that may not be all; over all of them there is none, and the figures are there."""
+    world = own_stage.world
+    with visit() as visitor:
+        frame, _ = opened(visitor, own_stage)
+        banner = frame.locator("#incomplete")
+        with own_stage.api.client() as client:
+            share = client.get(CAP_TABLE, limit=1)["unattributed"]["percentage"]
+        assert f"{round(Decimal(share), 2)}%" in banner.inner_text()
+        assert f"POST /v1/tokens/{LUMEN_ID}/history-requests" in banner.inner_text()
+        assert "Complete" not in frame.inner_text("#strip")
+        assert visitor.axe(frame) == []
+        visitor.screenshot("cap-table-holders-unknown")
+    rows = market_rows(world)
+    summary = next(row for row in rows["cap_table_summaries"] if row["subject_key"] == world.subject_keys[LUMEN_ID])
+    held = sum(row["quantity_raw"] for row in rows["cap_tables"] if row["subject_key"] == summary["subject_key"])
+    summary |= {"holders_status": "Complete", "unattributed": "0", "unattributed_raw": 0}
+    summary["unattributed_percentage"] = "0"
+    for name in ("top10", "hhi", "gini", "nakamoto"):
+        summary[f"{name}_status"] = "Observed"
+    summary |= {"hhi": "81.25", "gini": "0.75", "nakamoto": 7, "total_supply_raw": held}
+    publish(world.settings.serving_dir, 2, rows)
+    with visit() as visitor:
+        frame, _ = opened(visitor, own_stage)
+        assert frame.locator("#incomplete").is_hidden()
+        assert "unconcentrated" in frame.inner_text("#kpis")
+        assert "Holders unknown" not in frame.inner_text("#kpis")
+        assert "≥" not in frame.inner_text("#kpis")
+        visitor.screenshot("cap-table-holders-complete")
 
 
 def test_as_of_a_moment(stage: Stage, visit: Visit, client: ApiClient) -> None:

@@ -344,6 +344,10 @@ def _compare(
                 _print_activities(activities[0], console)
             verdict = check_cap_table(world, subject.token, first_block, pages)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} holders agree")
+            if subject.path in whole:
+                verdict = Verdict()
+                verdict.count(verdict.differs("holdersStatus", pages[0]["holdersStatus"], "Complete"))
+                note(verdict, f"{subject.label:9} has all its holders, with the history from its creation")
             verdict = check_token_activities(world, subject.token, first_block, activities)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} activities agree")
         else:
@@ -411,7 +415,7 @@ def _print_cap_table(page: dict[str, Any], console: Console) -> None:
     rest = page["unattributed"]
     table.add_row("held by nobody seen", rest["quantity"], rest["percentage"])
     console.print(table)
-    console.print(f"total supply {page['totalSupply']}, {page['holderCount']} holders")
+    console.print(f"total supply {page['totalSupply']}, {page['holderCount']} holders: {page['holdersStatus']}")
 
 
 def _print_activities(page: dict[str, Any], console: Console) -> None:

@@ -157,7 +157,8 @@ def compare(world: World, stores: Stores) -> None:
     )
     summaries = rows(
         "subject_key, total_supply_raw::varchar, supply_status, holder_count, unattributed_raw::varchar,"
-        " unattributed_percentage, top10_percentage, hhi, gini, nakamoto",
+        " unattributed_status, holders_status, unattributed_percentage, top10_percentage, top10_status,"
+        " hhi, hhi_status, gini, gini_status, nakamoto, nakamoto_status",
         "cap_table_summaries",
     )
     assert {row[0]: row[1:] for row in integers(summaries, 1, 4)} == expected.summaries

@@ -56,6 +56,34 @@ def rounded_text(value: Fraction) -> str:
     return amount_text(round(value * 10**12), 12)
 
 
+def concentration(quantities: list[int], supply: int) -> tuple[object, ...]:
+    """Top ten, HHI, Gini, Nakamoto with their statuses, by their definitions: with the rest in one hand, and in none.
+
+    A rest spread without end adds nobody to the largest and nothing to the squares.
+    """
+    rest = supply - sum(quantities)
+    cases = [sorted(held, reverse=True) for held in (quantities, [*quantities, *([rest] if rest > 0 else [])])]
+    top10, most_top10 = (rounded_text(Fraction(100 * sum(held[:10]), supply)) for held in cases)
+    hhi, most_hhi = (
+        rounded_text(sum((Fraction(100 * one, supply) ** 2 for one in held), Fraction(0))) for held in cases
+    )
+    majorities = [
+        next((rank for rank in range(1, len(held) + 1) if 2 * sum(held[:rank]) > supply), None) for held in cases
+    ]
+    differences = sum(abs(one - other) for one in quantities for other in quantities)
+    gini = rounded_text(Fraction(differences, 2 * len(quantities) * supply)) if rest == 0 else None
+    unknown = "HoldersUnknown"
+    is_hhi_known = rest >= 0 and hhi == most_hhi
+    is_majority_known = rest >= 0 and majorities[0] is not None and majorities[0] == majorities[1]
+    return (
+        top10,
+        "Observed" if rest >= 0 and top10 == most_top10 else "LowerBound",
+        *((hhi, "Observed") if is_hhi_known else (None, unknown)),
+        *((gini, "Observed") if rest == 0 else (None, unknown)),
+        *((majorities[0], "Observed") if is_majority_known else (None, unknown)),
+    )
+
+
 class Oracle:
     """The definitions, over the rows of one world."""
 
@@ -304,26 +332,26 @@ class Oracle:
         quantities = [quantity for _, quantity, _, _ in ranked]
         held, count = sum(quantities), len(quantities)
         is_counted = is_covered and self._is_amount(subject.address)
-        figures: tuple[object, ...] = (None,) * 5
+        status = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
+        rest = None if supply is None else supply - held
+        figures: tuple[object, ...] = (None, None, status, None, status, None, status, None, status)
         if supply:
-            gini = None
-            if held:
-                weighted = sum(position * quantity for position, quantity in enumerate(reversed(quantities), 1))
-                gini = rounded_text(Fraction(2 * weighted - (count + 1) * held, count * held))
-            figures = (
-                rounded_text(Fraction(100 * (supply - held), supply)),
-                rounded_text(Fraction(100 * sum(quantities[:10]), supply)),
-                rounded_text(Fraction(10**4 * sum(quantity**2 for quantity in quantities), supply**2)),
-                gini,
-                next((rank for rank in range(1, count + 1) if 2 * sum(quantities[:rank]) > supply), None),
-            )
+            figures = (rounded_text(Fraction(100 * (supply - held), supply)), *concentration(quantities, supply))
         result.summaries[subject.key] = (
             supply,
-            "Unknown" if supply is None else "Observed" if supply else "ZeroSupply",
+            status,
             count if is_counted else None,
-            None if supply is None else supply - held,
+            rest,
+            "Negative" if rest is not None and rest < 0 else status,
+            "Complete" if rest == 0 and self._is_from_nothing(subject) else "HoldersUnknown",
             *figures,
         )
+
+    def _is_from_nothing(self, subject: Subject) -> bool:
+        """Whether the supply was read as zero at the block before the newest range, or that is the chain's first."""
+        first = self.world.covered(subject)[-1][0]
+        read = [row.quantity for row in self.world.supplies if row[:2] == (subject.address, first - 1)]
+        return first == 1 or 0 in read
 
     def _token_activities(self, result: Expected, subject: Subject, points: Points) -> None:
         if not self._is_amount(subject.address):

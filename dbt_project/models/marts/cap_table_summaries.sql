@@ -13,6 +13,9 @@
 -- number, t their sum and s the supply:
 --     hhi  = 10^4 * sum(x^2) / s^2
 --     gini = (2 * sum(c) - (n + 1) * t) / (n * t), where n * t is t summed over the holders
+-- What no seen holder has, r = s - t, is held by one or by many. The largest holders have the most, and the squares are
+-- the most, where one has all of r; the least where it is spread without end. A figure stands when both give the same.
+-- The gini also depends on how many share r, so it stands without a rest alone. Below zero, r bounds nothing.
 with
 
 subjects as (
@@ -48,6 +51,23 @@ supplies as (
 
 ),
 
+-- Ranges before which nobody held anything: the supply was read as zero, as it is where there is no contract yet.
+openings as (
+
+    select
+        views.subject_key,
+        views.from_block
+    from views
+    semi join {{ ref('supply_changes') }} as changes
+        on
+            views.subject_key = changes.subject_key
+            and views.from_block = changes.range_from_block
+            and views.from_block - 1 = changes.block_number
+            and changes.is_observed
+            and changes.total_supply_raw = 0::bignum
+
+),
+
 labels as (
 
     select * from {{ ref('int_tokens_labelled') }}
@@ -80,6 +100,7 @@ totals as (
         count(*) as holder_count,
         sum(quantity_raw) as held_raw,
         sum(quantity_raw) filter (where rank <= 10) as top10_raw,
+        coalesce(sum(quantity_raw) filter (where rank <= 9), 0::bignum) as top9_raw,
         sum(running_raw) as running_sum_raw,
         {{ sum_of_squares('limbs') }} as squares_raw,
         min(rank) filter (where running_raw + running_raw > total_supply_raw) as nakamoto
@@ -92,7 +113,13 @@ multiplied as (
 
     select
         totals.subject_key,
-        sum(totals.held_raw) as held_times_count_raw
+        sum(totals.held_raw) as held_times_count_raw,
+        -- As nakamoto, with the rest in one hand among the first: the others have less than half together.
+        min(holders.rank) filter (
+            where
+            totals.held_raw - holders.running_raw + holders.quantity_raw
+            + totals.held_raw - holders.running_raw + holders.quantity_raw < holders.total_supply_raw
+        ) as least_nakamoto
     from totals
     inner join holders on totals.subject_key = holders.subject_key
     group by totals.subject_key
@@ -105,6 +132,27 @@ squared_supplies as (
         subject_key,
         {{ sum_of_squares('limbs') }} as squared_raw
     from (select subject_key, {{ limbs_of('total_supply_raw') }} as limbs from supplies)
+    group by subject_key
+
+),
+
+rests as (
+
+    select
+        supplies.subject_key,
+        supplies.total_supply_raw - coalesce(totals.held_raw, 0::bignum) as unattributed_raw,
+        {{ limbs_of('supplies.total_supply_raw - coalesce(totals.held_raw, 0::bignum)') }} as limbs
+    from supplies
+    left join totals on supplies.subject_key = totals.subject_key
+
+),
+
+squared_rests as (
+
+    select
+        subject_key,
+        {{ sum_of_squares('limbs') }} as squared_raw
+    from rests
     group by subject_key
 
 ),
@@ -122,14 +170,20 @@ measured as (
             else 'Observed'
         end as supply_status,
         case when views.subject_key is not null then coalesce(totals.holder_count, 0) end as holder_count,
-        supplies.total_supply_raw - coalesce(totals.held_raw, 0::bignum) as unattributed_raw,
+        rests.unattributed_raw,
+        views.from_block <= 1 or openings.subject_key is not null as is_from_nothing,
         coalesce(totals.top10_raw, 0::bignum) as top10_raw,
+        greatest(
+            coalesce(totals.top10_raw, 0::bignum), coalesce(totals.top9_raw, 0::bignum) + rests.unattributed_raw
+        ) as most_top10_raw,
         coalesce(totals.squares_raw, 0::bignum) as squares_raw,
+        coalesce(totals.squares_raw, 0::bignum) + squared_rests.squared_raw as most_squares_raw,
         squared_supplies.squared_raw,
         totals.running_sum_raw + totals.running_sum_raw
         - multiplied.held_times_count_raw - totals.held_raw as gini_numerator_raw,
         multiplied.held_times_count_raw as gini_denominator_raw,
-        totals.nakamoto
+        totals.nakamoto,
+        multiplied.least_nakamoto
     from subjects
     left join views on subjects.subject_key = views.subject_key
     left join supplies on subjects.subject_key = supplies.subject_key
@@ -140,6 +194,51 @@ measured as (
     left join totals on subjects.subject_key = totals.subject_key
     left join multiplied on subjects.subject_key = multiplied.subject_key
     left join squared_supplies on subjects.subject_key = squared_supplies.subject_key
+    left join rests on subjects.subject_key = rests.subject_key
+    left join squared_rests on subjects.subject_key = squared_rests.subject_key
+    left join openings on subjects.subject_key = openings.subject_key
+
+),
+
+-- Rounded to their last digit: with the rest spread without end, and with it in one hand.
+rounded as (
+
+    select
+        *,
+        {{ percentage('top10_raw', 'total_supply_raw') }} as top10_percentage,
+        {{ percentage('most_top10_raw', 'total_supply_raw') }} as most_top10_percentage,
+        {{ ratio('squares_raw', 'squared_raw', 4) }} as hhi,
+        {{ ratio('most_squares_raw', 'squared_raw', 4) }} as most_hhi,
+        {{ ratio('gini_numerator_raw', 'gini_denominator_raw', 0) }} as gini
+    from measured
+
+),
+
+judged as (
+
+    select
+        *,
+        case
+            when supply_status != 'Observed' then supply_status
+            when unattributed_raw >= 0::bignum and top10_percentage = most_top10_percentage then 'Observed'
+            else 'LowerBound'
+        end as top10_status,
+        case
+            when supply_status != 'Observed' then supply_status
+            when unattributed_raw >= 0::bignum and hhi = most_hhi then 'Observed'
+            else 'HoldersUnknown'
+        end as hhi_status,
+        case
+            when supply_status != 'Observed' then supply_status
+            when unattributed_raw = 0::bignum then 'Observed'
+            else 'HoldersUnknown'
+        end as gini_status,
+        case
+            when supply_status != 'Observed' then supply_status
+            when unattributed_raw >= 0::bignum and nakamoto <= coalesce(least_nakamoto, nakamoto) then 'Observed'
+            else 'HoldersUnknown'
+        end as nakamoto_status
+    from rounded
 
 ),
 
@@ -152,16 +251,21 @@ final as (
         {{ to_amount('total_supply_raw', 'decimals') }} as total_supply,
         supply_status,
         holder_count,
+        case when is_from_nothing and unattributed_raw = 0::bignum then 'Complete' else 'HoldersUnknown' end
+            as holders_status,
         unattributed_raw,
         {{ to_amount('unattributed_raw', 'decimals') }} as unattributed,
         {{ percentage('unattributed_raw', 'total_supply_raw') }} as unattributed_percentage,
-        {{ percentage('top10_raw', 'total_supply_raw') }} as top10_percentage,
-        {{ ratio('squares_raw', 'squared_raw', 4) }} as hhi,
-        case
-            when supply_status = 'Observed' then {{ ratio('gini_numerator_raw', 'gini_denominator_raw', 0) }}
-        end as gini,
-        case when supply_status = 'Observed' then nakamoto end as nakamoto
-    from measured
+        case when unattributed_raw < 0::bignum then 'Negative' else supply_status end as unattributed_status,
+        top10_percentage,
+        top10_status,
+        case when hhi_status = 'Observed' then hhi end as hhi,
+        hhi_status,
+        case when gini_status = 'Observed' then gini end as gini,
+        gini_status,
+        case when nakamoto_status = 'Observed' then nakamoto end as nakamoto,
+        nakamoto_status
+    from judged
 
 )
 

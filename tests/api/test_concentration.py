@@ -1,0 +1,65 @@
+"""Concentration figures of the past against their definitions, and that each holds however the rest is spread."""
+
+from dataclasses import astuple
+from random import Random
+
+import pytest
+
+from api.reading.concentration import concentrate
+from tests.integration.transform_oracle import concentration
+
+
+def test_figures_equal_their_definitions() -> None:
+    random = Random(11)
+    statuses: set[object] = set()
+    for _ in range(3000):
+        count, largest = random.randrange(0, 14), random.choice((3, 20, 10**6, 10**30))
+        balances = sorted((random.randrange(1, largest + 1) for _ in range(count)), reverse=True)
+        rest = random.choice((0, 0, 1, -1, random.randrange(largest), sum(balances)))
+        supply = sum(balances) + rest
+        if supply <= 0:
+            continue
+        found = astuple(concentrate(balances, supply))
+        assert found == concentration(balances, supply), (balances, supply)
+        statuses |= {(place, status) for place, status in enumerate(found) if place % 2}
+    # Every figure was seen with each of its statuses.
+    unknown = {(place, "HoldersUnknown") for place in (3, 5, 7)}
+    assert statuses == {(place, "Observed") for place in (1, 3, 5, 7)} | {(1, "LowerBound")} | unknown
+
+
+def test_a_figure_that_stands_is_that_of_every_split_of_the_rest() -> None:
+    random = Random(12)
+    seen = 0
+    for _ in range(2000):
+        balances = sorted((random.randrange(1, 1000) for _ in range(random.randrange(1, 14))), reverse=True)
+        rest = random.choice((1, 2, 5, 50))
+        supply = sum(balances) + rest
+        found = concentrate(balances, supply)
+        cuts = sorted(random.choices(range(rest + 1), k=random.randrange(4)))
+        parts = [part for low, high in zip([0, *cuts], [*cuts, rest], strict=True) if (part := high - low)]
+        whole = concentrate(sorted([*balances, *parts], reverse=True), supply)
+        for name in ("top10", "hhi", "nakamoto"):
+            if getattr(found, f"{name}_status") == "Observed":
+                seen += 1
+                assert getattr(found, name) == getattr(whole, name), (balances, parts, name)
+        assert found.gini is None
+    assert seen > 1000
+
+
+def test_a_gini_that_is_the_same_at_both_ends_still_differs_between_them() -> None:
+    """Of 1, 1 and a rest of 4 it is 1/3 with the rest in one hand, and spread without end; in two hands it is 1/6."""
+    assert concentrate([4, 1, 1], 6).gini == "0.333333333333"
+    assert concentrate([2, 2, 1, 1], 6).gini == "0.166666666667"
+    assert concentrate([1, 1], 6).gini is None
+
+
+@pytest.mark.parametrize(("supply", "status"), [(None, "Unknown"), (0, "ZeroSupply")])
+def test_without_a_supply_there_are_no_figures(supply: int | None, status: str) -> None:
+    assert astuple(concentrate([], supply)) == (None, status) * 4
+
+
+def test_a_rest_below_the_last_digit_changes_nothing_of_the_squares() -> None:
+    found = concentrate([10**18, 10**18, 10**18], 3 * 10**18 + 1)
+    assert (found.hhi, found.hhi_status) == ("3333.333333333333", "Observed")
+    assert (found.top10_status, found.top10) == ("Observed", "100")
+    assert (found.nakamoto, found.gini_status) == (2, "HoldersUnknown")
