@@ -1,14 +1,18 @@
 """The published versions of the marts: which one is in force, and named queries over it.
 
-Files are immutable; `current.json` beside them names the newest. What rows mean does not go here.
+Files are immutable; `current.json` beside them names the newest. Where that one cannot be read, the newest before it
+that can is in force. What rows mean does not go here.
 """
 
+import logging
+import math
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,12 +25,18 @@ from api.kept import Kept
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Value = TypeVar("Value")
+_Mark = tuple[int, int, int]
 
 _POINTER_SECONDS = 0.2
 _IDLE_SECONDS = 60.0
 _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
 _THREADS = 2
+_RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
+_DAMAGED = re.compile("Corrupt database file|Could not read enough bytes")
+_NAME = re.compile(r"marts-(\d{12})\.duckdb")
+
+_log = logging.getLogger("ledgermart.api")
 
 
 class Pointer(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,6 +45,14 @@ class Pointer(msgspec.Struct, frozen=True, rename="camel"):
     version: int
     file: str
     published_at: datetime
+
+
+class InForce(msgspec.Struct, frozen=True):
+    """The version that answers; `trouble` says why it is not the one that was published last."""
+
+    version: int
+    published_at: datetime
+    trouble: str | None = None
 
 
 class _Deadlines:
@@ -87,10 +105,12 @@ class _Deadlines:
 class _OpenVersion:
     """One open file; cursors are kept for reuse, derived values for as long as the file is open."""
 
-    def __init__(self, number: int, path: Path, memory_megabytes: int) -> None:
+    def __init__(self, number: int, path: Path, mark: _Mark, memory_megabytes: int) -> None:
         self.number = number
         self.path = path
         self.users = 0
+        self.mark = mark
+        self.is_damaged = False
         self.last_used = time.monotonic()
         self._connection = duckdb.connect(
             str(path),
@@ -150,7 +170,7 @@ class Snapshot:
             parameters: exactly the parameters the query names.
 
         Raises:
-            ApiError: 503, the query took too long or too much memory.
+            ApiError: 503, the query took too long or too much memory, or the file is damaged.
         """
         try:
             with self._deadlines.limit(self._cursor):
@@ -172,6 +192,18 @@ class Snapshot:
                 "query-memory",
                 "the query needed more than LEDGERMART_QUERY_MEMORY_MB; ask for a shorter range",
                 headers={"Retry-After": "5"},
+            ) from error
+        except duckdb.IOException as error:
+            if not _DAMAGED.search(str(error)):
+                raise
+            # The blocks of a file are first looked at when they are read.
+            self._version.is_damaged = True
+            _log.error("version %s: %s cannot be read: %s", self.version, self._version.path.name, error)
+            raise ApiError(
+                503,
+                "version-damaged",
+                "the published version cannot be read; repeat the request, which the version before it answers",
+                headers={"Retry-After": "1"},
             ) from error
 
     def row(self, query: str, row_type: type[Row], **parameters: Any) -> Row | None:
@@ -200,16 +232,16 @@ class Serving:
         self._queries = load_queries()
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
-        self._pointer: Pointer | None = None
-        self._pointer_mark: tuple[int, int, int] | None = None
-        self._pointer_due = 0.0
+        self._in_force: InForce | None = None
+        self._due = 0.0
+        self._unreadable: dict[tuple[int, _Mark], float] = {}  # until when a file is not tried again
 
     @contextmanager
     def snapshot(self, version: int | None = None) -> Iterator[Snapshot]:
         """Give a view of a version, by default the one in force; it stays the same until the context ends.
 
         Raises:
-            ApiError: 410 when the version's file is gone, 503 when nothing is published.
+            ApiError: 410 when the version's file is gone or damaged, 503 when nothing is published.
         """
         opened = self._acquire(version)
         cursor = opened.take_cursor()
@@ -219,14 +251,14 @@ class Serving:
             opened.return_cursor(cursor)
             self._release(opened)
 
-    def pointer(self) -> Pointer:
+    def in_force(self) -> InForce:
         """Return what is in force now.
 
         Raises:
             ApiError: 503, nothing is published.
         """
         with self._lock:
-            return self._read_pointer()
+            return self._find_in_force()
 
     def close(self) -> None:
         """Close every version; no request may be under way."""
@@ -238,11 +270,10 @@ class Serving:
 
     def _acquire(self, version: int | None) -> _OpenVersion:
         with self._lock:
-            pointer = self._read_pointer()
-            number = pointer.version if version is None else version
-            file = pointer.file if number == pointer.version else f"marts-{number:012d}.duckdb"
-            path = self._directory / file
-            if not path.exists():
+            current = self._find_in_force().version
+            number = current if version is None else version
+            opened = self._opened(number)
+            if opened is None:
                 if version is None:
                     raise _not_published()
                 raise ApiError(
@@ -250,11 +281,8 @@ class Serving:
                     "cursor-expired",
                     "the published version of this cursor has been removed; start again without a cursor",
                 )
-            opened = self._open.get(number)
-            if opened is None:
-                opened = self._open[number] = _OpenVersion(number, path, self._memory_megabytes)
             opened.users += 1
-            self._close_idle(pointer.version)
+            self._close_idle(current)
             return opened
 
     def _release(self, opened: _OpenVersion) -> None:
@@ -270,27 +298,65 @@ class Serving:
         )
         excess = len(self._open) - _MOST_OPEN
         for position, opened in enumerate(idle):
-            if position < excess or now - opened.last_used > _IDLE_SECONDS or not opened.path.exists():
+            is_gone = opened.is_damaged or not opened.path.exists()
+            if position < excess or now - opened.last_used > _IDLE_SECONDS or is_gone:
                 opened.close()
                 del self._open[opened.number]
+                if opened.is_damaged:
+                    self._unreadable[opened.number, opened.mark] = math.inf
 
-    def _read_pointer(self) -> Pointer:
+    def _find_in_force(self) -> InForce:
+        """Return the version that the pointer names, or else the newest before it that can be opened."""
         now = time.monotonic()
-        if self._pointer is not None and now < self._pointer_due:
-            return self._pointer
-        path = self._directory / "current.json"
+        if self._in_force is not None and now < self._due and self._opened(self._in_force.version) is not None:
+            return self._in_force
+        found = self._look()
+        if found.trouble is not None and found != self._in_force:
+            _log.error("degraded: %s", found.trouble)
+        self._in_force, self._due = found, now + _POINTER_SECONDS
+        return found
+
+    def _look(self) -> InForce:
+        pointer = self._directory / "current.json"
+        newest = 2**63
         try:
-            status = path.stat()
-            mark = (status.st_mtime_ns, status.st_ino, status.st_size)
-            if mark != self._pointer_mark:
-                self._pointer = msgspec.json.decode(path.read_bytes(), type=Pointer)
-                self._pointer_mark = mark
-        except FileNotFoundError as error:
-            raise _not_published() from error
-        self._pointer_due = now + _POINTER_SECONDS
-        if self._pointer is None:
-            raise _not_published()
-        return self._pointer
+            named = msgspec.json.decode(pointer.read_bytes(), type=Pointer)
+        except FileNotFoundError:
+            trouble = "current.json is missing"
+        except (OSError, msgspec.MsgspecError):
+            trouble = "current.json cannot be read"
+        else:
+            if self._opened(named.version) is not None:
+                return InForce(named.version, named.published_at)
+            newest, trouble = named.version, f"version {named.version} cannot be read"
+        kept = {
+            int(match[1]): path for path in self._directory.glob("marts-*") if (match := _NAME.fullmatch(path.name))
+        }
+        for number in sorted((number for number in kept if number < newest), reverse=True):
+            if self._opened(number) is not None:
+                published_at = datetime.fromtimestamp(int(kept[number].stat().st_mtime), UTC)
+                return InForce(number, published_at, f"{trouble}; version {number} answers until the next is published")
+        raise _not_published(f"{trouble}, nor can any version before it" if kept else None)
+
+    def _opened(self, number: int) -> _OpenVersion | None:
+        """Open a version unless it is open; None when that cannot be done."""
+        path = self._directory / f"marts-{number:012d}.duckdb"
+        try:
+            mark = _mark(path)
+        except FileNotFoundError:
+            return None
+        opened = self._open.get(number)
+        if opened is not None:
+            return None if opened.is_damaged else opened
+        if time.monotonic() < self._unreadable.get((number, mark), 0.0):
+            return None
+        try:
+            opened = self._open[number] = _OpenVersion(number, path, mark, self._memory_megabytes)
+        except duckdb.IOException as error:
+            _log.error("version %s: %s cannot be opened: %s", number, path.name, error)
+            self._unreadable[number, mark] = time.monotonic() + _RETRY_SECONDS
+            return None
+        return opened
 
 
 def load_queries() -> dict[str, str]:
@@ -303,10 +369,16 @@ def load_queries() -> dict[str, str]:
     }
 
 
-def _not_published() -> ApiError:
+def _mark(path: Path) -> _Mark:
+    """What changes when a file is replaced."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _not_published(detail: str | None = None) -> ApiError:
     return ApiError(
         503,
         "not-published",
-        "no version of the marts is published yet; run `ledgermart init`",
+        detail or "no version of the marts is published yet; run `ledgermart init`",
         headers={"Retry-After": "5"},
     )

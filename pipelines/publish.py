@@ -36,12 +36,27 @@ class Publication:
 
 
 def current_publication(serving_dir: Path) -> Publication | None:
-    """Read the pointer; None when nothing is published."""
-    pointer = serving_dir / "current.json"
-    if not pointer.exists():
+    """The version that the pointer names, or, where that is lost, the newest there is; None when nothing is published.
+
+    So do readers: a lost pointer or file stops nobody.
+    """
+    versions = published_versions(serving_dir)
+    named = _read_pointer(serving_dir)
+    if named is not None and named.version in versions:
+        return named
+    newest = max((version for version in versions if named is None or version < named.version), default=None)
+    if newest is None:
         return None
-    fields = json.loads(pointer.read_text())
-    return Publication(fields["version"], fields["file"], datetime.fromisoformat(fields["publishedAt"]))
+    path = versions[newest]
+    return Publication(newest, path.name, datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
+
+
+def _read_pointer(serving_dir: Path) -> Publication | None:
+    try:
+        fields = json.loads((serving_dir / "current.json").read_bytes())
+        return Publication(int(fields["version"]), fields["file"], datetime.fromisoformat(fields["publishedAt"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _replace_text(path: Path, text: str) -> None:
@@ -60,14 +75,18 @@ def published_versions(serving_dir: Path) -> dict[int, Path]:
     }
 
 
-def publish(marts_path: Path, serving_dir: Path, batch_id: int) -> Publication:
+def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 0) -> Publication:
     """Copy the marts to a new version and point readers at it.
 
-    A kill before the pointer moves leaves a file that nothing names; the next publication writes over it.
+    The version is one more than any that is known, whatever of pointer, files and records was lost: what was read under
+    a number stays under it. A kill before the pointer moves leaves a file that nothing names; it goes as old ones do.
+
+    Args:
+        recorded: the newest version that the warehouse knows of.
     """
     serving_dir.mkdir(parents=True, exist_ok=True)
-    current = current_publication(serving_dir)
-    version = current.version + 1 if current else 1
+    named = _read_pointer(serving_dir)
+    version = max(recorded, named.version if named else 0, *published_versions(serving_dir), 0) + 1
     name = f"marts-{version:012d}.duckdb"
     connection = connect(marts_path)
     try:
@@ -87,7 +106,9 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int) -> Publication:
     shutil.copyfile(marts_path, beside)
     sync(beside)
     beside.chmod(0o444)
-    beside.replace(serving_dir / name)
+    # Unlike a rename, a link does not take the place of a file.
+    os.link(beside, serving_dir / name)
+    beside.unlink()
     publication = Publication(version, name, datetime.now(UTC).replace(microsecond=0))
     _replace_text(
         serving_dir / "current.json",

@@ -35,14 +35,22 @@ class HealthController(Controller):
     def read_ready(self, state: State) -> Response[bytes]:
         """Say whether requests can be answered.
 
-        The control store is reachable and migrated, and a published version is open.
+        The control store is reachable and migrated, and a published version is open. Where the one published last
+        cannot be read, the newest before it that can answers, and the status is `degraded`.
         """
         services: Services = state.services
         if not services.store.is_current():
             raise StoreUnavailable("the control store is not migrated to this version; run `ledgermart init`")
-        pointer = services.serving.pointer()
-        with services.serving.snapshot(pointer.version):
-            return _no_store(Ready(status="ready", data_version=pointer.version, published_at=pointer.published_at))
+        found = services.serving.in_force()
+        with services.serving.snapshot(found.version):
+            return _no_store(
+                Ready(
+                    status="degraded" if found.trouble else "ready",
+                    detail=found.trouble,
+                    data_version=found.version,
+                    published_at=found.published_at,
+                )
+            )
 
 
 def _no_store(body: Schema) -> Response[bytes]:

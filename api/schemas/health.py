@@ -16,6 +16,10 @@ class Live(Schema, frozen=True, kw_only=True):
 class Ready(Schema, frozen=True, kw_only=True):
     """The control store is reachable and a published version is open."""
 
-    status: Literal["ready"]
+    status: Annotated[
+        Literal["ready", "degraded"],
+        Meta(description="degraded: requests are answered, but not from the version that was published last."),
+    ]
+    detail: Annotated[str | None, Meta(description="What is degraded; null when ready.")]
     data_version: Annotated[int, Meta(description="The published version in force.")]
     published_at: Instant

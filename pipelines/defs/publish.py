@@ -5,7 +5,7 @@ import dagster as dg
 from pipelines.defs.keys import OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
-from pipelines.load.state import finish_batch, record_publication, transformed_batch
+from pipelines.load.state import finish_batch, newest_publication, record_publication, transformed_batch
 from pipelines.progress import write_progress
 from pipelines.publish import publish, remove_old_versions
 
@@ -18,8 +18,8 @@ def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
         """An immutable copy of the marts under a new name, and the pointer to it."""
         settings = warehouse.settings
         with warehouse.open() as connection:
-            batch_id = transformed_batch(connection)
-        published = publish(settings.marts_path, settings.serving_dir, batch_id)
+            batch_id, recorded = transformed_batch(connection), newest_publication(connection)
+        published = publish(settings.marts_path, settings.serving_dir, batch_id, recorded)
         removed = remove_old_versions(
             settings.serving_dir, settings.version_grace_seconds, settings.version_disk_budget_mb * 1_000_000
         )

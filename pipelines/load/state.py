@@ -132,6 +132,13 @@ def transformed_batch(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0])
 
 
+def newest_publication(connection: duckdb.DuckDBPyConnection) -> int:
+    """The newest version that was published; 0 before the first."""
+    row = connection.execute("select coalesce(max(version), 0) from raw.publications").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def record_publication(connection: duckdb.DuckDBPyConnection, version: int, batch_id: int) -> None:
     """Record that a version with everything up to the batch is published."""
     connection.execute("insert into raw.publications values (?, ?, ?)", [version, batch_id, utc_now()])

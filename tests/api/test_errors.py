@@ -209,7 +209,8 @@ def test_a_malformed_request_id_is_replaced(client: TestClient[Any]) -> None:
 
 
 def test_not_ready_without_a_version(world: World) -> None:
-    (world.settings.serving_dir / "current.json").unlink()
+    for path in world.settings.serving_dir.iterdir():
+        path.unlink()
     with world.client() as client:
         assert client.get("/health/live").json() == {"status": "live"}
         problem(client.get("/health/ready"), 503, "not-published")

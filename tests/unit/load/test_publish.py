@@ -51,13 +51,64 @@ def test_a_reader_keeps_its_version_while_new_ones_come(marts: Path, tmp_path: P
         assert reader.execute("select number from marts.numbers").fetchall() == [(1,)]
 
 
-def test_a_file_left_by_a_kill_before_the_pointer_moved_is_written_over(marts: Path, tmp_path: Path) -> None:
+def test_a_file_left_by_a_kill_before_the_pointer_moved_stays_as_it_is(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     publish(marts, serving, 1)
-    (serving / "marts-000000000002.duckdb").write_bytes(b"half")
-    (serving / ".marts-000000000002.duckdb.tmp").write_bytes(b"half")
-    assert publish(marts, serving, 2).version == 2
-    assert _number(serving / "marts-000000000002.duckdb") == 1
+    (serving / "marts-000000000002.duckdb").write_bytes(b"whole")
+    (serving / ".marts-000000000003.duckdb.tmp").write_bytes(b"half")
+    assert publish(marts, serving, 2).version == 3
+    assert _number(serving / "marts-000000000003.duckdb") == 1
+    assert (serving / "marts-000000000002.duckdb").read_bytes() == b"whole"
+    assert not list(serving.glob(".*"))
+    publish(marts, serving, 3)
+    assert remove_old_versions(serving, grace_seconds=0, budget_bytes=0) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("pointer", "files", "recorded", "expected"),
+    [
+        (None, [1, 2, 7], 3, 8),
+        ("{", [1, 2], 9, 10),
+        ("[]", [3], 0, 4),
+        ('{"version": "x"}', [3], 0, 4),
+        (None, [], 41, 42),
+        ('{"version": 12, "file": "marts-000000000012.duckdb", "publishedAt": "2026-01-01T00:00:00Z"}', [11], 3, 13),
+        (None, [], 0, 1),
+    ],
+)
+def test_a_version_is_one_more_than_any_that_is_known(
+    marts: Path, tmp_path: Path, pointer: str | None, files: list[int], recorded: int, expected: int
+) -> None:
+    serving = tmp_path / "serving"
+    serving.mkdir()
+    for number in files:
+        (serving / f"marts-{number:012d}.duckdb").write_bytes(b"published")
+    if pointer is not None:
+        (serving / "current.json").write_text(pointer)
+    assert publish(marts, serving, 1, recorded).version == expected
+    current = current_publication(serving)
+    assert current is not None
+    assert current.version == expected
+    for number in files:
+        assert (serving / f"marts-{number:012d}.duckdb").read_bytes() == b"published"
+
+
+@pytest.mark.parametrize("loss", ["pointer", "half a pointer", "the file it names"])
+def test_without_the_pointer_or_its_file_the_newest_is_in_force(marts: Path, tmp_path: Path, loss: str) -> None:
+    serving = tmp_path / "serving"
+    for batch in (1, 2):
+        publish(marts, serving, batch)
+    match loss:
+        case "pointer":
+            (serving / "current.json").unlink()
+        case "half a pointer":
+            (serving / "current.json").write_bytes((serving / "current.json").read_bytes()[:9])
+        case _:
+            (serving / "marts-000000000002.duckdb").unlink()
+    current = current_publication(serving)
+    assert current is not None
+    assert current.version == (1 if loss == "the file it names" else 2)
+    assert _number(serving / current.file) == 1
 
 
 def test_old_versions_go_after_the_grace_period_or_beyond_the_budget(marts: Path, tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Serving files and pointers that are lost or damaged: the newest version that can be read answers, and it is said."""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from api.operations import EXAMPLE_TOKEN_ID
+from tests.api.test_errors import problem
+from tests.api.test_serving import publish_next
+from tests.api.world import World
+
+TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
+
+
+def file_of(world: World, version: int) -> Path:
+    return world.settings.serving_dir / f"marts-{version:012d}.duckdb"
+
+
+def empty(world: World) -> None:
+    file_of(world, 2).write_bytes(b"")
+
+
+def cut_off(world: World) -> None:
+    file_of(world, 2).write_bytes(file_of(world, 2).read_bytes()[:5000])
+
+
+def garbage(world: World) -> None:
+    file_of(world, 2).write_bytes(b"<html>" * 100_000)
+
+
+def gone(world: World) -> None:
+    file_of(world, 2).unlink()
+
+
+@pytest.mark.parametrize("was_open", [True, False])
+@pytest.mark.parametrize("damage", [empty, cut_off, garbage, gone])
+def test_the_version_before_answers(
+    world: World, damage: Callable[[World], None], was_open: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Opened or not before the damage: a file that is open is read on until a page of it is asked for."""
+    publish_next(world, 2, 1)
+    if was_open and damage is gone:
+        with world.client() as client:
+            assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 2
+    damage(world)
+    with world.client() as client, caplog.at_level(logging.ERROR, "ledgermart.api"):
+        answer = client.get(f"{TOKEN}/activities")
+        assert answer.status_code == 200
+        assert answer.json()["asOf"]["dataVersion"] == 1
+        assert len(answer.json()["data"]) == 5
+        ready = client.get("/health/ready")
+        assert ready.status_code == 200
+        assert ready.json()["status"] == "degraded"
+        assert ready.json()["dataVersion"] == 1
+        assert ready.json()["detail"] == "version 2 cannot be read; version 1 answers until the next is published"
+        assert "degraded: version 2 cannot be read" in caplog.text
+        # The next one that is published is in force, and all is well again.
+        publish_next(world, 3, 2)
+        assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 3
+        assert client.get("/health/ready").json() | {"publishedAt": ""} == {
+            "status": "ready",
+            "detail": None,
+            "dataVersion": 3,
+            "publishedAt": "",
+        }
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"version": 2', b"[]", b'{"version": "2"}', b"\xff\xfe"])
+def test_without_the_pointer_the_newest_file_answers(world: World, content: bytes | None) -> None:
+    publish_next(world, 2, 1)
+    pointer = world.settings.serving_dir / "current.json"
+    pointer.unlink()
+    if content is not None:
+        pointer.write_bytes(content)
+    with world.client() as client:
+        assert client.get(f"{TOKEN}/activities").json()["asOf"]["dataVersion"] == 2
+        ready = client.get("/health/ready").json()
+        assert ready["status"] == "degraded"
+        what = "is missing" if content is None else "cannot be read"
+        assert ready["detail"] == f"current.json {what}; version 2 answers until the next is published"
+
+
+def test_a_pointer_lost_while_serving(world: World) -> None:
+    with world.client() as client:
+        assert client.get("/health/ready").json()["status"] == "ready"
+        (world.settings.serving_dir / "current.json").unlink()
+        time.sleep(0.25)
+        assert client.get(TOKEN).status_code == 200
+        assert client.get("/health/ready").json()["status"] == "degraded"
+
+
+def damage_what_is_read_late(path: Path) -> None:
+    """Spoil a block that is not looked at when the file is opened, and is when activities are counted."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("create or replace table many as select t.* from marts.token_activities as t, range(20000)")
+        connection.execute("delete from marts.token_activities; insert into marts.token_activities from many")
+        connection.execute("drop table many; force checkpoint")
+    whole = path.read_bytes()
+    read = "select bit_xor(hash(activity_id, transaction_hash, from_address, block_time)) from marts.token_activities"
+    for start in range(12_288, len(whole), 262_144):
+        path.write_bytes(whole[:start] + bytes(1000) + whole[start + 1000 :])
+        try:
+            connection = duckdb.connect(str(path), read_only=True)
+        except duckdb.IOException:
+            continue
+        with connection:
+            try:
+                connection.execute(read).fetchall()
+            except duckdb.IOException:
+                return
+    raise AssertionError("no block is read late")
+
+
+def test_damage_that_shows_when_rows_are_read(world: World) -> None:
+    """A block's checksum is wrong: the request that meets it is told to come again, all others are answered."""
+    publish_next(world, 2, 1)
+    damage_what_is_read_late(file_of(world, 2))
+    with world.client() as client:
+        answers = [client.get(f"{TOKEN}/activities?limit=1000&minAmount=1") for _ in range(4)]
+        problem(answers[0], 503, "version-damaged")
+        assert answers[0].headers["retry-after"] == "1"
+        assert [answer.json()["asOf"]["dataVersion"] for answer in answers[1:]] == [1, 1, 1]
+        assert client.get("/health/ready").json()["status"] == "degraded"
+        # Not tried again while the file is the same, also after it was closed.
+        time.sleep(0.25)
+        assert [client.get(f"{TOKEN}/activities").status_code for _ in range(4)] == [200] * 4
+
+
+def test_when_nothing_can_be_read(world: World) -> None:
+    file_of(world, 1).write_bytes(b"garbage")
+    with world.client() as client:
+        for _ in range(2):
+            found = problem(client.get(TOKEN), 503, "not-published")
+            assert found["detail"] == "version 1 cannot be read, nor can any version before it"
+        assert client.get("/health/live").status_code == 200
+        problem(client.get("/health/ready"), 503, "not-published")
+        assert client.get("/v1/networks/ledgers").status_code == 200
+
+
+def test_a_cursor_of_a_damaged_version_expires(world: World) -> None:
+    with world.client() as client:
+        url: Any = client.get(f"{TOKEN}/cap-table?limit=1").links["next"]["url"]
+    publish_next(world, 2, 1)
+    file_of(world, 1).write_bytes(b"garbage")
+    with world.client() as client:
+        problem(client.get(url), 410, "cursor-expired")
+        assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 2
