@@ -3,6 +3,9 @@
 import os
 from datetime import UTC, datetime
 
+import click
+
+from cli.data_folder import prepare_folders
 from control.settings import CHECKOUT, Settings, load_settings
 
 
@@ -13,8 +16,8 @@ def prepare() -> Settings:
         SettingsError: a variable is malformed; names it and the fix.
     """
     settings = load_settings()
-    for folder in (settings.data_dir, settings.serving_dir, settings.dagster_dir):
-        folder.mkdir(parents=True, exist_ok=True)
+    if closed := prepare_folders(settings):
+        click.echo(closed, err=True)
     os.environ.update(
         {
             "DAGSTER_HOME": str(CHECKOUT),

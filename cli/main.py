@@ -57,6 +57,8 @@ class _Group(click.Group):
 def main(ctx: click.Context) -> None:
     """Ledgermart: a self-hosted warehouse and API for crypto tokens and wallets."""
     ctx.obj = environment.prepare()
+    if ctx.invoked_subcommand != "export":  # its files are for whoever the caller's own umask lets read them
+        os.umask(0o077)
 
 
 @main.command()

@@ -3,6 +3,7 @@
 Network definitions (and the variables with their node addresses) are read by `control.networks.definitions`.
 """
 
+import grp
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,11 @@ class Variable(NamedTuple):
 
 VARIABLES = (
     Variable("LEDGERMART_DATA_DIR", "<checkout>/data", "folder of warehouse, serving files and Dagster's records"),
+    Variable(
+        "LEDGERMART_DATA_GROUP",
+        "none",
+        "group that may read the published files in `serving/`, and nothing else; none: the service's own user alone",
+    ),
     Variable("LEDGERMART_CONTROL_URL", "sqlite:///<data>/control.db", "control store: an SQLite file or postgresql://"),
     Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file of network definitions"),
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file of price source definitions"),
@@ -74,6 +80,7 @@ class Settings:
     """The configuration of one process; paths are absolute."""
 
     data_dir: Path
+    data_group: int | None
     control_url: str = field(repr=False)  # may hold a password
     networks_file: Path
     price_sources_file: Path
@@ -141,6 +148,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     data_dir = _path(variables, "LEDGERMART_DATA_DIR", CHECKOUT / "data")
     return Settings(
         data_dir=data_dir,
+        data_group=_group(variables, "LEDGERMART_DATA_GROUP"),
         control_url=_control_url(variables, data_dir),
         networks_file=_path(variables, "LEDGERMART_NETWORKS", _SHIPPED_NETWORKS),
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
@@ -176,6 +184,16 @@ def _integer(variables: Mapping[str, str], name: str, lowest: int, highest: int)
 def _path(variables: Mapping[str, str], name: str, default: Path) -> Path:
     text = variables.get(name)
     return default if not text else Path(text).expanduser().absolute()
+
+
+def _group(variables: Mapping[str, str], name: str) -> int | None:
+    text = variables.get(name) or _DEFAULTS[name]
+    if text == "none":
+        return None
+    try:
+        return grp.getgrnam(text).gr_gid
+    except KeyError as error:
+        raise SettingsError(f"{name} is {text!r}; set it to the name of a group of this machine, or to none") from error
 
 
 def _host(variables: Mapping[str, str], name: str) -> str:

@@ -59,9 +59,15 @@ def _read_pointer(serving_dir: Path) -> Publication | None:
         return None
 
 
+def _readable(serving_dir: Path) -> int:
+    """The mode of a file that whoever may read the folder may read."""
+    return 0o400 | (serving_dir.stat().st_mode & 0o040)
+
+
 def _replace_text(path: Path, text: str) -> None:
     beside = path.with_suffix(".tmp")
     beside.write_text(text)
+    beside.chmod(0o200 | _readable(path.parent))
     sync(beside)
     beside.replace(path)
 
@@ -84,7 +90,7 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
     Args:
         recorded: the newest version that the warehouse knows of.
     """
-    serving_dir.mkdir(parents=True, exist_ok=True)
+    serving_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     named = _read_pointer(serving_dir)
     version = max(recorded, named.version if named else 0, *published_versions(serving_dir), 0) + 1
     name = f"marts-{version:012d}.duckdb"
@@ -105,7 +111,7 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
     beside.unlink(missing_ok=True)
     shutil.copyfile(marts_path, beside)
     sync(beside)
-    beside.chmod(0o444)
+    beside.chmod(_readable(serving_dir))
     # Unlike a rename, a link does not take the place of a file.
     os.link(beside, serving_dir / name)
     beside.unlink()

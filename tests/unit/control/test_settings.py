@@ -14,6 +14,7 @@ def test_defaults() -> None:
     checkout = Path(__file__).resolve().parents[3]
     assert settings == Settings(
         data_dir=checkout / "data",
+        data_group=None,
         control_url=f"sqlite:///{checkout}/data/control.db",
         networks_file=checkout / "control/networks/networks.toml",
         price_sources_file=checkout / "control/pricing/sources.toml",
