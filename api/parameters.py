@@ -128,9 +128,9 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The moment a parameter asks about: a block by number, or the last block whose time is before `end`.
+    """The moment a parameter asks about: a block by number, or what is before `end`, blocks and prices alike.
 
-    An instant T asks for blocks at or before T; as times in stores have microseconds, that is before T + 1 us.
+    An instant T ends at T + 1 us, since times in stores have microseconds; a day at the next midnight.
     """
 
     parameter: str

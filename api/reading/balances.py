@@ -50,7 +50,7 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
             value=value.value,
             value_status=value.status,
             price=value.price.price if value.price else None,
-            price_status=price_status(link, value.price),
+            price_status=price_status(link, value.price, moment),
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
             explanation=explanation,
@@ -103,9 +103,9 @@ def history(
     Raises:
         ApiError: 422, the range has more than 10,000 intervals.
     """
-    if state is None or state.block_time is None:
+    if state is None or state.valued_at is None:
         return []
-    buckets = read_buckets(view, state.block_time, asked, interval)
+    buckets = read_buckets(view, state, asked, interval)
     return [
         BalanceSeries(token=asset.token, points=[_to_point(balance, interval) for balance in asset.balances])
         for asset in asset_histories(snapshot, view, state, buckets, interval)
@@ -116,7 +116,7 @@ def asset_histories(
     snapshot: Snapshot, view: View, state: State, buckets: Sequence[Bucket], interval: Interval
 ) -> list[AssetHistory]:
     """Return the assets that a wallet held at the end of some interval, with their values, by address."""
-    if not buckets or state.block_time is None:
+    if not buckets or state.valued_at is None:
         return []
     rows = snapshot.rows(
         "wallet_balance_changes",
@@ -138,7 +138,7 @@ def asset_histories(
             continue
         link = links.get(address, NO_LINK)
         token = to_reference(present, address, changes[-1].token_symbol, token_ids.get(address))
-        balances = _valued(snapshot, view, state.block_time, link, buckets, known)
+        balances = _valued(snapshot, view, state.valued_at, link, buckets, known)
         found.append(AssetHistory(address, token, link, balances))
     return found
 

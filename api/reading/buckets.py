@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from api.parameters import TimeRange
 from api.reading.intervals import bounds, intervals
-from api.reading.moments import View, covered_range_at
+from api.reading.moments import State, View, covered_range_at, covered_until
 from api.rows import as_utc
 from api.schemas.common import Interval
 
@@ -44,7 +44,7 @@ class Bucket:
         return (self.end - _INSTANT).date()
 
     def known_end(self, newest: datetime) -> datetime:
-        """Return its end, or just after the newest block while it is not over."""
+        """Return its end, or just after the newest moment while it is not over."""
         return self.end if self.is_over else newest + _INSTANT
 
     def valued_at(self, newest: datetime) -> datetime:
@@ -62,25 +62,34 @@ class Bucket:
         return self.is_over and self.is_covered
 
 
-def read_buckets(view: View, newest: datetime, asked: TimeRange, interval: Interval) -> list[Bucket]:
+def read_buckets(view: View, state: State, asked: TimeRange, interval: Interval) -> list[Bucket]:
     """Return the intervals of a range that have begun, in order.
+
+    An interval that ends after the newest block is over all the same where no block of the chain was in what is left of
+    it. What is valued at its end is then the same as at that moment.
 
     Args:
         view: the subject.
-        newest: the moment up to which its history is told.
-        asked: the range; a bound left open is 30 days before the end, cut at the first covered moment, or `newest`.
+        state: the moment up to which its history is told; without a time there are none.
+        asked: the range; a bound left open is 30 days before the end, cut at the first covered moment, or the moment.
         interval: length of the intervals.
 
     Raises:
         ApiError: 422, there are more than 10,000.
     """
+    newest = state.valued_at
+    if newest is None:
+        return []
+    until = (covered_until(view) if state.is_current else None) or newest + _INSTANT
     start, end = bounds(asked, newest)
     first = next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
     if asked.start is None and first is not None and start < first < end:
         start = first
     found: list[Bucket] = []
-    for begin, finish in intervals(start, end, newest, interval):
-        is_over = finish <= newest
+    for begin, finish in intervals(start, end, max(newest, until - _INSTANT), interval):
+        is_over = finish <= until
+        if begin > newest and not is_over:
+            break
         covered = covered_range_at(view, finish if is_over else newest + _INSTANT)
         found.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
     return found

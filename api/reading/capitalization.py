@@ -26,7 +26,7 @@ def current(
     supply_raw = facts.total_supply_raw if facts else None
     explanation: Explanation | UnsetType = UNSET
     if explains and state is not None:
-        moment = (link.pair_key, state.block_time) if link.pair_key and state.block_time else None
+        moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
         held = Held(None, state.first_block, last_block=state.block_number)
         explanation = explain(snapshot, view, [held], [moment])[0]
     return CurrentCapitalization(
@@ -62,9 +62,9 @@ def history(
     Raises:
         ApiError: 422, the range has too many intervals.
     """
-    if state is None or state.block_time is None:
+    if state is None or state.valued_at is None:
         return []
-    buckets = read_buckets(view, state.block_time, asked, interval)
+    buckets = read_buckets(view, state, asked, interval)
     check_explain(explains, False, len(buckets), "from")
     link = read_link(snapshot, view.subject)
     if interval == "1h" or link.pair_key is None:
@@ -138,7 +138,7 @@ def _measured(
     snapshot: Snapshot, view: View, state: State, link: Link, buckets: Sequence[Bucket], interval: Interval
 ) -> list[CapitalizationPoint]:
     """Value the supply at the end of each interval, as the marts do with days."""
-    if not buckets or state.block_time is None:
+    if not buckets or state.valued_at is None:
         return []
     changes = snapshot.rows(
         "token_supply_changes",
@@ -152,7 +152,7 @@ def _measured(
     )
     known = list(carry(buckets, changes))
     held = [
-        (change.total_supply if change else None, link, bucket.valued_at(state.block_time))
+        (change.total_supply if change else None, link, bucket.valued_at(state.valued_at))
         for bucket, change in zip(buckets, known, strict=True)
     ]
     points: list[CapitalizationPoint] = []
@@ -168,7 +168,7 @@ def _measured(
                 supply_raw=supply_raw,
                 supply_status=_supply_status(supply_raw),
                 price=one.price.price if one.price else None,
-                price_status=price_status(link, one.price),
+                price_status=price_status(link, one.price, state.valued_at),
                 value=one.value,
                 value_status=one.status if change else "UnknownSupply",
                 is_complete=bucket.is_complete,
@@ -186,7 +186,7 @@ def _explained(
     points: Sequence[CapitalizationPoint],
 ) -> list[CapitalizationPoint]:
     """Add explanations; what is not covered has none."""
-    newest = state.block_time
+    newest = state.valued_at
     if newest is None:
         return list(points)
     covered = [bucket for bucket in buckets if bucket.first_block is not None]

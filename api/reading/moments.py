@@ -1,12 +1,14 @@
 """Where a subject's numbers stand: its covered ranges in one version, and the moment an answer describes.
 
-An answer describes the end of a block. For an instant that is the newest stored block at or before it in the covered
-range: blocks with rows of the subject are all stored, so nothing of it lies between that block and the instant.
+A moment has an exclusive end: blocks and prices before it count. Answers name the newest block before it that was
+stored for the subject's view: blocks with rows of the subject are all stored, so nothing of it lies between that block
+and the moment. What was stored for others is not told of.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -18,6 +20,7 @@ from api.serving import Snapshot
 from control.subjects import Kind, SubjectRow, Window
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class View:
 class State:
     """The moment an answer describes; `first_block` begins the covered range that holds it.
 
-    `valued_at` is the time whose prices value it: that of the block, or, where that was not stored, of the newest block
-    before it that was; nothing of the subject lies in between.
+    `valued_at` is the moment whose prices count: the last one before the end of an instant or a day, the time of a
+    block that was asked for by number, or of the newest one. It is None where that time was not stored.
     """
 
     block_number: int
@@ -90,18 +93,18 @@ def resolve_covered(snapshot: Snapshot, view: View, moment: Moment) -> State:
         found = state_before(snapshot, view, _end_of(moment))
     if found is None:
         raise _not_covered(view, moment)
-    if current is not None and found.block_number == current.block_number:
-        return current
-    return found
+    is_current = current is not None and found.block_number == current.block_number
+    return current if current is not None and is_current and found.valued_at == current.valued_at else found
 
 
 def state_before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
-    """Return the state after the last block before an instant (aware); None outside of what is covered."""
+    """Return the state at the last moment before an instant (aware); None outside of what is covered."""
     covered = covered_range_at(view, end)
     if covered is None:
         return None
     block = _newest_stored(snapshot, view, covered.from_block, covered.to_block, end)
-    return _state(snapshot, view, covered, block.block_number if block else covered.from_block, block, block)
+    number = block.block_number if block else covered.from_block
+    return _state(snapshot, view, covered, number, block, end - _INSTANT)
 
 
 def to_as_of(view: View, state: State | None, version: int) -> AsOf:
@@ -112,6 +115,7 @@ def to_as_of(view: View, state: State | None, version: int) -> AsOf:
         block_hash=state.block_hash if state else None,
         block_time=state.block_time if state else None,
         finality=state.finality if state else None,
+        at=state.valued_at if state else None,
         data_version=version,
     )
 
@@ -158,20 +162,34 @@ def all_gaps(view: View) -> list[Gap]:
 
 
 def covered_range_at(view: View, end: datetime) -> CoverageRow | None:
-    """Return the covered range that holds the last block before an instant (aware), or None.
-
-    An instant after a range's last block belongs to the range as long as the row after it begins later.
-    """
+    """Return the covered range that holds every block before an instant (aware), from its first one on, or None."""
     bound = as_naive(end)
     for position, row in enumerate(view.ranges):
         if not row.is_covered or row.from_time is None or row.from_time >= bound:
             continue
-        if row.to_time is not None and bound <= _just_after(row.to_time):
-            return row
-        following = view.ranges[position + 1] if position + 1 < len(view.ranges) else None
-        if following is not None and following.from_time is not None and bound <= following.from_time:
+        until = _held_until(view, position)
+        if until is not None and bound <= until:
             return row
     return None
+
+
+def covered_until(view: View) -> datetime | None:
+    """Return the end (aware, not included) of what the newest covered range holds; None without one."""
+    newest = max((position for position, row in enumerate(view.ranges) if row.is_covered), default=None)
+    return None if newest is None else as_utc(_held_until(view, newest))
+
+
+def _held_until(view: View, position: int) -> datetime | None:
+    """Return the instant before which a covered range has every block since its first one.
+
+    That is the time of the block after it, where the chain had one when it was collected; else just after its last.
+    """
+    following = view.ranges[position + 1] if position + 1 < len(view.ranges) else None
+    # A window that no block has reached yet has no last block; it begins at an instant, not with a block.
+    if following is not None and following.to_block is not None and following.from_time is not None:
+        return following.from_time
+    last = view.ranges[position].to_time
+    return None if last is None else last + _INSTANT
 
 
 def _current(view: View) -> State | None:
@@ -194,24 +212,40 @@ def _at_block(snapshot: Snapshot, view: View, number: int) -> State | None:
     covered = _range_with(view, number)
     if covered is None:
         return None
-    block = snapshot.row("block", BlockRow, network=view.subject.network, block_number=number)
-    known = block or _newest_stored(snapshot, view, covered.from_block, number, _END_OF_TIME)
-    return _state(snapshot, view, covered, number, block, known)
+    block = snapshot.row("block", BlockRow, block_number=number, **_stored_for(view))
+    return _state(snapshot, view, covered, number, block, as_utc(block.block_time) if block else None)
 
 
 def _newest_stored(snapshot: Snapshot, view: View, first: int, last: int | None, end: datetime) -> BlockRow | None:
+    """Return the newest of some blocks before an instant that was stored for the subject's view."""
     return snapshot.row(
         "newest_block_before",
         BlockRow,
-        network=view.subject.network,
+        subject_key=view.subject.subject_key,
         first_block=first,
         last_block=last,
         end_time=as_naive(end),
+        **_stored_for(view),
     )
 
 
+def _stored_for(view: View) -> dict[str, Any]:
+    """Return whose blocks may be told of, and when the tail of the chain was."""
+    return {
+        "network": view.subject.network,
+        "tenant_id": view.subject.tenant_id,
+        "opened_times": [as_naive(window.opened_at) for window in view.windows],
+        "closed_times": [as_naive(window.closed_at or _END_OF_TIME) for window in view.windows],
+    }
+
+
 def _state(
-    snapshot: Snapshot, view: View, covered: CoverageRow, number: int, block: BlockRow | None, valued: BlockRow | None
+    snapshot: Snapshot,
+    view: View,
+    covered: CoverageRow,
+    number: int,
+    block: BlockRow | None,
+    valued_at: datetime | None,
 ) -> State:
     networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
     final = next((row.final_number for row in networks if row.network == view.subject.network), None)
@@ -222,7 +256,7 @@ def _state(
         finality="Finalized" if final is not None and number <= final else "Confirmed",
         first_block=covered.from_block,
         is_current=False,
-        valued_at=as_utc(valued.block_time) if valued else None,
+        valued_at=valued_at,
     )
 
 
@@ -320,7 +354,3 @@ def _clip(gap: Gap, start: datetime | None, end: datetime | None) -> Gap:
     first = gap.from_ if start is None or (gap.from_ is not None and gap.from_ > start) else start
     last = gap.to if end is None or (gap.to is not None and gap.to < end) else end
     return msgspec.structs.replace(gap, from_=first, to=last)
-
-
-def _just_after(time: datetime) -> datetime:
-    return time + timedelta(microseconds=1)

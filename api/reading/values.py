@@ -27,7 +27,7 @@ _EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOp
 _ROUNDING = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_HALF_EVEN, traps=[decimal.InvalidOperation])
 _UNIT = decimal.Decimal(1).scaleb(-18)
 
-_WORST_FIRST: tuple[TotalStatus, ...] = ("Quarantined", "StalePrice", "NoPrice", "UnknownDecimals")
+_WORST_FIRST: tuple[TotalStatus, ...] = ("UnknownTime", "Quarantined", "StalePrice", "NoPrice", "UnknownDecimals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +131,19 @@ def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, L
     return [
         Worth(
             product(quantity, price.price) if quantity is not None and price and price.price else None,
-            _status(quantity, link, price),
+            _status(quantity, link, price, moment),
             price,
         )
-        for (quantity, link, _), price in zip(held, prices, strict=True)
+        for (quantity, link, moment), price in zip(held, prices, strict=True)
     ]
 
 
-def price_status(link: Link, price: PriceAtRow | None) -> ValueStatus:
-    """Return why there is no price, or that there is one."""
+def price_status(link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
+    """Return why there is no price at a moment (null: its time was not stored), or that there is one."""
     if link.pair_key is None:
         return link.status
+    if moment is None:
+        return "UnknownTime"
     return price.price_status if price else "NoPrice"
 
 
@@ -174,8 +176,8 @@ def total_status(statuses: Collection[ValueStatus]) -> TotalStatus:
     return next((status for status in _WORST_FIRST if status in statuses), "NoPair")
 
 
-def _status(quantity: str | None, link: Link, price: PriceAtRow | None) -> ValueStatus:
-    status = price_status(link, price)
+def _status(quantity: str | None, link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
+    status = price_status(link, price, moment)
     return status if quantity is not None else value_status(quantity, status)
 
 

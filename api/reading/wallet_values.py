@@ -42,9 +42,9 @@ def history(
     Raises:
         ApiError: 422, the range has too many intervals.
     """
-    if state is None or state.block_time is None:
+    if state is None or state.valued_at is None:
         return []
-    buckets = read_buckets(view, state.block_time, asked, interval)
+    buckets = read_buckets(view, state, asked, interval)
     check_explain(explains, False, len(buckets), "from")
     assets: Sequence[AssetHistory] = []
     if explains or interval == "1h":
@@ -55,7 +55,7 @@ def history(
         points = _from_days(snapshot, view, buckets, interval)
     if not explains:
         return points
-    explained = _explained(snapshot, view, state.block_time, assets, buckets)
+    explained = _explained(snapshot, view, state.valued_at, assets, buckets)
     return [
         structs.replace(point, explanation=explanation) for point, explanation in zip(points, explained, strict=True)
     ]

@@ -70,7 +70,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
         current = capitalization.current(snapshot, view, state, as_of)
         told, status = (current.price, current.price_status), (current.value, current.value_status)
     else:
-        told = (price.price.price if price.price else None), price_status(link, price.price)
+        told = (price.price.price if price.price else None), price_status(link, price.price, state.valued_at)
         is_known = summary.total_supply_raw is not None
         status = price.value, price.status if is_known else _UNKNOWN_SUPPLY
     return CapTableReport(
@@ -127,7 +127,7 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
         )
 
     subject = view.subject
-    key = ("cap-table", subject.subject_key, subject.tenant_id, state.block_number, state.first_block)
+    key = ("cap-table", subject.subject_key, subject.tenant_id, state.block_number, state.first_block, state.valued_at)
     return keep(snapshot, key, read)
 
 
@@ -202,8 +202,6 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
 
 def _holders_by_day(snapshot: Snapshot, view: View, state: State) -> list[HoldersAtDay]:
     """Return the holders at the end of each of the last days; counted within a covered range, so never over a gap."""
-    if state.valued_at is None:
-        return []
     rows = snapshot.rows(
         "report_holders_by_day",
         HolderDayRow,
@@ -217,7 +215,7 @@ def _holders_by_day(snapshot: Snapshot, view: View, state: State) -> list[Holder
         begun.append(row.day)
         counts.append((counts[-1] if counts else 0) + row.holder_change)
     found: list[HoldersAtDay] = []
-    for bucket in days(view, state.valued_at, TimeRange(None, None), _MOST_DAYS):
+    for bucket in days(view, state, TimeRange(None, None), _MOST_DAYS):
         count = None
         if bucket.first_block is not None:
             begun, counts = known.get(bucket.first_block, ([], []))

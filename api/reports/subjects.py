@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from api.parameters import TimeRange
 from api.reading.buckets import Bucket, read_buckets
-from api.reading.moments import View
+from api.reading.moments import State, View
 from api.reports.calls import EmbedCall
 from api.rows import as_utc
 from control import labels, subjects, tokens, wallets
@@ -72,13 +72,16 @@ def find_wallet(call: EmbedCall) -> Found:
         return _found(call, session, wallets.get(session, call.tenant_id, call.params["walletId"]))
 
 
-def days(view: View, newest: datetime, asked: TimeRange, most: int) -> list[Bucket]:
+def days(view: View, state: State, asked: TimeRange, most: int) -> list[Bucket]:
     """Return the last days, `most` at most, of what is covered in a range, up to a moment, oldest first."""
+    newest = state.valued_at
+    if newest is None:
+        return []
     first = next(covered_starts(view), newest)
     end = asked.end if asked.end is not None and asked.end <= newest else newest
     last_day = end.replace(hour=0, minute=0, second=0, microsecond=0)
     start = max(asked.start or first, last_day - timedelta(days=most - 1))
-    return read_buckets(view, newest, TimeRange(start, asked.end), "1d")[-most:]
+    return read_buckets(view, state, TimeRange(start, asked.end), "1d")[-most:]
 
 
 def covered_starts(view: View) -> Iterator[datetime]:

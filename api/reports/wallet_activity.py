@@ -10,7 +10,17 @@ from api.reading import balances, wallet_values
 from api.reading.activities import FIRST_TIME, LAST_TIME, to_reference
 from api.reading.concentration import quotient
 from api.reading.intervals import label
-from api.reading.moments import State, View, read_view, resolve, resolve_covered, state_before, to_as_of, to_coverage
+from api.reading.moments import (
+    State,
+    View,
+    covered_range_at,
+    read_view,
+    resolve,
+    resolve_covered,
+    state_before,
+    to_as_of,
+    to_coverage,
+)
 from api.reading.values import CURRENCY, amount_text, total, total_status
 from api.reports.activities import Activities
 from api.reports.calls import EmbedCall
@@ -156,11 +166,10 @@ def _state_at_end(snapshot: Snapshot, view: View, current: State | None, times: 
     """Return the newest covered state before the end of the range; the end itself may lie in a gap."""
     if current is None or times.end is None:
         return current
+    if covered_range_at(view, times.end) is not None:
+        return resolve_covered(snapshot, view, Moment("to", f"{times.end}", end=times.end))
     if current.valued_at is not None and current.valued_at < times.end:
         return current
-    state = state_before(snapshot, view, times.end)
-    if state is not None:
-        return state
     bound = as_naive(times.end)
     earlier = [row.to_block for row in view.ranges if row.is_covered and row.to_time and row.to_time < bound]
     blocks = [block for block in earlier if block is not None]
@@ -212,9 +221,9 @@ def _worth_then(snapshot: Snapshot, view: View, state: State, positions: Sequenc
     """Add up the positions of an earlier moment and of 24 hours before it, as the marts do with the newest one."""
     value, status = _sum(positions)
     unpriced = sorted(one.token.symbol or one.token.ledger_id for one in positions if one.value is None)
-    before = None
-    if state.valued_at is not None:
-        before = state_before(snapshot, view, state.valued_at - _DAY + _INSTANT)
+    if state.valued_at is None:
+        return _Worth(value, status, not unpriced, unpriced, None, "UnknownTime", [])
+    before = state_before(snapshot, view, state.valued_at - _DAY + _INSTANT)
     if before is None:
         return _Worth(value, status, not unpriced, unpriced, None, "NotCovered", [])
     change, change_status, omitted = change_between(positions, balances.positions(snapshot, view, before))
@@ -261,9 +270,9 @@ def _units(value: Decimal) -> int:
 
 def _value_history(snapshot: Snapshot, wallet: WalletView) -> list[WalletValuePoint]:
     current = wallet.current
-    if current is None or current.block_time is None:
+    if current is None:
         return []
-    shown = days(wallet.view, current.block_time, wallet.times, _MOST_DAYS)
+    shown = days(wallet.view, current, wallet.times, _MOST_DAYS)
     if not shown:
         return []
     asked = TimeRange(shown[0].start, shown[-1].end)

@@ -34,8 +34,11 @@ Address = Annotated[
 TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
 
 ValueStatus = Annotated[
-    Literal["Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "Quarantined"],
-    Meta(description="Why the number beside it is null, or `Priced` when it is there."),
+    Literal["Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "UnknownTime", "Quarantined"],
+    Meta(
+        description="Why the number beside it is null, or `Priced` when it is there; `UnknownTime`: the time of the "
+        "block asked about was not stored."
+    ),
 ]
 TrackingStatus = Literal["enabled", "disabled"]
 ActivityStatus = Literal["Confirmed", "Finalized"]
@@ -82,13 +85,21 @@ class AsOf(Schema, frozen=True, kw_only=True):
     block_number: Annotated[
         int | None,
         Meta(
-            description="The block whose end the answer describes: the newest covered block, the one asked for by "
-            "number, or the newest block known at or before the instant asked for."
+            description="The newest covered block, the one asked for by number, or the newest block before the end of "
+            "the instant or day asked for that was stored for your view; nothing you see lies between that block and "
+            "`at`."
         ),
     ]
     block_hash: Annotated[str | None, Meta(description="Hash of the block; null when it was not stored.")]
     block_time: Annotated[Instant | None, Meta(description="Time of the block; null when it was not stored.")]
     finality: Annotated[Finality | None, Meta(description="Whether the block can still be reorganised away.")]
+    at: Annotated[
+        Instant | None,
+        Meta(
+            description="The moment whose prices count: the instant asked for, the last microsecond of the day, or the "
+            "time of the block; null when that was not stored."
+        ),
+    ]
     data_version: Annotated[int, Meta(description="The published version that answered.")]
 
 

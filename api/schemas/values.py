@@ -25,6 +25,7 @@ TotalStatus = Annotated[
         "NoPrice",
         "StalePrice",
         "UnknownDecimals",
+        "UnknownTime",
         "Quarantined",
         "UnknownSupply",
         "NotCovered",
@@ -41,6 +42,7 @@ ChangeStatus = Annotated[
         "NoPrice",
         "StalePrice",
         "UnknownDecimals",
+        "UnknownTime",
         "Quarantined",
         "NotCovered",
         "ZeroBase",
@@ -56,6 +58,7 @@ WalletChangeStatus = Annotated[
         "NoPrice",
         "StalePrice",
         "UnknownDecimals",
+        "UnknownTime",
         "Quarantined",
         "NotCovered",
         "ZeroBase",
@@ -150,7 +153,7 @@ class QuantityExplanation(Schema, frozen=True, kw_only=True):
 
 
 class Explanation(Schema, frozen=True, kw_only=True):
-    """What a value is made of; `price` is null without a pair."""
+    """What a value is made of; `price` is null without a pair, or where the moment's time was not stored."""
 
     quantity: QuantityExplanation
     price: PriceExplanation | None

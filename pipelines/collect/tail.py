@@ -114,5 +114,5 @@ def extend_tail(
         raise _moved(network, first)
     if headers["block_hash"][-1] != head.hash:
         raise _moved(network, head.number)
-    insert_blocks(connection, network, headers, batch_id)
+    insert_blocks(connection, network, headers, batch_id, is_tail=True)
     return headers.height

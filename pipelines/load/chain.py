@@ -27,20 +27,27 @@ class HashMismatchError(Exception):
         self.block_number = block_number
 
 
-def insert_blocks(connection: duckdb.DuckDBPyConnection, network: str, headers: pl.DataFrame, batch_id: int) -> None:
-    """Add headers that are not stored yet (columns of `read_headers`)."""
+def insert_blocks(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    headers: pl.DataFrame,
+    batch_id: int,
+    *,
+    is_tail: bool = False,
+) -> None:
+    """Add headers that are not stored yet (columns of `read_headers`); those of the tail are stored whoever tracks."""
     connection.register("headers", headers)
     connection.execute(
         """
         insert into raw.blocks
-        select ?, headers.block_number, headers.block_hash, headers.parent_hash, headers.block_time, ?
+        select ?, headers.block_number, headers.block_hash, headers.parent_hash, headers.block_time, ?, ?
         from headers
         where not exists (
             select 1 from raw.blocks
             where blocks.network = ? and blocks.block_number = headers.block_number
         )
         """,
-        [network, batch_id, network],
+        [network, batch_id, is_tail, network],
     )
     connection.unregister("headers")
 

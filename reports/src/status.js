@@ -6,6 +6,7 @@ const WORDS = {
   StalePrice: "Price too old",
   Quarantined: "Price under review",
   UnknownDecimals: "Decimals unknown",
+  UnknownTime: "Time of the block not stored",
   UnknownSupply: "Supply unknown",
   Unknown: "Supply not read yet",
   HoldersUnknown: "Holders unknown",

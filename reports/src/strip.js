@@ -102,9 +102,9 @@ export function drawHead({ title, subtitle, moment }) {
   fill("moment", moment);
 }
 
-/** @param {{blockTime: string | null}} asOf @param {boolean} isCurrent @returns {Node} */
+/** @param {{at: string | null}} asOf @param {boolean} isCurrent @returns {Node} */
 export function momentOf(asOf, isCurrent) {
-  const when = asOf.blockTime === null ? "" : instant(asOf.blockTime);
+  const when = asOf.at === null ? "" : instant(asOf.at);
   return el(
     "span",
     null,

@@ -148,6 +148,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "block_number": block,
             "block_hash": hash_of(block),
             "block_time": naive(time_of(block)),
+            "is_tail": True,
         }
         for block in sorted(stored)
     ]

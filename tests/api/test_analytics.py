@@ -78,6 +78,7 @@ def test_activities_are_newest_first(client: TestClient[Any]) -> None:
         "blockHash": hash_of(400),
         "blockTime": stamp(400),
         "finality": "Confirmed",
+        "at": stamp(400),
         "dataVersion": 1,
     }
     assert answer["coverage"] == {"complete": False, "from": stamp(100), "to": stamp(400), "gaps": [MIDDLE_GAP]}

@@ -86,6 +86,7 @@ def test_what_was_just_added_answers_empty_with_the_reason(client: TestClient[An
         "blockHash": None,
         "blockTime": None,
         "finality": None,
+        "at": None,
         "dataVersion": 1,
     }
     assert answer["coverage"]["complete"] is False

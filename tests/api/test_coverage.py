@@ -91,6 +91,7 @@ def test_the_whole_of_it(client: TestClient[Any], path: str, operation_id: str) 
             "blockHash": hash_of(400),
             "blockTime": stamp(400),
             "finality": "Confirmed",
+            "at": stamp(400),
             "dataVersion": 1,
         },
     }

@@ -143,7 +143,7 @@ def test_activities(valued: World) -> None:
             },
         ),
         (
-            "block:305",
+            f"{time_of(305):%Y-%m-%dT%H:%M:%SZ}",
             {
                 "h2": ("80", (250, "80"), [], (None, None)),
                 "h3": ("20", (250, "20"), [], (None, None)),

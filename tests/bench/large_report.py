@@ -163,7 +163,8 @@ def _view(connection: duckdb.DuckDBPyConnection, world: World, subject: int) -> 
                 as_of_block_time = timestamp '{last}' where subject_key = {subject}"""
         )
     connection.execute(
-        f"""insert into marts.blocks select 'ethereum', block, '0x' || lpad(to_hex(block), 64, '0'), {_time("block")}
+        f"""insert into marts.blocks select 'ethereum', block, '0x' || lpad(to_hex(block), 64, '0'),
+            {_time("block")}, false
         from (select {_FIRST} + day * 7200 as block from range({_DAYS + 1}) days (day)) anti join marts.blocks as known
             on known.block_number = block"""
     )

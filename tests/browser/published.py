@@ -70,6 +70,7 @@ def market_rows(world: World) -> Rows:
             "block_number": block,
             "block_hash": hash_of(block),
             "block_time": naive(time_of(block)),
+            "is_tail": True,
         }
         for block in sorted(noted - known)
     ]

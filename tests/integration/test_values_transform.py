@@ -275,6 +275,30 @@ def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
     assert [price for _, price in days] == [None, 10, 100, 1000, 10000]
 
 
+def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> None:
+    """Tracking ends at 18:00 with the chain's last block of that day; that nothing came after it is known."""
+    stores = Stores(tmp_path)
+    world = make_world(0)
+    for key in (1, 3):
+        world.track(key, key, 2, 11)
+    world.links = {1: 1}
+    world.enter_price(1, "src_1", time_of(11), "10")
+    world.enter_price(1, "src_1", time_of(11) + 5 * HOUR, "12")
+    world.mine(11)
+    collect(world)
+    transform(world, stores)
+    with open_marts(stores) as marts:
+        assert marts.execute("select max(day) from marts.wallet_value_days").fetchone() == (time_of(4).date(),)
+    cycle(world, stores, 13)
+    with open_marts(stores) as marts:
+        for mart in ("token_capitalization_days", "wallet_value_days"):
+            newest = marts.execute(f"select max(day) from marts.{mart}").fetchone()
+            assert (mart, newest) == (mart, (time_of(11).date(),))
+        prices = marts.execute("select price_text from marts.token_capitalization_days order by day").fetchall()
+    assert prices[-1] == ("12",)
+    compare_with_full_refresh(stores, tmp_path / "refreshed")
+
+
 def test_the_views_work_under_any_name_of_the_file(tmp_path: Path) -> None:
     stores = Stores(tmp_path)
     world = make_world(0)

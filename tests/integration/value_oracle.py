@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from tests.integration.transform_world import GENESIS_TIME, NATIVE, Subject
-from tests.integration.value_world import Pair, ValueWorld
+from tests.integration.value_world import Pair, ValueWorld, time_of
 
 DAY = timedelta(days=1)
 TICK = timedelta(microseconds=1)
@@ -69,7 +69,8 @@ class ValueOracle:
         self.marts = marts
         self.coverage: dict[int, list[Row]] = defaultdict(list)
         for key, *row in self._rows(
-            "subject_key, from_block, from_time, to_time, is_covered", "coverage order by subject_key, from_block"
+            "subject_key, from_block, from_time, to_time, is_covered, to_block",
+            "coverage order by subject_key, from_block",
         ):
             self.coverage[key].append(tuple(row))
         self.balances = self._changes("balance_changes", "token_address", "balance_raw")
@@ -169,13 +170,14 @@ class ValueOracle:
     # Moments and days
 
     def range_before(self, key: int, end: datetime) -> int | None:
-        """The first block of the covered range that the last block before an instant is in."""
+        """The first block of the covered range that has every block before an instant."""
         rows = self.coverage[key]
-        for place, (first, since, until, is_covered) in enumerate(rows):
+        for place, (first, since, until, is_covered, _) in enumerate(rows):
             if not is_covered or since is None or since >= end:
                 continue
-            following = rows[place + 1][1] if place + 1 < len(rows) else None
-            if end <= until + TICK or (following is not None and end <= following):
+            # A window that is still to come has no blocks.
+            following = next((row[1] for row in rows[place + 1 : place + 2] if row[4] is not None), None)
+            if end <= (until + TICK if following is None else following):
                 return int(first)
         return None
 
@@ -185,9 +187,8 @@ class ValueOracle:
 
     def days(self, key: int) -> list[tuple[date, int]]:
         """The finished, covered days of a subject, with their ranges."""
-        newest, found = self.newest(key), []
-        end = GENESIS_TIME
-        while newest is not None and end <= newest:
+        found, end = [], GENESIS_TIME
+        while end <= time_of(self.world.head):
             first = self.range_before(key, end)
             if first is not None:
                 found.append(((end - DAY).date(), first))

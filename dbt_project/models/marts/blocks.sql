@@ -27,7 +27,8 @@ added as (
         blocks.network,
         blocks.block_number,
         blocks.block_hash,
-        blocks.block_time
+        blocks.block_time,
+        blocks.is_tail
     from blocks
     {% if is_incremental() %}
     cross join transforms
@@ -44,5 +45,6 @@ select
     network,
     block_number,
     block_hash,
-    block_time
+    block_time,
+    is_tail
 from added

@@ -184,8 +184,12 @@ create table if not exists raw.blocks (
     block_hash varchar not null,
     parent_hash varchar not null,
     block_time timestamp not null,
-    batch_id bigint not null
+    batch_id bigint not null,
+    is_tail boolean
 );
+
+-- Of the blocks of warehouses of the first releases nobody knows it.
+alter table raw.blocks add column if not exists is_tail boolean;
 
 create table if not exists raw.token_transfers (
     network varchar not null,

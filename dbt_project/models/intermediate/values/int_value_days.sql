@@ -47,7 +47,8 @@ valued_subjects as (
 
 ),
 
--- An instant after a range's last block belongs to the range as long as what follows begins later.
+-- A range holds what is before the block that follows it, where the chain had one; else what is up to its last block.
+-- What has no last block is a window that no block has reached yet: it begins at an instant, not with a block.
 held_ranges as (
 
     select
@@ -55,14 +56,13 @@ held_ranges as (
         from_block,
         from_time,
         is_covered,
-        greatest(
-            to_time + interval 1 microsecond,
-            lead(from_time) over (
+        coalesce(
+            lead(case when to_block is not null then from_time end) over (
                 partition by subject_key
                 order by from_block
-            )
-        ) as held_until_time,
-        max(to_time) filter (where is_covered) over (partition by subject_key) as as_of_time
+            ),
+            to_time + interval 1 microsecond
+        ) as held_until_time
     from coverage
 
 ),
@@ -75,13 +75,13 @@ due as (
         valued_subjects.network,
         held_ranges.from_block as range_from_block,
         held_ranges.from_time::date as first_day,
-        least(held_ranges.held_until_time, held_ranges.as_of_time)::date - 1 as last_day
+        held_ranges.held_until_time::date - 1 as last_day
     from held_ranges
     inner join valued_subjects on held_ranges.subject_key = valued_subjects.subject_key
     where
         held_ranges.is_covered
         and held_ranges.from_time is not null
-        and held_ranges.from_time::date < least(held_ranges.held_until_time, held_ranges.as_of_time)::date
+        and held_ranges.from_time::date < held_ranges.held_until_time::date
 
 ),
 

@@ -14,6 +14,7 @@ renamed as (
         block_hash,
         parent_hash,
         block_time,
+        coalesce(is_tail, false) as is_tail,
         batch_id
     from source
 
