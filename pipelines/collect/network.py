@@ -15,6 +15,7 @@ from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.probe import probe
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.chain import HashMismatchError, record_failure, record_healthy, replace_metadata
+from pipelines.load.checks import DECIMALS, run_check
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
 _ATTEMPTS = 3
@@ -52,6 +53,8 @@ def _run(
             "has_archive": facts.has_archive,
             "has_traces": facts.has_traces,
             "has_multicall": facts.multicall is not None,
+            # Not the symbols': another name may be meant, and is told by its check alone.
+            "detail": run_check(connection, DECIMALS, network.name, batch_id).example,
         },
         final_number,
         batch_id,
@@ -68,15 +71,18 @@ def _known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
 
 
 def _read_metadata(collector: Collector, head_number: int) -> None:
-    """Read contracts that are configured, tracked or not, or were seen, and whose kind is not known yet.
+    """Read contracts that are configured (tracked or not), common or seen, and whose kind is not known yet.
 
-    Seen since the last complete observation: a cycle that failed half-way is made up for.
+    Common tokens may rest in a wallet and never be seen. Seen since the last complete observation: a cycle that failed
+    half-way is made up for.
     """
     unknown = [
         address
         for (address,) in collector.connection.execute(
             """
             select address from raw.control_subjects where network = $network and kind = 'token'
+            union
+            select token_address from raw.common_tokens where network = $network
             union
             select distinct token_address
             from raw.token_transfers

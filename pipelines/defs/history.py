@@ -52,7 +52,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                     finding
                     for report in reports
                     for finding in check_batch(connection, report.network, batch_id)
-                    if finding.count
+                    if finding.count and not finding.check.is_warning
                 ]
         finally:
             store.close()

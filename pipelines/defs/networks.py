@@ -94,6 +94,7 @@ def _results(
             check_name=finding.check.name,
             asset_key=network_key(network, finding.check.asset),
             passed=finding.count == 0,
+            severity=dg.AssetCheckSeverity.WARN if finding.check.is_warning else dg.AssetCheckSeverity.ERROR,
             description=finding.example,
             metadata={"count": finding.count},
         )

@@ -399,7 +399,7 @@ def record_healthy(
     Subjects with rows in blocks that became final since the last state are marked.
 
     Args:
-        facts: the other columns of raw.network_states by name: head_*, has_*.
+        facts: the other columns of raw.network_states by name: head_*, has_*, and detail where something is to be done.
     """
     now = utc_now()
     before = connection.execute(

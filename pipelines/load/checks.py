@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import duckdb
 
-from pipelines.load.warehouse import sql
+from pipelines.load.warehouse import named
 
 
 @dataclass(frozen=True)
 class RawCheck:
-    """One check: the asset that it speaks of and what it proves."""
+    """One check: the asset that it speaks of and what it proves; a warning fails nothing."""
 
     name: str
     asset: str
     description: str
+    is_warning: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,30 @@ class Finding:
     example: str | None
 
 
+DECIMALS = RawCheck(
+    "decimals",
+    "token_metadata",
+    "Common tokens have the decimals that their definition gives them; numbers follow the contract.",
+    is_warning=True,
+)
 RAW_CHECKS = (
     RawCheck("gaps", "blocks", "The tail's headers follow one another, each naming the one before it as its parent."),
     RawCheck("duplicates", "token_transfers", "No log of this cycle is stored twice."),
     RawCheck("orphans", "token_transfers", "Every row of this cycle rests on a stored header with the same hash."),
+    DECIMALS,
+    RawCheck(
+        "symbols", "token_metadata", "Common tokens have the symbol that their definition gives them.", is_warning=True
+    ),
 )
 
 
 def check_batch(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> list[Finding]:
     """Run every check over what the batch wrote for the network."""
-    findings = []
-    for check in RAW_CHECKS:
-        row = connection.execute(sql(f"check_{check.name}"), {"network": network, "batch": batch_id}).fetchone()
-        assert row is not None
-        findings.append(Finding(check, int(row[0]), row[1]))
-    return findings
+    return [run_check(connection, check, network, batch_id) for check in RAW_CHECKS]
+
+
+def run_check(connection: duckdb.DuckDBPyConnection, check: RawCheck, network: str, batch_id: int) -> Finding:
+    """Run one check over what the batch wrote for the network."""
+    row = connection.execute(*named(f"check_{check.name}", {"network": network, "batch": batch_id})).fetchone()
+    assert row is not None
+    return Finding(check, int(row[0]), row[1])

@@ -61,7 +61,7 @@ class _HashFormRefused(Exception):
 
 
 def read_state(client: RpcClient, reads: Sequence[Read], block: BlockPoint, multicall: str | None) -> list[str | None]:
-    """Make view calls at a block.
+    """Make view calls at a block: by its hash, or, where the node refuses that, by its number between two checks of it.
 
     Args:
         multicall: address of a Multicall3, or None; one that does not exist at that block is done without.
@@ -79,7 +79,8 @@ def read_state(client: RpcClient, reads: Sequence[Read], block: BlockPoint, mult
         if block.hash is not None:
             try:
                 return _read_all(client, reads, {"blockHash": block.hash}, multicall)
-            except _HashFormRefused:
+            except (_HashFormRefused, StateUnavailable):
+                # Some nodes answer "header not found" by hash for blocks whose header and state they serve by number.
                 block = check_canonical(client, block)
         assert block.number is not None
         outputs = _read_all(client, reads, hex(block.number), multicall)

@@ -59,17 +59,22 @@ class State:
         self.answers = answers
         self.has_multicall = has_multicall
         self.blocks: list[Any] = []
-        self.refuses_hashes = False
+        self.refusal: NodeError | None = None
         self.burns_gas = False
 
     def install(self, node: ScriptedNode) -> None:
         node.handlers["eth_call"] = self.call
         node.handlers["eth_getBalance"] = self.balance
-        node.handlers["eth_getCode"] = lambda params: "0x" if params[0] == ABSENT else "0x60"
+        node.handlers["eth_getCode"] = self.code
+
+    def code(self, params: Sequence[Any]) -> str:
+        if self.refusal and isinstance(params[1], dict):
+            raise self.refusal
+        return "0x" if params[0] == ABSENT else "0x60"
 
     def _note(self, block: Any) -> None:
-        if self.refuses_hashes and isinstance(block, dict):
-            raise NodeError(-32602, "invalid argument 1: json: cannot unmarshal object into Go value of type string")
+        if self.refusal and isinstance(block, dict):
+            raise self.refusal
         self.blocks.append(block)
 
     def call(self, params: Sequence[Any]) -> str:
@@ -104,6 +109,12 @@ class State:
         return "0x" + abi_encode(["(bool,bytes)[]"], [results]).hex()
 
 
+# A node that takes numbers alone, and one that serves the block's header and denies to have it.
+NO_HASHES = NodeError(-32602, "invalid argument 1: json: cannot unmarshal object into Go value of type string")
+NO_HEADER = NodeError(-32000, "header not found")
+REFUSALS = [None, NO_HASHES, NO_HEADER]
+
+
 def balance_of(holder: str) -> str:
     return "0x70a08231" + "0" * 24 + holder[2:]
 
@@ -127,21 +138,21 @@ EXPECTED = [str(2**256 - int(holder, 16)) for holder in HOLDERS] + ["1", "2", "3
 
 @pytest.mark.parametrize("multicall", [MULTICALL, None])
 @pytest.mark.parametrize("has_multicall", [True, False])
-@pytest.mark.parametrize("refuses_hashes", [True, False])
+@pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("burns_gas", [True, False])
 def test_balances_are_the_same_by_every_way(
-    make_client: MakeClient, multicall: str | None, has_multicall: bool, refuses_hashes: bool, burns_gas: bool
+    make_client: MakeClient, multicall: str | None, has_multicall: bool, refusal: NodeError | None, burns_gas: bool
 ) -> None:
     state = balances_state(has_multicall=has_multicall)
-    state.refuses_hashes, state.burns_gas = refuses_hashes, burns_gas
+    state.refusal, state.burns_gas = refusal, burns_gas
     with ScriptedNode() as node:
         state.install(node)
         frame = read_balances(make_client(node), PAIRS, HASH, NUMBER, multicall)
         assert frame["quantity_raw"].to_list() == EXPECTED
         assert frame.select("token_address", "holder_address").rows() == PAIRS
         assert frame.select("block_number", "block_hash").unique().rows() == [(NUMBER, HASH)]
-        assert all(block == (hex(NUMBER) if refuses_hashes else {"blockHash": HASH}) for block in state.blocks)
-        if multicall and has_multicall and not burns_gas and not refuses_hashes:
+        assert all(block == (hex(NUMBER) if refusal else {"blockHash": HASH}) for block in state.blocks)
+        if multicall and has_multicall and not burns_gas and not refusal:
             assert node.requests == 5
 
 
@@ -178,9 +189,10 @@ def test_pruned_state_is_told_from_a_block_that_left_the_chain(make_client: Make
         assert caught.value.block_number == NUMBER
 
 
-def test_reading_by_number_notices_a_reorganisation_in_between(make_client: MakeClient) -> None:
+@pytest.mark.parametrize("refusal", REFUSALS[1:])
+def test_reading_by_number_notices_a_reorganisation_in_between(make_client: MakeClient, refusal: NodeError) -> None:
     state = balances_state()
-    state.refuses_hashes = True
+    state.refusal = refusal
     with ScriptedNode() as node:
         state.install(node)
         truly = node.handlers["eth_getBlockByNumber"]
@@ -342,7 +354,7 @@ def test_a_call_lost_on_its_way_is_no_knowledge(make_client: MakeClient) -> None
 
 def test_contracts_by_hash_on_a_node_that_takes_numbers_only(make_client: MakeClient) -> None:
     state = State({(TOKEN, calldata): answer for calldata, answer in ERC20.items()})
-    state.refuses_hashes = True
+    state.refusal = NO_HASHES
     with ScriptedNode() as node:
         state.install(node)
         node.handlers["eth_getCode"] = lambda params: state._note(params[1]) or "0x60"  # type: ignore[func-returns-value]
