@@ -9,7 +9,7 @@ from typing import overload
 
 import msgspec
 
-from api.schemas.common import ActivityStatus, Finality, GapReason, Reconciliation
+from api.schemas.common import ActivityStatus, Finality, GapReason, OpenedBy, Reconciliation
 from api.schemas.ledgers import ProbedStatus
 from api.schemas.tokens import (
     Behaviour,
@@ -129,6 +129,7 @@ class TokenActivityRow(Row, frozen=True):
     to_address: str | None
     amount_raw: str
     amount: str | None
+    is_located: bool | None
 
 
 class WalletActivityRow(Row, frozen=True):
@@ -150,6 +151,7 @@ class WalletActivityRow(Row, frozen=True):
     token_symbol: str | None
     amount_raw: str
     amount: str | None
+    is_located: bool | None
 
 
 class CapTableSummaryRow(Row, frozen=True):
@@ -188,6 +190,7 @@ class HolderRow(Row, frozen=True):
     percentage: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
+    opened_by: OpenedBy
 
 
 class BalanceAsOfRow(Row, frozen=True):
@@ -206,6 +209,7 @@ class BalanceAsOfRow(Row, frozen=True):
     percentage: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
+    opened_by: OpenedBy
 
 
 class SupplyRow(Row, frozen=True):
@@ -274,6 +278,7 @@ class PositionRow(Row, frozen=True):
     quantity: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
+    opened_by: OpenedBy
 
 
 class BalanceChangeRow(Row, frozen=True):

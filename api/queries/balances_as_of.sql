@@ -10,7 +10,8 @@ with balances as (
         arg_max(balance, block_number) filter (where range_from_block = $first_block) as balance,
         max(block_number) filter (where range_from_block = $first_block and is_moved) as moved_block,
         max(block_number) filter (where range_from_block = $first_block and is_observed) as checked_block,
-        bool_or(is_adjusted) as is_adjusted
+        bool_or(is_adjusted) as is_adjusted,
+        any_value(opened_by) filter (where range_from_block = $first_block) as opened_by
     from marts.balance_changes
     where
         subject_key = $subject_key
@@ -64,6 +65,7 @@ select
         when checked_block >= coalesce(moved_block, 0) then 'Reconciled'
         else 'Unchecked'
     end as reconciliation,
-    checked_block as checked_block_number
+    checked_block as checked_block_number,
+    opened_by
 from paged
 order by position

@@ -7,7 +7,8 @@ select
     quantity,
     percentage,
     reconciliation,
-    checked_block_number
+    checked_block_number,
+    opened_by
 from marts.cap_tables
 where
     subject_key = $subject_key

@@ -8,6 +8,7 @@ with holders as (
         percentage,
         reconciliation,
         checked_block_number,
+        opened_by,
         $direction * row_number() over (order by holder_address) as position
     from marts.cap_tables
     where subject_key = $subject_key and tenant_id = $tenant_id
@@ -22,7 +23,8 @@ select
     quantity,
     percentage,
     reconciliation,
-    checked_block_number
+    checked_block_number,
+    opened_by
 from holders
 where position > $after_position
 order by position

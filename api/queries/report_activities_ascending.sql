@@ -128,6 +128,7 @@ select
     shown.token_symbol,
     shown.amount_raw::varchar as amount_raw,
     shown.amount,
+    shown.is_located,
     shown.sort_key,
     activity_values.pair_key,
     activity_values.price,

@@ -6,7 +6,8 @@ select
     quantity,
     percentage,
     reconciliation,
-    checked_block_number
+    checked_block_number,
+    opened_by
 from marts.cap_tables
 where rowid in (select unnest($places::bigint[]))
 order by rank

@@ -33,7 +33,8 @@ select
     quantity,
     percentage,
     reconciliation,
-    checked_block_number
+    checked_block_number,
+    opened_by
 from marts.cap_tables
 where rowid in (select place from paged)
 order by

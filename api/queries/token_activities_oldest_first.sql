@@ -10,7 +10,8 @@ select
     from_address,
     to_address,
     amount_raw::varchar as amount_raw,
-    amount
+    amount,
+    is_located
 from marts.token_activities
 where
     subject_key = $subject_key

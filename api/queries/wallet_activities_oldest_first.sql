@@ -14,7 +14,8 @@ select
     token_id,
     token_symbol,
     amount_raw::varchar as amount_raw,
-    amount
+    amount,
+    is_located
 from marts.wallet_activities
 where
     subject_key = $subject_key

@@ -5,7 +5,8 @@ select
     quantity_raw::varchar as quantity_raw,
     quantity,
     reconciliation,
-    checked_block_number
+    checked_block_number,
+    opened_by
 from marts.wallet_balances
 where subject_key = $subject_key and tenant_id = $tenant_id
 order by token_address

@@ -124,6 +124,7 @@ def token_activities(view: View, filters: TokenFilters) -> Walk[TokenActivity]:
             price_status=_price_status(link, value),
             transaction_hash=row.transaction_hash,
             log_index=None if row.log_index < 0 else row.log_index,
+            located=row.is_located,
             block_number=row.block_number,
             explanation=explanation or UNSET,
         )
@@ -203,6 +204,7 @@ def to_wallet_activity(
         price_status=_price_status(NO_LINK, value),
         transaction_hash=row.transaction_hash,
         trace_index=row.trace_index,
+        located=row.is_located,
         block_number=row.block_number,
         explanation=explanation or UNSET,
     )

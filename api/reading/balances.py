@@ -53,6 +53,7 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
             price_status=price_status(link, value.price, moment),
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
+            opened_by=row.opened_by,
             explanation=explanation,
         )
         for row, link, value, explanation in zip(rows, linked, values, explained, strict=True)
@@ -172,6 +173,7 @@ def _positions_then(snapshot: Snapshot, view: View, state: State) -> list[Positi
             quantity=row.quantity,
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
+            opened_by=row.opened_by,
         )
         for row in rows
     ]

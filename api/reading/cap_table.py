@@ -167,6 +167,7 @@ def to_holdings(
             value_status=value.status,
             reconciliation=row.reconciliation,
             checked_block_number=row.checked_block_number,
+            opened_by=row.opened_by,
             explanation=explanation,
         )
         for row, value, explanation in zip(rows, values, explained, strict=True)

@@ -47,6 +47,20 @@ Reconciliation = Annotated[
     Literal["Reconciled", "Adjusted", "Unchecked"],
     Meta(description="Whether the balance was compared with the chain, and whether it had to be adjusted."),
 ]
+OpenedBy = Annotated[
+    Literal["Observed", "Derived", "Creation"],
+    Meta(
+        description="How the balance opened its covered range: read at the block before it; a later reading less the "
+        "movements until then, never below 0; or 0, because the range begins no later than the token."
+    ),
+]
+Located = Annotated[
+    bool | None,
+    Meta(
+        description="Of a change that no transaction is known for: whether it happened in this block; false when that "
+        "block was only found to have another balance. Null for anything else."
+    ),
+]
 CheckedBlock = Annotated[
     int | None, Meta(description="Block of the last comparison with the chain up to the moment; null when never.")
 ]

@@ -14,6 +14,8 @@ from api.schemas.common import (
     DataVersion,
     Decimal,
     Instant,
+    Located,
+    OpenedBy,
     Page,
     Reconciliation,
     Schema,
@@ -168,6 +170,7 @@ class TokenActivity(Schema, frozen=True, kw_only=True):
     price_status: ValueStatus
     transaction_hash: Annotated[TransactionHash | None, Meta(description="Null for adjustments.")]
     log_index: Annotated[int | None, Meta(description="Position in the block; null for adjustments.")]
+    located: Located
     block_number: int
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
@@ -227,6 +230,7 @@ class Holding(Schema, frozen=True, kw_only=True):
     value_status: ValueStatus
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
+    opened_by: OpenedBy
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 

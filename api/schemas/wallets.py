@@ -15,6 +15,8 @@ from api.schemas.common import (
     Instant,
     Interval,
     IntervalStart,
+    Located,
+    OpenedBy,
     Page,
     Reconciliation,
     Schema,
@@ -115,6 +117,7 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     trace_index: Annotated[
         int | None, Meta(description="Position of an internal transfer among its transaction's traces; else null.")
     ]
+    located: Located
     block_number: int
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
@@ -141,6 +144,7 @@ class Position(Schema, frozen=True, kw_only=True):
     price_status: ValueStatus
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
+    opened_by: OpenedBy
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 

@@ -30,7 +30,7 @@ from pipelines.extract.evm.blocks import Header, find_first_block_at_or_after, r
 from pipelines.extract.evm.narrowing import find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import HashMismatchError, note_failure
+from pipelines.load.chain import HashMismatchError, note_failure, record_creation
 from pipelines.load.history import (
     Request,
     cancel_request,
@@ -57,6 +57,7 @@ class _Resolved(NamedTuple):
     covered: BlockRange
     native: str | None
     note: str | None
+    creation: int | None = None
 
 
 @dataclass
@@ -182,13 +183,21 @@ def _settle(
         except _Unanswerable as error:
             resolve_request(connection, request, network.name, None, None, None, str(error), batch_id)
         else:
+            if resolved.creation is not None:
+                record_creation(connection, network.name, request.address, resolved.creation, batch_id)
             resolve_request(
                 connection, request, network.name, resolved.covered, resolved.native, resolved.note, None, batch_id
             )
 
 
 def _resolve(client: RpcClient, network: Network, facts: NodeFacts, head: Header, request: Request) -> _Resolved:
-    first = _first_block(client, head, request, parse_bound(request.from_text))
+    start = parse_bound(request.from_text)
+    creation: int | None = None
+    if start.kind is BoundKind.CREATION:
+        creation = _creation_block(client, head, request)
+        first = max(creation or FIRST_BLOCK, FIRST_BLOCK)
+    else:
+        first = _first_block(client, head, start)
     last = _last_block(client, head, parse_bound(request.to_text))
     if last < first:
         raise _Unanswerable(
@@ -197,7 +206,7 @@ def _resolve(client: RpcClient, network: Network, facts: NodeFacts, head: Header
         )
     covered = BlockRange(first, last)
     if request.kind == "token":
-        return _Resolved(covered, None, None)
+        return _Resolved(covered, None, None, creation)
     blocks = last - first + 1
     cost = _cost_of_full(blocks, facts)
     if request.native is not None:
@@ -219,11 +228,9 @@ def _cost_of_full(blocks: int, facts: NodeFacts) -> str:
     return f"full reads {blocks} whole blocks with the wallet's receipts{traces}"
 
 
-def _first_block(client: RpcClient, head: Header, request: Request, bound: Bound) -> int:
+def _first_block(client: RpcClient, head: Header, bound: Bound) -> int:
     if bound.block is not None:
         number = bound.block
-    elif bound.kind is BoundKind.CREATION:
-        number = _creation_block(client, head, request)
     else:
         assert bound.instant is not None
         found = find_first_block_at_or_after(client, bound.instant, head)
@@ -233,15 +240,15 @@ def _first_block(client: RpcClient, head: Header, request: Request, bound: Bound
     return max(number, FIRST_BLOCK)
 
 
-def _creation_block(client: RpcClient, head: Header, request: Request) -> int:
-    """First block with code at a token's address; a wallet exists from the chain's beginning."""
+def _creation_block(client: RpcClient, head: Header, request: Request) -> int | None:
+    """First block with code at a token's address; None is the chain's beginning, as for wallets."""
     if request.kind == "wallet":
-        return FIRST_BLOCK
+        return None
     try:
         created = find_creation_block(client, request.address, head.number)
     except StateUnavailable:
         # Without archive nobody knows since when; nothing is missed by reading from the chain's beginning.
-        return FIRST_BLOCK
+        return None
     if created is None:
         raise _Unanswerable(f"there is no contract at {request.address} at block {head.number}")
     return created

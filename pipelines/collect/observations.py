@@ -102,7 +102,9 @@ class _Observer:
         )
 
     def _is_kept(self, block_number: int) -> bool:
-        return self.collector.facts.has_archive or block_number > self.head.number - _KEPT_STATES
+        # Nodes without archive keep the genesis state all the same.
+        is_early = block_number != 0 and block_number <= self.head.number - _KEPT_STATES
+        return self.collector.facts.has_archive or not is_early
 
     def _read(self, pairs: Sequence[Pair], block_number: int, block_hash: str, purpose: str) -> list[pl.DataFrame]:
         frames = []

@@ -351,31 +351,7 @@ def replace_metadata(
             """,
             [network],
         )
-        connection.execute(
-            """
-            insert into raw.changes
-            select distinct ?, subjects.subject_key, 0, null, 'Metadata'
-            from raw.control_subjects as subjects
-            where
-                subjects.network = ?
-                and (
-                    (subjects.kind = 'token' and subjects.address in (select token_address from changed_contracts))
-                    or (
-                        subjects.kind = 'wallet'
-                        and subjects.address in (
-                            select unnest([from_address, to_address])
-                            from raw.token_transfers
-                            where network = ? and token_address in (select token_address from changed_contracts)
-                            union
-                            select holder_address
-                            from raw.balance_observations
-                            where network = ? and token_address in (select token_address from changed_contracts)
-                        )
-                    )
-                )
-            """,
-            [batch_id, network, network, network],
-        )
+        _mark_changed_contracts(connection, network, batch_id)
         connection.execute(
             """
             delete from raw.token_metadata
@@ -389,6 +365,51 @@ def replace_metadata(
         )
         connection.execute("drop table changed_contracts")
     connection.unregister("incoming")
+
+
+def record_creation(
+    connection: duckdb.DuckDBPyConnection, network: str, token: str, block_number: int, batch_id: int
+) -> None:
+    """Keep the first block at whose end a token's contract was there; subjects that show the token are marked."""
+    with transaction(connection):
+        removed = connection.execute(
+            "delete from raw.token_creations where network = ? and token_address = ? returning block_number",
+            [network, token],
+        ).fetchall()
+        connection.execute("insert into raw.token_creations values (?, ?, ?)", [network, token, block_number])
+        if removed != [(block_number,)]:
+            connection.execute("create or replace temp table changed_contracts as select ? as token_address", [token])
+            _mark_changed_contracts(connection, network, batch_id)
+            connection.execute("drop table changed_contracts")
+
+
+def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
+    """Mark subjects whose rows show one of the contracts in `changed_contracts`."""
+    connection.execute(
+        """
+        insert into raw.changes
+        select distinct ?, subjects.subject_key, 0, null, 'Metadata'
+        from raw.control_subjects as subjects
+        where
+            subjects.network = ?
+            and (
+                (subjects.kind = 'token' and subjects.address in (select token_address from changed_contracts))
+                or (
+                    subjects.kind = 'wallet'
+                    and subjects.address in (
+                        select unnest([from_address, to_address])
+                        from raw.token_transfers
+                        where network = ? and token_address in (select token_address from changed_contracts)
+                        union
+                        select holder_address
+                        from raw.balance_observations
+                        where network = ? and token_address in (select token_address from changed_contracts)
+                    )
+                )
+            )
+        """,
+        [batch_id, network, network, network],
+    )
 
 
 def record_healthy(
@@ -596,6 +617,18 @@ def remove_orphaned(
         connection.execute(
             "delete from raw.suspected_tokens where network = ? and since_block > ?", [network, ancestor]
         )
+        connection.execute(
+            """
+            create or replace temp table changed_contracts as
+            select token_address from raw.token_creations where network = ? and block_number > ?
+            """,
+            [network, ancestor],
+        )
+        _mark_changed_contracts(connection, network, batch_id)
+        connection.execute(
+            "delete from raw.token_creations where network = ? and block_number > ?", [network, ancestor]
+        )
+        connection.execute("drop table changed_contracts")
         connection.execute(
             "insert into raw.reorganisations values (?, ?, ?, ?, ?, ?, ?, ?)",
             [batch_id, network, ancestor, ancestor + 1, orphaned_hash, canonical_hash, removed, utc_now()],

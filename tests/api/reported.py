@@ -207,6 +207,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "is_moved": step.movement != 0 or not step.is_observed,
             "is_observed": step.is_observed,
             "is_adjusted": step.is_adjusted,
+            "opened_by": "Observed",
         }
         for number, steps in STEPS.items()
         for step in steps
@@ -257,6 +258,7 @@ def _add_cap_table(rows: dict[str, list[dict[str, Any]]], keys: dict[str, Any], 
             "checked_block_number": max(
                 (step.block for step in STEPS[number] if step.first == RANGES[1][0] and step.is_observed), default=None
             ),
+            "opened_by": "Observed",
         }
         for rank, (number, raw) in enumerate(ranked, start=1)
     ]
@@ -358,6 +360,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], tenant_id: str, wallet: i
             "quantity": text_of(raw, symbols[address][1]),
             "reconciliation": "Unchecked" if address == ODD_ADDRESS else "Reconciled",
             "checked_block_number": None if address == ODD_ADDRESS else NEWEST,
+            "opened_by": "Observed",
         }
         for address, raw in HELD.items()
     ]
@@ -377,6 +380,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], tenant_id: str, wallet: i
                 "is_moved": turn == 1,
                 "is_observed": turn == 0,
                 "is_adjusted": False,
+                "opened_by": "Observed",
             }
             for address, raw in HELD.items()
             for turn, block in enumerate((first - 1, first + 10_000))

@@ -68,10 +68,12 @@ def test_activities_are_newest_first(client: TestClient[Any]) -> None:
         "priceStatus": "NoPair",
         "transactionHash": f"0x{1:064x}",
         "logIndex": 1,
+        "located": None,
         "blockNumber": 120,
     }
     adjustment = answer["data"][0]
     assert (adjustment["fromWallet"], adjustment["transactionHash"], adjustment["logIndex"]) == (None, None, None)
+    assert adjustment["located"] is False
     assert answer["asOf"] == {
         "ledger": EXAMPLE_LEDGER,
         "blockNumber": 400,
@@ -456,6 +458,7 @@ def reading(world: World, subject_id: str, token: str, holder: str, **values: An
         "balance_raw": values["raw"],
         "balance": str(values["raw"]),
         **{flag: flag in values["flags"] for flag in ("is_moved", "is_observed", "is_adjusted")},
+        "opened_by": "Derived" if values["first"] > 200 else "Creation",
     }
 
 
@@ -498,12 +501,15 @@ def test_reconciliation_of_the_past(
     for found in ({row["wallet"]: row for row in table}, {row["token"]["ledgerId"]: row for row in positions}):
         shown = {names[address]: (row["reconciliation"], row["checkedBlockNumber"]) for address, row in found.items()}
         assert {name: shown.get(name) for name in history} == expected
+        assert {row["openedBy"] for row in found.values()} == {"Derived" if block > 200 else "Creation"}
 
 
 def test_checked_blocks_of_now(client: TestClient[Any]) -> None:
     for query in ("", "?sort=wallet"):
         assert {row["checkedBlockNumber"] for row in rows_of(client, f"{TOKEN}/cap-table{query}")} == {400}
-    assert {row["checkedBlockNumber"] for row in client.get(f"{WALLET}/balances").json()["current"]} == {400}
+        assert {row["openedBy"] for row in rows_of(client, f"{TOKEN}/cap-table{query}")} == {"Observed"}
+    positions = client.get(f"{WALLET}/balances").json()["current"]
+    assert {(row["checkedBlockNumber"], row["openedBy"]) for row in positions} == {(400, "Observed")}
 
 
 def test_a_zero_supply_and_an_unknown_one(world: World) -> None:

@@ -141,6 +141,7 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "is_moved": True,
             "is_observed": block in (99, 84_999),
             "is_adjusted": False,
+            "opened_by": "Observed",
         }
         for address, symbol, changes in (("native", "ETH", ETHER), ("0x" + "7" * 40, "ODD", STRANGE))
         for block, balance in changes

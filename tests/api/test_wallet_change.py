@@ -26,6 +26,7 @@ def positions(held: Held) -> list[Position]:
             price_status="StalePrice" if value is None else "Priced",
             reconciliation="Reconciled",
             checked_block_number=1,
+            opened_by="Observed",
         )
         for symbol, value in held.items()
     ]

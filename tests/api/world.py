@@ -509,6 +509,7 @@ def _change(
         "is_moved": not observed,
         "is_observed": observed,
         "is_adjusted": False,
+        "opened_by": "Observed",
     }
 
 
@@ -525,7 +526,9 @@ def _add_small(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
     )
     adjustment = _activity(world, token, 5, "Adjustment", 395, h2, h2, 7)
     rows["token_activities"].append(
-        adjustment | {"transaction_index": -1, "log_index": -1, "transaction_hash": None, "from_address": None}
+        adjustment
+        | {"transaction_index": -1, "log_index": -1, "transaction_hash": None, "from_address": None}
+        | {"is_located": False}
     )
     known = [
         (100, 99, {h1: 100, h2: 50, h3: 0}, True),
@@ -583,6 +586,7 @@ def _add_cap_table(
                 "percentage_approx": 0,
                 "reconciliation": "Reconciled",
                 "checked_block_number": 400,
+                "opened_by": "Observed",
             }
         )
     unattributed = supply - sum(holdings.values())
@@ -687,5 +691,6 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
                 "quantity_approx": 0,
                 "reconciliation": "Reconciled",
                 "checked_block_number": 400,
+                "opened_by": "Observed",
             }
         )

@@ -60,7 +60,8 @@ def _fill_token(connection: duckdb.DuckDBPyConnection, world: World, size: Size)
         select {keys}, i + 1 as rank, {_holder("i")} as holder_address, {raw} as quantity_raw, {shown} as quantity,
             '0.0001' as percentage, {_LAST} as checked_block_number,
             case when i % 100 = 3 then 'Adjusted' when i % 10 = 7 then 'Unchecked' else 'Reconciled' end
-                as reconciliation
+                as reconciliation,
+            'Observed' as opened_by
         from range({count}) as numbers (i) order by i"""
     )
     block = f"{_FIRST} + (hash(i, step) % 800000 + 850000 * step)::bigint"
@@ -70,7 +71,8 @@ def _fill_token(connection: duckdb.DuckDBPyConnection, world: World, size: Size)
             {_holder("i")} as holder_address, block_number, {_time("block_number")} as block_time,
             1::varchar::bignum as movement_raw, {raw} as balance_raw, {shown} as balance,
             (step = 0)::tinyint as holder_change, step = 0 as is_first,
-            true as is_moved, false as is_observed, false as is_adjusted
+            true as is_moved, false as is_observed, false as is_adjusted,
+            'Observed' as opened_by
         from (select i, step, {block} as block_number from range({count}) numbers (i), range(3) steps (step))
         order by block_number"""
     )
@@ -116,7 +118,7 @@ def _fill_wallet(connection: duckdb.DuckDBPyConnection, world: World, size: Size
     connection.execute(
         f"""insert into marts.wallet_balances by name
         select {keys}, address as token_address, symbol as token_symbol, '7000000'::bignum as quantity_raw,
-            '7' as quantity, 'Reconciled' as reconciliation, {_LAST} as checked_block_number
+            '7' as quantity, 'Reconciled' as reconciliation, {_LAST} as checked_block_number, 'Observed' as opened_by
         from (values ('native', 'ETH'), ('{_TOKEN_ADDRESS}', 'SMALL')) assets (address, symbol)"""
     )
     connection.execute(

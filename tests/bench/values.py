@@ -180,6 +180,7 @@ def _fill(stores: Stores, size: Size) -> None:
                     || lpad((hash(n + tokens.subject_key) % 1000000000000000000)::varchar, 18, '0')
                 )::bignum as balance_raw,
                 true as is_moved, false as is_observed, false as is_adjusted,
+                'Observed' as opened_by,
                 (n = 0)::tinyint as holder_change, n = 0 as is_first
             from wallets cross join tokens cross join range({size.changes_per_position}) as numbers (n)
             order by wallets.subject_key, n

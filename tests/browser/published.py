@@ -187,6 +187,7 @@ class _Teller:
                 "percentage_approx": 100 * raw / SUPPLY,
                 "reconciliation": ("Reconciled", "Reconciled", "Unchecked", "Adjusted")[rank % 4],
                 "checked_block_number": NEWEST,
+                "opened_by": "Observed",
             }
             for rank, (holder, raw) in enumerate(ranked, start=1)
         ]
@@ -263,6 +264,7 @@ class _Teller:
                 "quantity_approx": now[address] / 10**asset.decimals,
                 "reconciliation": "Adjusted" if address == USDC else "Reconciled",
                 "checked_block_number": NEWEST,
+                "opened_by": "Observed",
             }
             for address, asset in ASSETS.items()
         ]
@@ -352,6 +354,7 @@ class _Teller:
             "is_moved": before is not None,
             "is_observed": before is None,
             "is_adjusted": False,
+            "opened_by": "Observed",
         }
 
     def _tell_token_activities(self) -> None:

@@ -87,11 +87,12 @@ class ActionFault(RequestFault):
 
 @dataclass(frozen=True, kw_only=True)
 class RpcFault(Fault):
-    """A JSON-RPC error inside a 200."""
+    """A JSON-RPC error inside a 200; `when` says of a call's parameters whether it is spoilt, by default all are."""
 
     code: int
     message: str
     data: Any = None
+    when: Callable[[Sequence[Any]], bool] = lambda params: True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +257,7 @@ class FaultProxy(LoopbackServer):
         method = call["method"]
         if swap := self._take(ResultSwap, [method]):
             return {"jsonrpc": "2.0", "id": call["id"], "result": swap.result}
-        if refusal := self._take(RpcFault, [method]):
+        if refusal := self._take(RpcFault, [method], lambda fault: fault.when(call.get("params", []))):
             error = {"code": refusal.code, "message": refusal.message}
             return _error(call, error if refusal.data is None else {**error, "data": refusal.data})
         if method == "eth_getLogs":

@@ -89,7 +89,7 @@ def compare(world: World, stores: Stores) -> None:
         integers(
             rows(
                 "subject_key, range_from_block, token_address, holder_address, block_number, movement_raw::varchar,"
-                " balance_raw::varchar, holder_change, is_first, is_moved, is_observed, is_adjusted",
+                " balance_raw::varchar, holder_change, is_first, is_moved, is_observed, is_adjusted, opened_by",
                 "balance_changes",
             ),
             5,
@@ -113,7 +113,7 @@ def compare(world: World, stores: Stores) -> None:
         integers(
             rows(
                 "subject_key, activity_type, status, block_number, log_index, from_address, to_address,"
-                " amount_raw::varchar, amount",
+                " amount_raw::varchar, amount, is_located",
                 "token_activities",
             ),
             7,
@@ -137,7 +137,7 @@ def compare(world: World, stores: Stores) -> None:
         integers(
             rows(
                 "subject_key, rank, holder_address, quantity_raw::varchar, percentage, reconciliation,"
-                " checked_block_number",
+                " checked_block_number, opened_by",
                 "cap_tables",
             ),
             3,
@@ -148,7 +148,8 @@ def compare(world: World, stores: Stores) -> None:
         "wallet_balances",
         integers(
             rows(
-                "subject_key, token_address, token_id, quantity_raw::varchar, reconciliation, checked_block_number",
+                "subject_key, token_address, token_id, quantity_raw::varchar, reconciliation, checked_block_number,"
+                " opened_by",
                 "wallet_balances",
             ),
             3,
@@ -223,6 +224,8 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.request(3, 9, 4, 20)
     world.request(4, 4, 6, 16)
     world.finalize(12)
+    # One window turns out to have begun with its token, another one after it.
+    world.create(TOKEN_A, 10)
     cycle(world, stores, 36, {("token", TOKEN_A, 30), ("wallet", WALLET_B, 33), ("token", EMPTY, 30)}, history=6)
 
     # The gaps are filled, one of them with nothing in it; decimals become known; history joins what was tracked.
@@ -284,6 +287,7 @@ def happen(world: World, number: int) -> None:
             world.finalize(chance.randint(world.final or 1, world.head))
         case "contract":
             world.describe(chance.choice([TOKEN_A, TOKEN_B, TOKEN_C, EMPTY]), "Fungible", "TTT", chance.randint(0, 20))
+            world.create(chance.choice([TOKEN_A, TOKEN_B, TOKEN_C]), chance.randint(1, world.head))
 
 
 @pytest.mark.timeout(600)

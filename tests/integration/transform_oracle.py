@@ -21,6 +21,8 @@ class Point(NamedTuple):
     is_observed: bool
     adjustment: int
     is_resting: bool
+    is_located: bool
+    opened_by: str
 
 
 Points = dict[Range, dict[Pair, list[Point]]]
@@ -29,12 +31,12 @@ Points = dict[Range, dict[Pair, list[Point]]]
 class Expected(NamedTuple):
     """The marts' rows, reduced to what identifies and measures them."""
 
-    balance_changes: set[tuple[int, int, str, str, int, int, int, int, bool, bool, bool, bool]]
+    balance_changes: set[tuple[int, int, str, str, int, int, int, int, bool, bool, bool, bool, str]]
     supply_changes: set[tuple[int, int, int, int, bool]]
-    cap_tables: set[tuple[int, int, str, int, str | None, str, int | None]]
+    cap_tables: set[tuple[int, int, str, int, str | None, str, int | None, str]]
     summaries: dict[int, tuple[object, ...]]
-    wallet_balances: set[tuple[int, str, str | None, int, str, int | None]]
-    token_activities: set[tuple[int, str, str, int, int, str | None, str | None, int, str | None]]
+    wallet_balances: set[tuple[int, str, str | None, int, str, int | None, str]]
+    token_activities: set[tuple[int, str, str, int, int, str | None, str | None, int, str | None, bool | None]]
     wallet_activities: set[
         tuple[int, str, str | None, str, int, int, int, int | None, str | None, str | None, str, str | None, int]
     ]
@@ -147,25 +149,40 @@ class Oracle:
                     for row in self.world.readings
                     if (row.token, row.holder) == pair and first - 1 <= row.block <= last and row.quantity is not None
                 }
-                if points := self._balances(steps, readings):
+                if points := self._balances(steps, readings, first, self._is_born_inside(pair[0], first)):
                     result[first, last][pair] = points
         return result
 
-    def _balances(self, steps: dict[int, list[int]], readings: dict[int, int]) -> list[Point]:
-        """Forward from the last reading, and before the first one backwards from that."""
-        if not readings:
-            return []
+    def _is_born_inside(self, token: str, first: int) -> bool:
+        """Whether a range from this block on misses nothing of a token; where nobody knows, the chain's beginning."""
+        return token != NATIVE and first <= self.world.creations.get(token, 1)
+
+    def _balances(
+        self, steps: dict[int, list[int]], readings: dict[int, int], first: int, is_born_inside: bool
+    ) -> list[Point]:
+        """Forward from the last reading; before the first one from nothing, or backwards from it down to nothing."""
+        opening, opened_by = 0, "Creation"
+        if first - 1 in readings:
+            opened_by = "Observed"
+        elif not is_born_inside:
+            if not readings:
+                return []
+            until = min(readings)
+            opening = max(0, readings[until] - sum(sum(steps[when]) for when in steps if when <= until))
+            opened_by = "Derived"
         points = []
         for block in sorted(steps.keys() | readings.keys()):
             earlier = [when for when in readings if when < block]
             since = max(earlier, default=None)
             if since is not None:
                 derived = readings[since] + sum(sum(steps[when]) for when in steps if since < when <= block)
+            elif block == first - 1:
+                derived = readings[block]
             else:
-                until = min(readings)
-                derived = readings[until] - sum(sum(steps[when]) for when in steps if block < when <= until)
+                derived = opening + sum(sum(steps[when]) for when in steps if when <= block)
             balance = readings.get(block, derived)
-            is_resting = since is not None and not any(since < when <= block for when in steps)
+            known = first - 1 if since is None and opened_by == "Creation" else since
+            is_resting = not any((first - 1 if since is None else since) < when <= block for when in steps)
             points.append(
                 Point(
                     block,
@@ -175,6 +192,8 @@ class Oracle:
                     block in readings,
                     balance - derived,
                     is_resting,
+                    known == block - 1,
+                    opened_by,
                 )
             )
         return points
@@ -196,12 +215,17 @@ class Oracle:
             for row in self.world.supplies
             if row.token == subject.address and first - 1 <= row.block <= last and row.quantity is not None
         }
-        return self._balances(steps, readings)
+        return self._balances(steps, readings, first, self._is_born_inside(subject.address, first))
 
     def _behaviour(self, points: Points) -> str | None:
-        """Of the holders that were read more than once in a range: who was found with another balance, and how."""
+        """Of the holders that were known more than once in a range: who was found with another balance, and how."""
         histories = [rows for pairs in points.values() for rows in pairs.values()]
-        read_again = [rows for rows in histories if sum(row.is_observed for row in rows) > 1]
+        read_again = [
+            rows
+            for rows in histories
+            if sum(row.is_observed for row in rows) + (rows[0].opened_by == "Creation") > 1
+            or any(row.adjustment for row in rows)
+        ]
         found = [row for rows in read_again for row in rows if row.adjustment]
         rested = [rows for rows in read_again if any(row.adjustment and row.is_resting for row in rows)]
         could_rest = [rows for rows in read_again if rows in rested or rows[-1].balance]
@@ -217,6 +241,8 @@ class Oracle:
         for rows in read_again:
             readings = [row for row in rows if row.is_observed]
             ignored += sum(bool(row.adjustment) and row.balance == last.balance for last, row in pairwise(readings))
+            if readings and rows[0].opened_by == "Creation":
+                ignored += bool(readings[0].adjustment) and not readings[0].balance
         if short and len(gained) <= 1 and not ignored:
             return "FeeOnTransfer"
         return "NonConforming"
@@ -249,6 +275,7 @@ class Oracle:
                             row.is_moved,
                             row.is_observed,
                             row.adjustment != 0,
+                            row.opened_by,
                         )
                         for before, row in zip([None, *rows], rows, strict=False)
                     )
@@ -262,7 +289,7 @@ class Oracle:
                 is_confirmed = checked is not None and checked >= moved
                 check = "Adjusted" if pair in adjusted else "Reconciled" if is_confirmed else "Unchecked"
                 if rows[-1].balance:
-                    positions.append((pair, rows[-1].balance, check, checked))
+                    positions.append((pair, rows[-1].balance, check, checked, rows[-1].opened_by))
             if subject.kind == "token":
                 supplies = {first: self._supplies(subject, (first, last)) for first, last in covered}
                 for first, rows in supplies.items():
@@ -276,8 +303,8 @@ class Oracle:
             else:
                 listed = self._listed(subject)
                 result.wallet_balances.update(
-                    (subject.key, token, listed.get(token), quantity, check, checked)
-                    for (token, _), quantity, check, checked in positions
+                    (subject.key, token, listed.get(token), quantity, check, checked, opened_by)
+                    for (token, _), quantity, check, checked, opened_by in positions
                 )
                 self._wallet_activities(result, subject, points)
                 result.holdings_complete[subject.key] = bool(covered) and covered[-1][0] == 1
@@ -323,13 +350,13 @@ class Oracle:
         subject: Subject,
         is_covered: bool,
         supply: int | None,
-        positions: list[tuple[Pair, int, str, int | None]],
+        positions: list[tuple[Pair, int, str, int | None, str]],
     ) -> None:
         ranked = sorted(positions, key=lambda row: (-row[1], row[0][1]))
-        for rank, ((_, holder), quantity, check, checked) in enumerate(ranked, 1):
+        for rank, ((_, holder), quantity, check, checked, opened_by) in enumerate(ranked, 1):
             share = rounded_text(Fraction(100 * quantity, supply)) if supply else None
-            result.cap_tables.add((subject.key, rank, holder, quantity, share, check, checked))
-        quantities = [quantity for _, quantity, _, _ in ranked]
+            result.cap_tables.add((subject.key, rank, holder, quantity, share, check, checked, opened_by))
+        quantities = [quantity for _, quantity, *_ in ranked]
         held, count = sum(quantities), len(quantities)
         is_counted = is_covered and self._is_amount(subject.address)
         status = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
@@ -376,6 +403,7 @@ class Oracle:
                     row.recipient,
                     row.amount,
                     amount,
+                    None,
                 )
             )
         for pairs in points.values():
@@ -394,6 +422,7 @@ class Oracle:
                                 holder if point.adjustment > 0 else None,
                                 size,
                                 None if decimals is None else amount_text(size, decimals),
+                                point.is_located,
                             )
                         )
 

@@ -143,6 +143,8 @@ class World:
         self.unresolved: set[tuple[str, int]] = set()
         self.metadata: dict[str, tuple[str, str | None, int | None]] = {}
         self.common: dict[str, str] = {}
+        # First blocks of tokens, as far as somebody asked for a history from creation.
+        self.creations: dict[str, int] = {}
         self.transfers: list[Transfer] = []
         self.transactions: list[Transaction] = []
         self.internals: list[Internal] = []
@@ -257,6 +259,9 @@ class World:
         self.readings = [row for row in self.readings if row.block <= ancestor]
         self.supplies = [row for row in self.supplies if row.block <= ancestor]
         self.coverage = [row._replace(last=min(row.last, ancestor)) for row in self.coverage if row.first <= ancestor]
+        for token in [token for token, block in self.creations.items() if block > ancestor]:
+            del self.creations[token]
+            self._mark_contract(token)
         for key in {view.subject for view in self.views.values() if view.last is None or view.last >= ancestor}:
             self.mark(key, ancestor + 1, None, "Reorganisation")
         self.unresolved |= {
@@ -302,6 +307,14 @@ class World:
     def describe(self, token: str, status: str, symbol: str | None, decimals: int | None) -> None:
         """Set what the contract says of itself."""
         self.metadata[token] = (status, symbol, decimals)
+        self._mark_contract(token)
+
+    def create(self, token: str, block: int) -> None:
+        """Tell when a token came into being."""
+        self.creations[token] = block
+        self._mark_contract(token)
+
+    def _mark_contract(self, token: str) -> None:
         for subject in self.subjects.values():
             if subject.kind == "wallet" or subject.address == token:
                 self.mark(subject.key, 0, None, "Metadata")
@@ -683,6 +696,10 @@ class World:
                     "read_at": GENESIS_TIME,
                 }
                 for token, (status, symbol, decimals) in self.metadata.items()
+            ],
+            "token_creations": [
+                {"network": NETWORK, "token_address": token, "block_number": block}
+                for token, block in self.creations.items()
             ],
             "balance_observations": [
                 {

@@ -53,6 +53,7 @@ carried as ( -- noqa: ST03
         read_raw,
         moved_block,
         offset_block,
+        opened_by,
         true as is_carried
     from points
     where block_number < from_block
@@ -214,6 +215,7 @@ inputs as (
         observed.observed_raw as read_raw,
         case when moved.subject_key is not null then moved.block_number end as moved_block,
         case when observed.subject_key is not null then observed.block_number end as offset_block,
+        null::varchar as opened_by,
         false as is_carried
     from moved
     full outer join observed

@@ -39,6 +39,7 @@ latest as (
         token_address,
         holder_address,
         arg_max(balance_raw, block_number) as balance_raw,
+        arg_max(opened_by, block_number) as opened_by,
         max(block_number) filter (where is_moved) as moved_block,
         max(block_number) filter (where observed_raw is not null) as checked_block,
         count(observed_raw) as reading_count,

@@ -67,7 +67,8 @@ changes as (
         points.is_first,
         points.is_moved,
         points.observed_raw is not null as is_observed,
-        points.adjustment_raw is not null as is_adjusted
+        points.adjustment_raw is not null as is_adjusted,
+        points.opened_by
     from points
     inner join subjects on points.subject_key = subjects.subject_key
     left join blocks

@@ -78,7 +78,8 @@ holders as (
             when balances.checked_block >= coalesce(balances.moved_block, 0) then 'Reconciled'
             else 'Unchecked'
         end as reconciliation,
-        balances.checked_block as checked_block_number
+        balances.checked_block as checked_block_number,
+        balances.opened_by
     from views
     inner join balances
         on
@@ -110,7 +111,8 @@ described as (
         {{ to_amount('quantity_raw', 'decimals') }} as quantity,
         {{ percentage('quantity_raw', 'total_supply_raw') }} as percentage,
         reconciliation,
-        checked_block_number
+        checked_block_number,
+        opened_by
     from holders
 
 ),
@@ -128,7 +130,8 @@ final as (
         percentage,
         percentage::double as percentage_approx,
         reconciliation,
-        checked_block_number
+        checked_block_number,
+        opened_by
     from described
 
 )

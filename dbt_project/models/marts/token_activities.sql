@@ -81,7 +81,8 @@ transfers as (
         token_transfers.from_address,
         token_transfers.to_address,
         token_transfers.amount_raw,
-        '' as holder_address
+        '' as holder_address,
+        null::boolean as is_located
     from token_transfers
     inner join covered_ranges
         on
@@ -115,7 +116,8 @@ adjustments as (
             when points.adjustment_raw < 0::bignum then 0::bignum - points.adjustment_raw
             else points.adjustment_raw
         end as amount_raw,
-        points.holder_address
+        points.holder_address,
+        points.is_located
     from points
     inner join subjects on points.subject_key = subjects.subject_key
     where {{ is_recent_point() }}
@@ -161,7 +163,8 @@ described as (
         activities.from_address,
         activities.to_address,
         activities.amount_raw,
-        {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount
+        {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount,
+        activities.is_located
     from activities
     inner join subjects on activities.subject_key = subjects.subject_key
     left join blocks

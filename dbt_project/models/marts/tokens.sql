@@ -47,19 +47,30 @@ network_states as (
 -- known. Transfers that arrive short are a fee, which one holder may get; balances that change while they rest are a
 -- rebase when most of those that were read twice did; anything else, such as an event without a transfer, breaks the
 -- rules of ERC-20.
+holders as (
+
+    select
+        *,
+        -- To have opened with nothing is as good as a reading, and so is what contradicts an opening.
+        reading_count + case when opened_by = 'Creation' then 1 else 0 end > 1 or adjustment_count > 0
+            as is_known_again
+    from {{ ref('int_balances_latest') }}
+    where holder_address != {{ supply_holder() }}
+
+),
+
 readings as (
 
     select
         subject_key,
-        count_if(reading_count > 1) as reread_count,
+        count_if(is_known_again) as reread_count,
         sum(adjustment_count) as adjustment_count,
         sum(short_adjustment_count) as short_adjustment_count,
         sum(ignored_adjustment_count) as ignored_adjustment_count,
         count_if(adjustment_count > short_adjustment_count) as gained_count,
         count_if(resting_adjustment_count > 0) as rebased_count,
-        count_if(reading_count > 1 and (balance_raw != 0::bignum or resting_adjustment_count > 0)) as rebasable_count
-    from {{ ref('int_balances_latest') }}
-    where holder_address != {{ supply_holder() }}
+        count_if(is_known_again and (balance_raw != 0::bignum or resting_adjustment_count > 0)) as rebasable_count
+    from holders
     group by subject_key
 
 ),

@@ -328,7 +328,8 @@ adjustments as (
         case
             when points.adjustment_raw < 0::bignum then 0::bignum - points.adjustment_raw
             else points.adjustment_raw
-        end as amount_raw
+        end as amount_raw,
+        points.is_located
     from points
     inner join subjects on points.subject_key = subjects.subject_key
     where {{ is_recent_point() }}
@@ -337,7 +338,10 @@ adjustments as (
 
 activities as (
 
-    select * from recent_movements
+    select
+        *,
+        null::boolean as is_located
+    from recent_movements
     union all
     select * from adjustments
 
@@ -378,7 +382,8 @@ described as (
         listed_tokens.token_id,
         labels.symbol as token_symbol,
         activities.amount_raw,
-        {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount
+        {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount,
+        activities.is_located
     from activities
     inner join subjects on activities.subject_key = subjects.subject_key
     left join blocks

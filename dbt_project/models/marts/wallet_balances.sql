@@ -69,7 +69,8 @@ described as (
             when balances.checked_block >= coalesce(balances.moved_block, 0) then 'Reconciled'
             else 'Unchecked'
         end as reconciliation,
-        balances.checked_block as checked_block_number
+        balances.checked_block as checked_block_number,
+        balances.opened_by
     from views
     inner join balances
         on
@@ -104,7 +105,8 @@ final as (
         quantity,
         quantity::double as quantity_approx,
         reconciliation,
-        checked_block_number
+        checked_block_number,
+        opened_by
     from described
 
 )

@@ -249,6 +249,13 @@ create table if not exists raw.token_metadata (
     read_at timestamp not null
 );
 
+-- First blocks at whose end a token's contract was there, where the node could tell: nobody held anything before.
+create table if not exists raw.token_creations (
+    network varchar not null,
+    token_address varchar not null,
+    block_number bigint not null
+);
+
 -- Balances read from the node, as they were at the end of the block; null where the contract gave no number.
 create table if not exists raw.balance_observations (
     network varchar not null,

@@ -1,0 +1,19 @@
+with
+
+source as (
+
+    select * from {{ source('chain', 'token_creations') }}
+
+),
+
+renamed as (
+
+    select
+        network,
+        token_address,
+        block_number
+    from source
+
+)
+
+select * from renamed
