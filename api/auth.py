@@ -16,7 +16,7 @@ from api import formats
 from api.calls import Call, Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
-from api.parameters import check_names
+from api.parameters import check_query
 from control import access
 from control.access import Principal, Role
 from control.errors import Denied, StoreUnavailable, Unauthenticated
@@ -40,7 +40,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
     state["principal"] = principal
     state["headers"] = services.limiter.admit(principal.key_id)
     _require(principal, operation.role or Role.VIEWER)
-    check_names(connection, handler.opt[QUERY_PARAMETERS])
+    check_query(connection, handler.opt[QUERY_PARAMETERS])
     state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
 
 

@@ -6,8 +6,10 @@ Whether a value fits what is stored is decided by the rules of the control store
 import csv
 import hashlib
 import io
+import json
 import re
 import typing
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -44,8 +46,8 @@ def body_of(body_type: type[Body]) -> Provide:
     """Return the dependency that reads the request body as a struct."""
 
     async def provide(request: Request[Any, Any, Any]) -> Body:
-        _media_type_of(request, media_types.JSON)
-        return read_body(await _content(request), body_type)
+        # Of a large body it takes a while, in which other requests go on.
+        return await sync_to_thread(read_body, await content_of(request, media_types.JSON), body_type)
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Body]] = provide
     return Provide(reader)
@@ -216,11 +218,46 @@ def _to_number(body_type: type[Schema], name: str, value: str) -> Any:
 
 def _decode(content: bytes) -> Any:
     try:
-        return _DECODER.decode(content)
+        read, repeated = _DECODER.decode(content), _find_repeated_key(content)
     except ArithmeticError as error:
         raise ApiError(400, "malformed-json", "the body has a number with an exponent beyond all bounds") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "malformed-json", f"the body is not JSON: {error}") from error
+    if repeated is not None:
+        raise invalid_body([repeated], status=400, code="repeated-field")
+    return read
+
+
+class _Repeating(dict[str, Any]):
+    """A JSON object that has `key` more than once."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+
+
+def _find_repeated_key(content: bytes) -> FieldError | None:
+    """Return where one object has a key twice, None where none has; the decoder silently takes the last one."""
+    found = False
+
+    def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        made = dict(pairs)
+        if found or len(made) == len(pairs):
+            return made
+        found = True
+        return _Repeating(pairs)
+
+    # Numbers are left as they are written: they are not what is looked for.
+    places = [("", json.loads(content.decode(), object_pairs_hook=make, parse_int=str, parse_float=str))]
+    while found and places:
+        pointer, value = places.pop()
+        if isinstance(value, _Repeating):
+            detail = f"the key {value.key[:60]!r} is there more than once in one object; send it once"
+            return FieldError(pointer=pointer + _pointer(value.key), code="repeated-field", detail=detail)
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        places += [(pointer + _pointer(str(name)), each) for name, each in inner]
+    return None
 
 
 def _csv_lines(content: bytes) -> Iterator[list[str]]:

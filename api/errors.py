@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from api import media_types
 from api.operations import ARGUMENT_NAMES
 from api.request_log import request_id
-from api.schemas.common import FieldError, Problem
+from api.schemas.common import FieldError, PairChoice, Problem
 from control.errors import (
     Conflict,
     ControlError,
@@ -28,6 +28,7 @@ from control.errors import (
     NotFound,
     StoreUnavailable,
     Unauthenticated,
+    Unparseable,
 )
 
 _log = logging.getLogger("ledgermart.api")
@@ -53,6 +54,7 @@ class ApiError(Exception):
         headers: further response headers.
         existing_id: the object in the way (409).
         required_role: the lowest role that may do this (403).
+        pairs: those of which the request must name one (409 `several-usd-pairs`).
         before: nearest covered instant before the moment asked for (409 `not-covered`).
         after: nearest covered instant after it.
     """
@@ -67,6 +69,7 @@ class ApiError(Exception):
         headers: Mapping[str, str] | None = None,
         existing_id: str | UnsetType = UNSET,
         required_role: str | UnsetType = UNSET,
+        pairs: Sequence[PairChoice] = (),
         before: datetime | UnsetType | None = UNSET,
         after: datetime | UnsetType | None = UNSET,
     ) -> None:
@@ -78,6 +81,7 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
         self.existing_id = existing_id
         self.required_role = required_role
+        self.pairs = list(pairs)
         self.before = before
         self.after = after
 
@@ -87,6 +91,11 @@ def invalid_parameter(parameter: str, code: str, detail: str) -> ApiError:
     return ApiError(
         422, "invalid-parameter", detail, errors=[FieldError(parameter=parameter, code=code, detail=detail)]
     )
+
+
+def malformed_parameters(errors: Sequence[FieldError]) -> ApiError:
+    """Return the 400 of query parameters that cannot be read as what they are."""
+    return ApiError(400, "malformed-parameter", "; ".join(error.detail for error in errors), errors=errors)
 
 
 def invalid_body(errors: Sequence[FieldError], status: int = 422, code: str = "invalid-body") -> ApiError:
@@ -120,6 +129,7 @@ def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Respon
         errors=error.errors,
         existing_id=error.existing_id,
         required_role=error.required_role,
+        pairs=error.pairs or UNSET,
         before=error.before,
         after=error.after,
     )
@@ -146,16 +156,17 @@ def _from_control(error: ControlError, *, body_fields: bool) -> ApiError | None:
     match error:
         case Invalid():
             if body_fields and error.field != "Idempotency-Key":
-                return invalid_body([FieldError(pointer=f"/{error.field}", code=error.code, detail=error.detail)])
+                return _from_values([error])
+            if isinstance(error, Unparseable):
+                return malformed_parameters([FieldError(parameter=error.field, code=error.code, detail=error.detail)])
             return invalid_parameter(error.field, error.code, error.detail)
         case InvalidValues():
-            return invalid_body(
-                [FieldError(pointer=f"/{each.field}", code=each.code, detail=each.detail) for each in error.errors]
-            )
+            return _from_values(error.errors)
         case NotFound():
             return ApiError(404, f"{_kebab(error.kind)}-not-found", error.detail)
         case Conflict():
-            return ApiError(409, error.code, error.detail, existing_id=error.existing_id or UNSET)
+            pairs = [msgspec.convert(pair, PairChoice, from_attributes=True) for pair in error.pairs]
+            return ApiError(409, error.code, error.detail, existing_id=error.existing_id or UNSET, pairs=pairs)
         case Unauthenticated():
             return ApiError(401, "unauthenticated", error.detail, headers={"WWW-Authenticate": "Bearer"})
         case Denied():
@@ -163,6 +174,13 @@ def _from_control(error: ControlError, *, body_fields: bool) -> ApiError | None:
         case StoreUnavailable():
             return ApiError(503, "control-store-unavailable", error.detail, headers={"Retry-After": "5"})
     return None
+
+
+def _from_values(found: Sequence[Invalid]) -> ApiError:
+    errors = [FieldError(pointer=f"/{each.field}", code=each.code, detail=each.detail) for each in found]
+    if any(isinstance(each, Unparseable) for each in found):
+        return invalid_body(errors, status=400, code="malformed-field")
+    return invalid_body(errors)
 
 
 def _from_validation(error: ValidationException, names: Mapping[str, str]) -> ApiError:

@@ -24,6 +24,9 @@ from api.schemas.common import AsOf, Coverage, DataVersion
 # A header of many gaps would pass the limits of proxies; the JSON answer and Parquet's metadata have them all.
 _MOST_GAPS_IN_HEADER = 20
 
+# The framework adds the charset of every text.
+_CSV_TYPE = f"{media_types.CSV}; header=present"
+
 # What makes a spreadsheet compute a cell, in its full-width forms too.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - these are meant
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -70,7 +73,7 @@ def stream_rows(
     columns = _columns(row_type)
     shown_type = media_type
     if media_type == media_types.CSV:
-        content, shown_type = _csv(columns, batches), f"{media_type}; charset=utf-8; header=present"
+        content, shown_type = _csv(columns, batches), _CSV_TYPE
     elif media_type == media_types.NDJSON:
         content = _ndjson(batches)
     else:
@@ -100,7 +103,7 @@ def stream_file(
     """
     sent = {**headers, "Content-Disposition": f'attachment; filename="{filename}"', **_context(as_of, coverage)}
     content = _csv(_columns(row_type), batches, _spreadsheet_text)
-    return Stream(content, media_type=f"{media_types.CSV}; charset=utf-8; header=present", headers=sent)
+    return Stream(content, media_type=_CSV_TYPE, headers=sent)
 
 
 def _context(as_of: AsOf | DataVersion | None, coverage: Coverage | None) -> dict[str, str]:

@@ -17,6 +17,7 @@ from litestar.typing import FieldDefinition
 
 from api import media_types
 from api.operations import OPERATION, Operation
+from api.parameters import Declared
 from api.schemas.common import AsOf, Coverage, ExactNumber, Problem
 
 _REF = "#/components/schemas/{name}"
@@ -66,9 +67,9 @@ def routes(app: Litestar) -> Iterator[tuple[str, str, HTTPRouteHandler]]:
                     yield route.path_format, method, handler
 
 
-def query_parameters(handler: HTTPRouteHandler) -> dict[str, bool]:
-    """Return the names of the query parameters that a route declares, and whether each must be given."""
-    return {name: field.default is Empty for name, location, field in _parameters(handler) if location == "query"}
+def query_parameters(handler: HTTPRouteHandler) -> dict[str, Declared]:
+    """Return the query parameters that a route declares, by name."""
+    return {name: _declared(field) for name, location, field in _parameters(handler) if location == "query"}
 
 
 def argument_names(handler: HTTPRouteHandler) -> dict[str, str]:
@@ -217,11 +218,7 @@ def _describe_parameter(
     declared = field.kwarg_definition
     if not isinstance(declared, ParameterKwarg):
         raise TypeError(f"{name} is not declared as a parameter")
-    schema = msgspec.json.schema(field.annotation)
-    if "anyOf" in schema:
-        schema = next(choice for choice in schema["anyOf"] if choice != {"type": "null"})
-    if "enum" in schema:
-        schema = {"type": "string", "enum": [value for value in schema["enum"] if value is not None]}
+    schema = _schema_of(field)
     for keyword, bound in (("minimum", declared.ge), ("maximum", declared.le)):
         if bound is not None:
             schema[keyword] = bound
@@ -237,6 +234,20 @@ def _describe_parameter(
     if name in examples:
         described["example"] = int(examples[name]) if schema.get("type") == "integer" else examples[name]
     return described
+
+
+def _declared(field: FieldDefinition) -> Declared:
+    schema = _schema_of(field)
+    return Declared(field.default is Empty, schema["type"], tuple(schema.get("enum", ())))
+
+
+def _schema_of(field: FieldDefinition) -> dict[str, Any]:
+    schema = msgspec.json.schema(field.annotation)
+    if "anyOf" in schema:
+        schema = next(choice for choice in schema["anyOf"] if choice != {"type": "null"})
+    if "enum" in schema:
+        schema = {"type": "string", "enum": [value for value in schema["enum"] if value is not None]}
+    return schema
 
 
 def _success(operation: Operation, status: int, text: str, *, is_created: bool) -> dict[str, Any]:

@@ -13,13 +13,18 @@ from urllib.parse import parse_qsl
 from litestar.connection import ASGIConnection
 from litestar.params import PathParameter, QueryParameter
 
-from api.errors import ApiError, invalid_parameter
+from api.errors import ApiError, invalid_parameter, malformed_parameters
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
 from api.schemas.tokens import HolderChangeKind, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
 from control.instants import FORMS, is_day, read_block, read_instant_or_day
 
 _AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
+# What can be read as a declared type; whether the value is one that may be given is asked later.
+_FORMS = {
+    "integer": (re.compile(r"-?\d+", re.ASCII), "a whole number such as 50"),
+    "boolean": (re.compile("true|false|1|0", re.IGNORECASE | re.ASCII), "true or false"),
+}
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Most rows of a page.")]
 Cursor = Annotated[
@@ -119,6 +124,20 @@ Explain = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """A query parameter as declared: whether it must be given, its type in JSON's words, and its values if listed."""
+
+    is_required: bool
+    type: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether any text may be a value."""
+        return self.type == "string" and not self.choices
+
+
+@dataclass(frozen=True, slots=True)
 class TimeRange:
     """The range asked about, `start` <= t < `end`; None where it was left open."""
 
@@ -143,7 +162,7 @@ def read_range(start: str | None, end: str | None) -> TimeRange:
     """Read `from` and `to`.
 
     Raises:
-        Invalid: malformed.
+        Unparseable: malformed.
         ApiError: 422, the range is empty.
     """
     read = TimeRange(
@@ -159,7 +178,7 @@ def read_moment(text: str, parameter: str = "asOf") -> Moment:
     """Read a moment: an instant, a day (its end), or `block:N`.
 
     Raises:
-        Invalid: malformed.
+        Unparseable: malformed.
         ApiError: 422, too late.
     """
     number = read_block(parameter, text)
@@ -179,11 +198,14 @@ def scale_amount(parameter: str, text: str, decimals: int) -> int:
         decimals: of the token; 0 when they are unknown, since its quantities are in base units then.
 
     Raises:
-        ApiError: 422, malformed or negative.
+        ApiError: 400, malformed; 422, negative.
     """
     found = _AMOUNT.fullmatch(text)
     if found is None:
-        raise invalid_parameter(parameter, "malformed", f"{parameter} must be a decimal such as 1.5, without exponent")
+        if _AMOUNT.fullmatch(text.removeprefix("-")):
+            raise invalid_parameter(parameter, "negative", f"{parameter} is negative; write a decimal such as 1.5")
+        detail = f"{parameter} must be a decimal such as 1.5, without exponent"
+        raise malformed_parameters([FieldError(parameter=parameter, code="malformed", detail=detail)])
     fraction = found[2] or ""
     kept, rest = fraction[:decimals], fraction[decimals:]
     return int(found[1] + kept.ljust(decimals, "0")) + bool(rest.strip("0"))
@@ -194,17 +216,20 @@ def query_items(connection: ASGIConnection[Any, Any, Any, Any]) -> list[tuple[st
     return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
-def check_names(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[str, bool]) -> None:
-    """Refuse query parameters that the operation does not declare, repeated ones, empty ones and missing ones.
+def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[str, Declared]) -> None:
+    """Refuse query parameters that the operation does not declare, and repeated, unreadable, empty and missing ones.
+
+    The text `null` is among the values of none but a free text: the framework would take it for one left out.
 
     Args:
         connection: the request.
-        known: names that the operation declares, and whether each must be given.
+        known: what the operation declares, by name.
 
     Raises:
-        ApiError: names each; 400 for the first two, 422 for a value that is empty or missing.
+        ApiError: names each; 400 for the first three, 422 for a value that is empty, `null` or missing.
     """
     errors: list[FieldError] = []
+    malformed: list[FieldError] = []
     absent: list[FieldError] = []
     seen: set[str] = set()
     for name, value in query_items(connection):
@@ -217,12 +242,21 @@ def check_names(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
         elif not value:
             detail = f"{name} is empty; give a value or leave it out"
             absent.append(FieldError(parameter=name, code="empty", detail=detail))
+        elif value.lower() == "null" and not known[name].is_text:
+            values = f"use one of {', '.join(known[name].choices)}" if known[name].choices else "give a value"
+            detail = f"{name}: null is no value of it; {values}, or leave it out"
+            absent.append(FieldError(parameter=name, code="invalid", detail=detail))
+        elif known[name].type in _FORMS and _FORMS[known[name].type][0].fullmatch(value) is None:
+            detail = f"{name} is {value[:60]!r}; write {_FORMS[known[name].type][1]}"
+            malformed.append(FieldError(parameter=name, code="malformed", detail=detail))
         seen.add(name)
-    for name, is_required in known.items():
-        if is_required and name not in seen:
+    for name, declared in known.items():
+        if declared.is_required and name not in seen:
             absent.append(FieldError(parameter=name, code="missing", detail=f"{name} is missing; give a value"))
     if errors:
         raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
+    if malformed:
+        raise malformed_parameters(malformed)
     if absent:
         raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in absent), errors=absent)
 

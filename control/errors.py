@@ -2,6 +2,7 @@
 
 ControlError
 ├── Invalid            a value that breaks a rule; names the JSON field           (HTTP 422)
+│   └── Unparseable    a text that cannot be read as what it stands for           (HTTP 400)
 ├── InvalidValues      several of them                                            (HTTP 422)
 ├── NotFound           no such object for this tenant                             (HTTP 404)
 ├── Conflict           contradicts what is stored                                 (HTTP 409)
@@ -14,6 +15,7 @@ Errors of the environment are `control.settings.SettingsError`, of network defin
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 class ControlError(Exception):
@@ -33,6 +35,10 @@ class Invalid(ControlError):
         self.code = code
 
 
+class Unparseable(Invalid):
+    """A text that has not the form of what it stands for, such as a moment."""
+
+
 class InvalidValues(ControlError):
     """Several values that break rules, such as in rows of one request; each names its place by `field`."""
 
@@ -50,13 +56,28 @@ class NotFound(ControlError):
         self.identifier = identifier
 
 
-class Conflict(ControlError):
-    """The request contradicts what is stored; `existing_id` names the object in the way, where there is one."""
+@dataclass(frozen=True, slots=True)
+class PairChoice:
+    """A pair that could be meant; `price_sources` are ids, the one asked first in front."""
 
-    def __init__(self, code: str, detail: str, existing_id: str | None = None) -> None:
+    pair_id: str
+    price_type: str
+    price_sources: tuple[str, ...]
+
+
+class Conflict(ControlError):
+    """The request contradicts what is stored.
+
+    `existing_id` names the object in the way, where there is one; `pairs` are those of which the request must name one.
+    """
+
+    def __init__(
+        self, code: str, detail: str, existing_id: str | None = None, pairs: Sequence[PairChoice] = ()
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.existing_id = existing_id
+        self.pairs = tuple(pairs)
 
 
 class Unauthenticated(ControlError):

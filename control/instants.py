@@ -6,7 +6,7 @@ What a point means as the bound of a range is said where it is used.
 import re
 from datetime import UTC, datetime
 
-from control.errors import Invalid
+from control.errors import Invalid, Unparseable
 
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -31,14 +31,18 @@ def read_instant_or_day(field: str, text: str, forms: str = FORMS) -> datetime:
         forms: all that the field accepts, for the error.
 
     Raises:
-        Invalid: on the field.
+        Unparseable: on the field.
+        Invalid: on the field, no calendar in UTC has it.
     """
     if _DAY.fullmatch(text) or _INSTANT.fullmatch(text):
         try:
             read = datetime.fromisoformat(text.upper())
             return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
-        except (ValueError, OverflowError) as error:
+        except ValueError as error:
             raise _malformed(field, text, forms) from error
+        except OverflowError as error:
+            detail = f"{field} is {text}; in UTC that is outside of the years 1 to 9999"
+            raise Invalid(field, "out-of-range", detail) from error
     raise _malformed(field, text, forms)
 
 
@@ -62,5 +66,5 @@ def read_block(field: str, text: str) -> int | None:
     return number
 
 
-def _malformed(field: str, text: str, forms: str) -> Invalid:
-    return Invalid(field, "malformed", f"{field} is {text[:60]!r}; write {forms}")
+def _malformed(field: str, text: str, forms: str) -> Unparseable:
+    return Unparseable(field, "malformed", f"{field} is {text[:60]!r}; write {forms}")

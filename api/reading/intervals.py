@@ -1,6 +1,5 @@
 """Intervals of time that histories and statistics are told by: half-open, on whole UTC hours, days, weeks, months."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 
 from api.errors import invalid_parameter
@@ -10,17 +9,24 @@ from api.schemas.common import Interval
 UNITS: dict[Interval, str] = {"1h": "hour", "1d": "day", "1w": "week", "1M": "month"}
 """What `date_trunc` cuts to, for each length."""
 
+_INSTANT = timedelta(microseconds=1)
 _MOST = 10_000
 _DEFAULT_DAYS = 30
+_FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 
 
 def bounds(asked: TimeRange, newest: datetime) -> tuple[datetime, datetime]:
     """Return start and end of a range; a bound left open is 30 days before the end, or just after `newest`."""
-    end = asked.end or newest + timedelta(microseconds=1)
+    end = asked.end or newest + _INSTANT
     if asked.start is not None:
         return asked.start, end
-    last_day = datetime.combine((end - timedelta(microseconds=1)).date(), time(), UTC)
-    return last_day - timedelta(days=_DEFAULT_DAYS - 1), end
+    last_day = datetime.combine((max(end, _FIRST_INSTANT + _INSTANT) - _INSTANT).date(), time(), UTC)
+    return days_before(last_day, _DEFAULT_DAYS - 1), end
+
+
+def days_before(instant: datetime, count: int) -> datetime:
+    """Return the instant so many days before another one, or the first of the calendar."""
+    return instant - min(timedelta(days=count), instant - _FIRST_INSTANT)
 
 
 def intervals(start: datetime, end: datetime, newest: datetime, interval: Interval) -> list[tuple[datetime, datetime]]:
@@ -30,9 +36,8 @@ def intervals(start: datetime, end: datetime, newest: datetime, interval: Interv
         ApiError: 422, there are more than 10,000.
     """
     found: list[tuple[datetime, datetime]] = []
-    for begin, finish in _from(_floor(start, interval), interval):
-        if begin >= end or begin > newest:
-            break
+    begin = _floor(start, interval)
+    while begin < end and begin <= newest:
         if len(found) == _MOST:
             raise invalid_parameter(
                 "interval",
@@ -40,20 +45,15 @@ def intervals(start: datetime, end: datetime, newest: datetime, interval: Interv
                 f"the range has more than {_MOST} intervals of {interval}; "
                 "ask for a shorter range or a longer interval",
             )
+        finish = _next(begin, interval)
         found.append((begin, finish))
+        begin = finish
     return found
 
 
 def label(begin: datetime, interval: Interval) -> str:
     """Return how answers name the interval that begins then: its day, or for hours its instant."""
     return f"{begin:%Y-%m-%dT%H:%M:%SZ}" if interval == "1h" else f"{begin:%Y-%m-%d}"
-
-
-def _from(begin: datetime, interval: Interval) -> Iterator[tuple[datetime, datetime]]:
-    while True:
-        finish = _next(begin, interval)
-        yield begin, finish
-        begin = finish
 
 
 def _floor(instant: datetime, interval: Interval) -> datetime:

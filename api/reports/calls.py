@@ -21,7 +21,7 @@ from api.bodies import content_of, form_fields
 from api.calls import Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
-from api.parameters import check_names
+from api.parameters import check_query
 from api.reports.assets import choose_coding
 from api.reports.tokens import Claims, revoked
 from api.schemas.common import Schema
@@ -107,7 +107,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
     if claims.report not in operation.reports:
         detail = f"the embed token is for the report {claims.report}; this needs {' or '.join(operation.reports)}"
         raise ApiError(403, "wrong-report", detail)
-    check_names(connection, handler.opt[QUERY_PARAMETERS])
+    check_query(connection, handler.opt[QUERY_PARAMETERS])
     state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
 
 

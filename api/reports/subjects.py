@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy.orm import Session
 
 from api.parameters import TimeRange
 from api.reading.buckets import Bucket, read_buckets
+from api.reading.intervals import days_before
 from api.reading.moments import State, View
 from api.reports.calls import EmbedCall
 from api.rows import as_utc
@@ -80,7 +81,7 @@ def days(view: View, state: State, asked: TimeRange, most: int) -> list[Bucket]:
     first = next(covered_starts(view), newest)
     end = asked.end if asked.end is not None and asked.end <= newest else newest
     last_day = end.replace(hour=0, minute=0, second=0, microsecond=0)
-    start = max(asked.start or first, last_day - timedelta(days=most - 1))
+    start = max(asked.start or first, days_before(last_day, most - 1))
     return read_buckets(view, state, TimeRange(start, asked.end), "1d")[-most:]
 
 

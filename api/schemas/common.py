@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
+from control.pricing.price_types import PriceType
+
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
 
 
@@ -188,6 +190,14 @@ class FieldError(Schema, frozen=True, kw_only=True):
     parameter: Annotated[str, Meta(description="Name of the parameter or header.")] | UnsetType = UNSET
 
 
+class PairChoice(Schema, frozen=True, kw_only=True):
+    """A pair that could be meant."""
+
+    pair_id: Annotated[str, Meta(description="`pair_...`, to be sent as `pairId`.")]
+    price_type: PriceType
+    price_sources: Annotated[list[str], Meta(description="Ids of its price sources, the one asked first in front.")]
+
+
 class Problem(Schema, frozen=True, kw_only=True):
     """An error, as RFC 9457 describes it."""
 
@@ -201,6 +211,10 @@ class Problem(Schema, frozen=True, kw_only=True):
     errors: Annotated[list[FieldError], Meta(description="The single values that are wrong.")]
     existing_id: Annotated[str, Meta(description="409: the object in the way.")] | UnsetType = UNSET
     required_role: Annotated[str, Meta(description="403: the lowest role that may do this.")] | UnsetType = UNSET
+    pairs: (
+        Annotated[list[PairChoice], Meta(description="409 `several-usd-pairs`: the pairs, of which one must be named.")]
+        | UnsetType
+    ) = UNSET
     before: (
         Annotated[Instant | None, Meta(description="409 `not-covered`: nearest covered instant before.")] | UnsetType
     ) = UNSET

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from control import access, audit, revision, subjects
 from control.access import Principal, Role
 from control.clock import utc_now
-from control.errors import Conflict, Invalid, NotFound
+from control.errors import Conflict, Invalid, NotFound, PairChoice
 from control.pricing import items, pairs
 from control.pricing.pairs import DEFAULT_PRICED_IN, PairRow
 from control.subjects import SubjectRow
@@ -69,7 +69,11 @@ def _choose(session: Session, tenant_id: str, priced_as: str, pair_id: str | Non
         raise Conflict("no-usd-pair", _missing(session, tenant_id, priced_as))
     if len(found) > 1:
         listed = ", ".join(f"{pair.id} ({pair.price_type})" for pair in found)
-        raise Conflict("several-usd-pairs", f"{priced_as} has several USD pairs: {listed}; say which by pairId")
+        raise Conflict(
+            "several-usd-pairs",
+            f"{priced_as} has several USD pairs: {listed}; say which by pairId",
+            pairs=[PairChoice(pair.id, pair.price_type, pair.price_sources) for pair in found],
+        )
     return found[0]
 
 

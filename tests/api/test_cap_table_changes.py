@@ -251,8 +251,6 @@ def test_moments_that_are_not_covered(
     ("query", "parameter"),
     [
         ("", "from"),
-        ("from=yesterday", "from"),
-        ("from=block:100&to=block:x", "to"),
         ("from=block:300&to=block:260", "to"),
         ("from=block:100&sort=rank", "sort"),
         ("from=block:100&change=Same", "change"),
@@ -260,6 +258,12 @@ def test_moments_that_are_not_covered(
 )
 def test_what_cannot_be_asked(client: TestClient[Any], query: str, parameter: str) -> None:
     found = problem(client.get(f"{CHANGES}?{query}"), 422, "invalid-parameter")
+    assert [error["parameter"] for error in found["errors"]] == [parameter]
+
+
+@pytest.mark.parametrize(("query", "parameter"), [("from=yesterday", "from"), ("from=block:100&to=block:x", "to")])
+def test_what_is_no_moment(client: TestClient[Any], query: str, parameter: str) -> None:
+    found = problem(client.get(f"{CHANGES}?{query}"), 400, "malformed-parameter")
     assert [error["parameter"] for error in found["errors"]] == [parameter]
 
 

@@ -3,6 +3,8 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +13,9 @@ import uvicorn
 
 from api import media_types
 from api.app import create_app
+from api.operations import EXAMPLE_WALLET_ID
 from tests.api.document import DOCUMENT
+from tests.api.test_errors import problem
 from tests.api.test_openapi_examples import embed_token
 from tests.api.world import World, copy_world
 from tests.chain.process import free_port
@@ -28,6 +32,29 @@ TABULAR = [
     for param in GETS
     if media_types.PARQUET in param.values[2]["responses"]["200"]["content"]
 ]  # fmt: skip
+NO_TEXTS = [
+    pytest.param(path, operation, parameter["name"], id=f"{operation['operationId']}-{parameter['name']}")
+    for path, _, operation in (param.values for param in GETS)
+    for parameter in operation["parameters"]
+    if parameter["in"] == "query" and ("enum" in parameter["schema"] or parameter["schema"]["type"] != "string")
+]
+# Query parameters that take an instant or a day; what else is in a document is no moment of theirs.
+MOMENTS = ("from", "to", "asOf")
+TIMED = [
+    pytest.param(path, operation, id=operation["operationId"])
+    for path, _, operation in (param.values for param in GETS)
+    if any(parameter["name"] in MOMENTS for parameter in operation["parameters"])
+]
+ENDS = [
+    "0001-01-01",
+    "0001-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+14:00",
+    "0001-01-02",
+    "9999-12-30",
+    "9999-12-31",
+    "9999-12-31T23:59:59.999999Z",
+    "9999-12-31T23:59:59-14:00",
+]
 UNDESCRIBED = ["/openapi.json", "/docs", "/docs/start.js"]
 
 # What one answer alone has: an id, how many requests are left, the way its body is sent.
@@ -37,7 +64,21 @@ _OF_ONE_ANSWER = {"x-request-id", "date", "ratelimit", "transfer-encoding"}
 @pytest.fixture(scope="module")
 def served(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """The application behind uvicorn on a port, and a client of it with the admin's key."""
-    world = copy_world(template, tmp_path_factory.mktemp("served"))
+    with serve(template, tmp_path_factory.mktemp("served")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def valued_served(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """The same with prices."""
+    with serve(valued_template, tmp_path_factory.mktemp("valued")) as client:
+        yield client
+
+
+@contextmanager
+def serve(template: World, directory: Path) -> Iterator[httpx.Client]:
+    """Serve a copy of a world."""
+    world = copy_world(template, directory)
     port = free_port()
     config = uvicorn.Config(create_app(world.settings), port=port, log_config=None, ws="none")
     server = uvicorn.Server(config)
@@ -70,7 +111,7 @@ def example_query(operation: dict[str, Any]) -> dict[str, str]:
 
 
 def credentials(client: Any, path: str, operation: dict[str, Any]) -> dict[str, str]:
-    if operation["security"] == [{"embedToken": []}]:
+    if path.startswith("/embed/"):
         return {"Authorization": f"Bearer {embed_token(client, path)}"}
     return {}
 
@@ -129,3 +170,83 @@ def test_options_names_the_methods_of_a_path(served: httpx.Client, path: str, me
         expected = {*(method.upper() for method in methods), "OPTIONS"} | ({"HEAD"} if "get" in methods else set())
         assert {part.strip() for part in answer.headers["allow"].split(",")} == expected
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(("path", "operation", "name"), NO_TEXTS)
+def test_null_is_no_value_of_a_choice_or_a_number(
+    served: httpx.Client, path: str, operation: dict[str, Any], name: str
+) -> None:
+    headers = credentials(served, path, operation)
+    for text in ("null", "NULL", "Null"):
+        query = example_query(operation) | {name: text}
+        answer = served.get(example_path(path, operation), params=query, headers=headers)
+        found = problem(answer, 422, "invalid-parameter")
+        assert [error["parameter"] for error in found["errors"]] == [name]
+        assert "null" in found["detail"]
+
+
+def test_null_is_a_text_like_any_other(served: httpx.Client) -> None:
+    found = served.get("/v1/tokens", params={"symbol": "null", "q": "null"})
+    assert (found.status_code, found.json()["data"]) == (200, [])
+
+
+@pytest.mark.parametrize(("path", "operation"), TIMED)
+def test_the_ends_of_the_calendar(valued_served: httpx.Client, path: str, operation: dict[str, Any]) -> None:
+    declared = {parameter["name"]: parameter["schema"] for parameter in operation["parameters"]}
+    names = [name for name in MOMENTS if name in declared]
+    lengths = declared.get("interval", {}).get("enum", [None])
+    headers = credentials(valued_served, path, operation)
+    required = {name: value for name, value in example_query(operation).items() if name not in MOMENTS}
+    required |= {"from": "2026-02-01T00:04:00Z"} if "cap-table/changes" in path else {}
+    address = example_path(path, operation)
+    asked = [{name: text} for name in names for text in ENDS]
+    asked += [
+        {"from": first, "to": last}
+        for first, last in (ENDS[:1] + ENDS[-3:-2], ENDS[:2][::-1])
+        if {"from", "to"} <= set(names)
+    ]
+    for moments in asked:
+        for length in lengths:
+            query = required | moments | ({"interval": length} if length else {})
+            answer = valued_served.get(address, params=query, headers=headers)
+            assert answer.status_code in (200, 409, 422), (query, answer.text)
+            if answer.status_code == 422:
+                named = {error["parameter"] for error in answer.json()["errors"]}
+                assert named <= {*moments, "interval"}, (query, answer.text)
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_the_ends_of_the_calendar_in_bodies(valued_served: httpx.Client, text: str) -> None:
+    timed = 0
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            if path.startswith("/embed/") or "requestBody" not in operation:
+                continue
+            example = operation["requestBody"]["content"][media_types.JSON]["example"]
+            for name in ("from", "to", "effectiveFrom", "asOf"):
+                if name not in example and not (name == "to" and "from" in example):
+                    continue
+                timed += 1
+                answer = valued_served.request(method, example_path(path, operation), json=example | {name: text})
+                assert answer.status_code in (200, 201, 202, 409, 422), (path, name, answer.text)
+                if answer.status_code == 422:
+                    assert {error["pointer"] for error in answer.json()["errors"]} <= {
+                        "/from",
+                        "/to",
+                        f"/{name}",
+                        "/windowSize",
+                    }
+    assert timed >= 7
+
+
+@pytest.mark.parametrize("text", ENDS)
+@pytest.mark.parametrize("name", ["from", "to"])
+def test_reports_at_the_ends_of_the_calendar(valued_served: httpx.Client, name: str, text: str) -> None:
+    link = valued_served.get("/v1/reports/wallet-activity", params={"walletId": EXAMPLE_WALLET_ID, name: text})
+    if link.status_code == 422:
+        assert [error["parameter"] for error in link.json()["errors"]] == [name]
+        return
+    headers = {"Authorization": f"Bearer {link.json()['reportUrl'].partition('#t=')[2]}"}
+    for part in ("summary", "rows", "csv"):
+        answer = valued_served.get(f"/embed/data/wallet-activity/{part}", headers=headers)
+        assert answer.status_code == 200, answer.text

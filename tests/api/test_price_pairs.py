@@ -357,6 +357,11 @@ def test_of_several_pairs_one_must_be_named(client: TestClient[Any]) -> None:
     found = problem(client.put(LINK, json={"pricedAs": "BTC"}), 409, "several-usd-pairs")
     assert EXAMPLE_MARKET_PAIR_ID in found["detail"]
     assert bid in found["detail"]
+    trade = client.get(PAIR).json()
+    assert found["pairs"] == [
+        {"pairId": trade["id"], "priceType": "Trade", "priceSources": trade["priceSources"]},
+        {"pairId": bid, "priceType": "Bid", "priceSources": BID["priceSources"]},
+    ]
     assert client.put(LINK, json={"pricedAs": "BTC", "pairId": bid}).json()["pairId"] == bid
     assert client.put(LINK, json={"pricedAs": "FUND1"}).json()["pairId"] == EXAMPLE_PAIR_ID
 

@@ -306,7 +306,7 @@ def test_the_files_filters_are_the_rows(client: TestClient[Any]) -> None:
         ({"type": "Gift"}, 422, "invalid-parameter"),
         ({"token": "0x12"}, 422, "invalid-address"),
         ({"direction": "Up"}, 422, "invalid-parameter"),
-        ({"from": "yesterday"}, 422, "malformed"),
+        ({"from": "yesterday"}, 400, "malformed-parameter"),
         ({"limit": "1000"}, 422, "invalid-parameter"),
         ({"walletId": FOREIGN_WALLET_ID}, 400, "unknown-parameter"),
         ({"dataVersion": "7"}, 410, "cursor-expired"),

@@ -346,7 +346,7 @@ def test_pages_stay_in_the_version_asked_for(own: World) -> None:
         ({"offset": "-1"}, 422, "invalid-parameter"),
         ({"q": ""}, 422, "invalid-parameter"),
         ({"reconciliation": "Maybe"}, 422, "invalid-parameter"),
-        ({"dataVersion": "one"}, 422, "invalid-parameter"),
+        ({"dataVersion": "one"}, 400, "malformed-parameter"),
         ({"tokenId": EXAMPLE_TOKEN_ID}, 400, "unknown-parameter"),
         ({"asOf": "block:1"}, 400, "unknown-parameter"),
         ({"dataVersion": "99"}, 410, "cursor-expired"),

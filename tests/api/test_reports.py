@@ -154,13 +154,13 @@ def test_head_is_get_without_a_body(shared: TestClient[Any], report: str) -> Non
     [
         ("/cap-table", 422, "invalid-parameter", "tokenId"),
         ("/cap-table?tokenId=", 422, "invalid-parameter", "tokenId"),
-        (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&asOf=now", 422, "invalid-parameter", "asOf"),
+        (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&asOf=now", 400, "malformed-parameter", "asOf"),
         (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&asOf=9999-12-31", 422, "invalid-parameter", "asOf"),
         (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&theme=blue", 422, "invalid-parameter", "theme"),
         (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&from=2026-01-01", 400, "unknown-parameter", "from"),
         ("/wallet-activity", 422, "invalid-parameter", "walletId"),
-        (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&from=soon", 422, "invalid-parameter", "from"),
-        (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&to=block:5", 422, "invalid-parameter", "to"),
+        (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&from=soon", 400, "malformed-parameter", "from"),
+        (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&to=block:5", 400, "malformed-parameter", "to"),
         (
             f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&from=2026-01-02&to=2026-01-02",
             422,

@@ -59,7 +59,7 @@ def test_an_instant_means_the_same_in_any_zone_and_after_it_was_stored(microseco
         ("2026-02-30", "malformed"),
         ("2026-1-1", "malformed"),
         ("2026-01-31T25:00:00Z", "malformed"),
-        ("0001-01-01T00:00:00+14:00", "malformed"),
+        ("0001-01-01T00:00:00+14:00", "out-of-range"),
         ("2026-01-31T12:00:00Z\n", "malformed"),
         ("x" * 10_000, "malformed"),
     ],
