@@ -9,7 +9,7 @@ from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.rows import HolderRow
 from api.serving import Serving
 from tests.api.test_errors import problem
-from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, World
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World
 
 TABULAR = ("application/json", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 
@@ -45,21 +45,44 @@ def test_lists_hold_the_own_objects_alone(world: World) -> None:
         assert len(client.get("/v1/networks/ledgers").json()["data"]) == 1
         for accept in TABULAR:
             content = client.get("/v1/tokens", headers={"Accept": accept}).content
+            assert FOREIGN_TOKEN_ID.encode() in content
             assert EXAMPLE_TOKEN_ID.encode() not in content
 
 
-def test_the_same_address_shows_no_foreign_rows(world: World) -> None:
+def test_the_same_address_shows_the_own_rows_alone(world: World) -> None:
+    """Both tenants have a token and a wallet at the same addresses, with other rows each."""
+    h3, h4 = HOLDERS["h3"], HOLDERS["h4"]
     with world.client("foreign") as client:
-        assert client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/activities").json()["data"] == []
-        assert client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/cap-table").json()["data"] == []
-        past = client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/cap-table?asOf=block:150").json()
-        assert (past["data"], past["totalSupply"]) == ([], None)
-        changes = client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/cap-table/changes?from=block:100").json()
-        assert (changes["data"], changes["totals"]["holdersBefore"], changes["totals"]["supplyAfter"]) == ([], 0, None)
+
+        def rows(path: str) -> list[dict[str, Any]]:
+            data: list[dict[str, Any]] = client.get(path).json()["data"]
+            return data
+
+        token, wallet = f"/v1/tokens/{FOREIGN_TOKEN_ID}", f"/v1/wallets/{FOREIGN_WALLET_ID}"
+        assert [(row["id"], row["amount"]) for row in rows(f"{token}/activities")] == [("act-06-1", "7")]
         for moment in ("", "?asOf=block:150"):
-            balances = client.get(f"/v1/wallets/{FOREIGN_WALLET_ID}/balances{moment}").json()
-            assert (balances["current"], balances["history"]) == ([], [])
-        assert client.get(f"/v1/tokens/{FOREIGN_TOKEN_ID}/coverage").json()["history"] == []
+            table = client.get(f"{token}/cap-table{moment}").json()
+            assert [(row["wallet"], row["quantity"]) for row in table["data"]] == [(h4, "7"), (h3, "2")]
+            assert table["totalSupply"] == "9"
+            balances = client.get(f"{wallet}/balances{moment}").json()
+            assert [(row["token"]["symbol"], row["quantityRaw"]) for row in balances["current"]] == [("ETH", "42")]
+            assert {row["token"]["symbol"] for row in balances["history"]} == {"ETH"}
+        changes = client.get(f"{token}/cap-table/changes?from=block:100&to=block:150").json()
+        assert {(row["wallet"], row["quantityAfter"]) for row in changes["data"]} == {(h3, "2"), (h4, "7")}
+        assert (changes["totals"]["holdersBefore"], changes["totals"]["supplyAfter"]) == (1, "9")
+        assert [(row["id"], row["amountRaw"]) for row in rows(f"{wallet}/activities")] == [("their-wact-1", "42")]
+        assert client.get(f"{token}/coverage").json()["history"] == []
+
+
+@pytest.mark.parametrize("accept", TABULAR)
+def test_rows_of_another_tenant_at_the_same_address_are_not_seen(client: TestClient[Any], accept: str) -> None:
+    for path, own, foreign in (
+        (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/activities", f"act-{EXAMPLE_TOKEN_ID[-2:]}-1".encode(), b"act-06-1"),
+        (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities", b"wact-1", b"their-wact-1"),
+    ):
+        content = client.get(path, headers={"Accept": accept}).content
+        assert own in content
+        assert foreign not in content
 
 
 def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
@@ -70,6 +93,9 @@ def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
             keys = {"subject_key": world.subject_keys[EXAMPLE_TOKEN_ID], "first_rank": 1, "last_rank": 10}
             assert snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.tenant_id, **keys)
             assert not snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.foreign_tenant_id, **keys)
+            keys["subject_key"] = world.subject_keys[FOREIGN_TOKEN_ID]
+            assert snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.foreign_tenant_id, **keys)
+            assert not snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.tenant_id, **keys)
     finally:
         serving.close()
 

@@ -15,6 +15,9 @@ Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. H
 
 `big` (18 decimals) has the golden amounts as transfers and as holdings. `wide` has 77 decimals, `unknown` none known,
 `fresh` was added after the version was published, `nft` is not fungible.
+
+The other tenant's token has the address of `small`, its wallet that of h1, and both have rows that no subject of the
+first tenant has: a transfer of 7 from h3 to h4 in block 130, and 42 wei.
 """
 
 import json
@@ -122,7 +125,14 @@ _SYMBOLS = {
     NFT_TOKEN_ID: "NFT",
     FOREIGN_TOKEN_ID: "THEIRS",
 }
-_DECIMALS = {EXAMPLE_TOKEN_ID: 0, BIG_TOKEN_ID: 18, WIDE_TOKEN_ID: 77, UNKNOWN_TOKEN_ID: None, NFT_TOKEN_ID: None}
+_DECIMALS = {
+    EXAMPLE_TOKEN_ID: 0,
+    BIG_TOKEN_ID: 18,
+    WIDE_TOKEN_ID: 77,
+    UNKNOWN_TOKEN_ID: None,
+    NFT_TOKEN_ID: None,
+    FOREIGN_TOKEN_ID: 6,
+}
 
 
 def time_of(block: int) -> datetime:
@@ -334,6 +344,7 @@ def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     _add_golden(rows, world, WIDE_TOKEN_ID)
     _add_golden(rows, world, UNKNOWN_TOKEN_ID)
     _add_wallet(rows, world)
+    _add_foreign(rows, world)
     rows |= source_rows(world.tenant_id)
     rows |= pair_rows(world.tenant_id)
     rows["source_prices"].extend(stopped_rows(world.tenant_id))
@@ -694,3 +705,66 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
                 "opened_by": "Observed",
             }
         )
+
+
+def _add_foreign(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
+    token, wallet = FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID
+    address, (h1, _, h3, h4) = _ADDRESSES[token], HOLDERS.values()
+    rows["token_activities"].append(_activity(world, token, 1, "Transfer", 130, h3, h4, 7 * 10**6))
+    known = [(99, {h3: 9 * 10**6, h4: 0}, True), (130, {h3: 2 * 10**6, h4: 7 * 10**6}, False)]
+    rows["balance_changes"].extend(
+        _change(world, token, 100, block, address, holder, raw, 6, observed=observed)
+        for block, balances, observed in known
+        for holder, raw in balances.items()
+    )
+    rows["supply_changes"].append(
+        {
+            **_keys(world, token),
+            "range_from_block": 100,
+            "block_number": 99,
+            "block_time": time_of(99).replace(tzinfo=None),
+            "total_supply_raw": 9 * 10**6,
+            "total_supply": "9",
+            "is_observed": True,
+        }
+    )
+    _add_cap_table(rows, world, token, {h4: 7 * 10**6, h3: 2 * 10**6}, 9 * 10**6)
+    rows["wallet_activities"].append(
+        {
+            **_keys(world, wallet),
+            "wallet_id": wallet,
+            "activity_id": "their-wact-1",
+            "activity_type": "TransferIn",
+            "direction": "In",
+            "status": "Finalized",
+            "block_number": 120,
+            "block_hash": hash_of(120),
+            "block_time": time_of(120).replace(tzinfo=None),
+            "transaction_index": 1,
+            "log_index": 3,
+            "transaction_hash": f"0x{1:064x}",
+            "counterparty_address": h4,
+            "token_address": "native",
+            "token_symbol": "ETH",
+            "amount_raw": 42,
+            "amount": text_of(42, 18),
+            "amount_approx": 0,
+        }
+    )
+    rows["balance_changes"].extend(
+        _change(world, wallet, first, block, "native", h1, raw, 18, observed=observed)
+        for first, block, raw, observed in ((100, 99, 0, True), (100, 120, 42, False), (251, 250, 42, True))
+    )
+    rows["wallet_balances"].append(
+        {
+            **_keys(world, wallet),
+            "token_address": "native",
+            "token_symbol": "ETH",
+            "token_decimals": 18,
+            "quantity_raw": 42,
+            "quantity": text_of(42, 18),
+            "quantity_approx": 0,
+            "reconciliation": "Reconciled",
+            "checked_block_number": 400,
+        }
+    )
