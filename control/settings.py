@@ -68,6 +68,11 @@ VARIABLES = (
     Variable("LEDGERMART_RATE_LIMIT_PER_MINUTE", "3000", "most API requests of one key in a minute"),
     Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "longest run of one query of the API, in seconds"),
     Variable("LEDGERMART_QUERY_MEMORY_MB", "1024", "most memory of the API's query engine, in megabytes"),
+    Variable(
+        "LEDGERMART_PIPELINE_MEMORY_MB",
+        "4096",
+        "most memory of the pipeline's query engine, in megabytes; what needs more works on disk",
+    ),
 )
 
 
@@ -100,6 +105,7 @@ class Settings:
     rate_limit_per_minute: int
     query_timeout_seconds: int
     query_memory_mb: int
+    pipeline_memory_mb: int
 
     @property
     def public_origin(self) -> str:
@@ -168,6 +174,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         rate_limit_per_minute=_integer(variables, "LEDGERMART_RATE_LIMIT_PER_MINUTE", 1, 10_000_000),
         query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
         query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
+        pipeline_memory_mb=_integer(variables, "LEDGERMART_PIPELINE_MEMORY_MB", 256, 1_000_000),
     )
 
 

@@ -76,6 +76,7 @@ class Network:
     multicall_address: str | None
     max_log_range: int | None
     feeds: tuple[PriceFeed, ...] = ()
+    block_milliseconds: int | None = None
 
 
 def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, Network]:
@@ -129,6 +130,7 @@ def _read_network(table: toml.Table, variables: Mapping[str, str]) -> Network:
         multicall_address=table.take("multicall_address", _address_or_none(family), default=MULTICALL3_ADDRESS),
         max_log_range=table.take("max_log_range", toml.integer(1, 1_000_000_000), default=None),
         feeds=_read_feeds(table, family),
+        block_milliseconds=table.take("block_milliseconds", toml.integer(1, 86_400_000), default=None),
     )
     table.finish()
     return network

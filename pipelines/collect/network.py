@@ -6,7 +6,7 @@ import polars as pl
 from control.networks.definitions import Network
 from pipelines.collect.observations import observe
 from pipelines.collect.segments import Collector, NetworkReport
-from pipelines.collect.tail import StaleHead, extend_tail, repair_tail
+from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
 from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
 from pipelines.extract.errors import ChainReorganised, ExtractError, WrongChain
@@ -26,6 +26,7 @@ def _run(
 ) -> None:
     facts = probe(client, network.chain_id, network.multicall_address)
     head = read_head(client)
+    check_head(connection, network, head)
     final_number = max(read_final_number(client, head, network.finality_depth), _known_final(connection, network.name))
     ancestor = repair_tail(connection, client, network.name, head, network.finality_depth, batch_id)
     if ancestor is not None:
@@ -116,7 +117,7 @@ def _read_metadata(collector: Collector, head_number: int) -> None:
 def _status(error: ExtractError) -> str:
     if isinstance(error, WrongChain):
         return "WrongChain"
-    return "Unhealthy" if isinstance(error, StaleHead) else "Unreachable"
+    return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead) else "Unreachable"
 
 
 def collect_network(

@@ -32,6 +32,8 @@ from pipelines.load.ranges import BlockRange
 ROWS_PER_WRITE = 25_000
 # ... and about this many blocks, so that a long range with few rows is not read in vain when its end fails.
 _BLOCKS_PER_WRITE = 10_000
+# Headers with their blooms that are looked at together: a tail may be long.
+_BLOOMS_PER_CHECK = 1_000
 # Where whole blocks with their transactions are read: some 100 kB each on a busy network.
 _FULL_BLOCKS_PER_WRITE = 500
 
@@ -126,11 +128,13 @@ class Collector:
             yield covered
 
     def _confirmed(self, filters: list[TransferFilter], covered: BlockRange, read: pl.DataFrame) -> pl.DataFrame:
-        first = max(covered.first, self.final_number + 1)
-        if first > covered.last:
-            return read
-        missing = confirm_empty_blocks(self.client, filters, first, covered.last, read)
-        return read if missing.is_empty() else pl.concat([read, missing]).sort("block_number", "log_index")
+        frames = [read]
+        for first in range(max(covered.first, self.final_number + 1), covered.last + 1, _BLOOMS_PER_CHECK):
+            last = min(first + _BLOOMS_PER_CHECK - 1, covered.last)
+            missing = confirm_empty_blocks(self.client, filters, first, last, read)
+            if not missing.is_empty():
+                frames.append(missing)
+        return read if len(frames) == 1 else pl.concat(frames).sort("block_number", "log_index")
 
     def _collect_native(self, segment: Segment) -> Generator[BlockRange]:
         wallets = frozenset(segment.addresses)

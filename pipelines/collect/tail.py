@@ -1,19 +1,65 @@
-"""The unfinalised tail: its headers, linked by parent hash, and its repair after a reorganisation."""
+"""The node's head, the unfinalised tail (headers linked by parent hash), and its repair after a reorganisation."""
+
+from datetime import UTC, datetime
 
 import duckdb
 
+from control.networks.definitions import Network
 from pipelines.extract.errors import ChainReorganised, ExtractError
 from pipelines.extract.evm.blocks import Header, read_headers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import insert_blocks, remove_orphaned
+from pipelines.load.chain import MOST_TAIL_BLOCKS, insert_blocks, remove_orphaned
+
+# No EVM chain is older than Ethereum's genesis block.
+_OLDEST_GENESIS = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
+# Where a network's block time is not defined: no network makes more blocks.
+_MOST_PER_SECOND = 100
+# A defined block time may be so many times too long: networks become faster before their definition follows.
+_TOLERANCE = 4
+# Blocks that need no time: timestamps are whole seconds, and blocks come in bursts.
+_BURST = 1_000
+# Stored headers that are compared with the node in one step back.
+_STEP = 1_000
 
 
 class StaleHead(ExtractError):
     """The node's head is behind what was collected from it, on the same chain or far back: the node is unhealthy."""
 
 
+class ImplausibleHead(ExtractError):
+    """The node's head is further ahead than the network can have come since the newest stored block."""
+
+
 class FinalBlockChanged(ExtractError):
     """A block that was final has another hash now. Never repaired without a person: one of the answers was wrong."""
+
+
+def check_head(connection: duckdb.DuckDBPyConnection, network: Network, head: Header) -> None:
+    """Refuse a head that is further ahead than the time since the newest stored block, or any genesis, allows.
+
+    Raises:
+        ImplausibleHead: it is; names the definition's field that says how fast the network may be.
+    """
+    row = connection.execute(
+        "select block_number, block_time from raw.blocks where network = ? order by block_number desc limit 1",
+        [network.name],
+    ).fetchone()
+    number, time = (row[0], row[1].replace(tzinfo=UTC)) if row else (0, _OLDEST_GENESIS)
+    seconds = max(int((head.time - time).total_seconds()), 0)
+    if network.block_milliseconds is None:
+        newest = number + _BURST + seconds * _MOST_PER_SECOND
+    else:
+        newest = number + _BURST + seconds * 1_000 * _TOLERANCE // network.block_milliseconds
+    if head.number > newest:
+        known = f"block {number}, the newest stored one" if row else "the oldest possible genesis block"
+        raise ImplausibleHead(
+            network.name,
+            "eth_getBlockByNumber",
+            head.number,
+            head.number,
+            f"the node's head is implausible: {seconds} s after {known}, the chain is at block {newest} at most; where "
+            "it is faster than that, correct block_milliseconds in the network's definition",
+        )
 
 
 def repair_tail(
@@ -33,22 +79,10 @@ def repair_tail(
         StaleHead: the node has not got what it had, or is further back than a reorganisation goes.
         FinalBlockChanged: no stored block of the tail is canonical.
     """
-    stored = connection.execute(
-        """
-        select block_number, block_hash
-        from raw.blocks
-        where
-            network = $network
-            and block_number >= (
-                select coalesce(max(final_number), -1) from raw.network_states where network = $network
-            )
-        order by block_number desc
-        """,
-        {"network": network},
-    ).fetchall()
-    if not stored:
+    stored = _Stored(connection, network)
+    if stored.newest is None:
         return None
-    newest_number, newest_hash = stored[0]
+    newest_number, newest_hash = stored.newest
     if head.number < newest_number - finality_depth:
         raise StaleHead(
             network,
@@ -57,8 +91,7 @@ def repair_tail(
             newest_number,
             "the node's head is far behind what was collected",
         )
-    known = dict(stored)
-    if head.number < newest_number and known.get(head.number, head.hash) == head.hash:
+    if head.number < newest_number and stored.hashes(head.number, head.number).get(head.number, head.hash) == head.hash:
         raise StaleHead(
             network, "eth_getBlockByNumber", head.number, newest_number, "the node's head is behind what was collected"
         )
@@ -66,20 +99,59 @@ def repair_tail(
         (current,) = read_headers(client, [newest_number])["block_hash"]
         if current == newest_hash:
             return None
-    comparable = [number for number in known if number <= head.number]
-    canonical = dict(read_headers(client, sorted(comparable)).select("block_number", "block_hash").iter_rows())
-    ancestor = max((number for number in comparable if canonical[number] == known[number]), default=None)
-    if ancestor is None:
-        raise FinalBlockChanged(
-            network,
-            "eth_getBlockByNumber",
-            min(known),
-            newest_number,
-            "no stored block of the tail is on the node's chain",
-        )
-    orphaned = min(number for number in known if number > ancestor)
-    remove_orphaned(connection, network, ancestor, known[orphaned], canonical.get(orphaned, head.hash), batch_id)
-    return int(ancestor)
+    last = head.number
+    while known := stored.hashes(0, last):
+        canonical = dict(read_headers(client, sorted(known)).select("block_number", "block_hash").iter_rows())
+        ancestor = max((number for number in known if canonical[number] == known[number]), default=None)
+        if ancestor is not None:
+            orphaned, orphaned_hash = stored.first_after(ancestor)
+            (canonical_hash,) = (
+                read_headers(client, [orphaned])["block_hash"] if orphaned <= head.number else (head.hash,)
+            )
+            remove_orphaned(connection, network, ancestor, orphaned_hash, canonical_hash, batch_id)
+            return int(ancestor)
+        last = min(known) - 1
+    raise FinalBlockChanged(
+        network,
+        "eth_getBlockByNumber",
+        last + 1,
+        newest_number,
+        "no stored block of the tail is on the node's chain",
+    )
+
+
+class _Stored:
+    """The stored headers of a network from its final block on."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, network: str) -> None:
+        self._connection = connection
+        self._network = network
+        self.newest = next(iter(self._rows("true", "block_number desc limit 1")), None)
+
+    def _rows(self, condition: str, order: str, **parameters: int) -> list[tuple[int, str]]:
+        return self._connection.execute(
+            f"""
+            select block_number, block_hash
+            from raw.blocks
+            where
+                network = $network
+                and block_number >= (
+                    select coalesce(max(final_number), -1) from raw.network_states where network = $network
+                )
+                and {condition}
+            order by {order}
+            """,
+            {"network": self._network, **parameters},
+        ).fetchall()
+
+    def hashes(self, first: int, last: int) -> dict[int, str]:
+        """The newest ones of a range of numbers, some of them, with their hashes."""
+        condition = "block_number between $first and $last"
+        return dict(self._rows(condition, f"block_number desc limit {_STEP}", first=first, last=last))
+
+    def first_after(self, number: int) -> tuple[int, str]:
+        """The first one after a number."""
+        return self._rows("block_number > $number", "block_number limit 1", number=number)[0]
 
 
 def _moved(network: str, number: int) -> ChainReorganised:
@@ -98,6 +170,8 @@ def extend_tail(
 ) -> int:
     """Store the headers after the newest stored one, or after the final block, up to the head; return how many.
 
+    Of a longer tail, only its newest part: a chain that is not final for days, or a node that says so, costs no more.
+
     Raises:
         ChainReorganised: the headers do not join the stored ones, or do not end in the head; nothing is written.
     """
@@ -106,7 +180,7 @@ def extend_tail(
         [network],
     ).fetchone()
     newest_number, newest_hash = row or (-1, None)
-    first = max(newest_number + 1, min(final_number + 1, head.number))
+    first = max(newest_number + 1, min(final_number + 1, head.number), head.number - MOST_TAIL_BLOCKS + 1)
     if first > head.number:
         return 0
     headers = read_headers(client, range(first, head.number + 1))
@@ -114,5 +188,10 @@ def extend_tail(
         raise _moved(network, first)
     if headers["block_hash"][-1] != head.hash:
         raise _moved(network, head.number)
+    if final_number < newest_number < first - 1:
+        # What lies between was not read: nothing else shows that the two parts are of one chain.
+        (current,) = read_headers(client, [newest_number])["block_hash"]
+        if current != newest_hash:
+            raise _moved(network, newest_number)
     insert_blocks(connection, network, headers, batch_id, is_tail=True)
     return headers.height

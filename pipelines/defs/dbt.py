@@ -40,6 +40,7 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
     return {
         "LEDGERMART_WAREHOUSE_PATH": str(settings.warehouse_path),
         "LEDGERMART_MARTS_PATH": str(settings.marts_path),
+        "LEDGERMART_PIPELINE_MEMORY_MB": str(settings.pipeline_memory_mb),
         # Whatever the caller's own dbt works in.
         "DBT_TARGET": "warehouse",
         "DBT_PROFILES_DIR": str(PROJECT_DIR),

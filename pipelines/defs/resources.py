@@ -36,5 +36,6 @@ class Warehouse(dg.ConfigurableResource["Warehouse"]):
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection for one step."""
-        with open_warehouse(self.settings.warehouse_path) as connection:
+        settings = self.settings
+        with open_warehouse(settings.warehouse_path, settings.pipeline_memory_mb) as connection:
             yield connection

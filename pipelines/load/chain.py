@@ -9,6 +9,9 @@ from pipelines.load.coverage import SubjectKind, Watched, record_coverage, recor
 from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import sql, transaction, utc_now
 
+# Headers of the unfinalised tail that are stored at most, its newest ones: more than any reorganisation goes back.
+MOST_TAIL_BLOCKS = 10_000
+
 _ROWS_OF_BLOCKS = (
     "token_transfers",
     "transactions",

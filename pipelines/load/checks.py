@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from pipelines.load.chain import MOST_TAIL_BLOCKS
 from pipelines.load.warehouse import named
 
 
@@ -53,6 +54,7 @@ def check_batch(connection: duckdb.DuckDBPyConnection, network: str, batch_id: i
 
 def run_check(connection: duckdb.DuckDBPyConnection, check: RawCheck, network: str, batch_id: int) -> Finding:
     """Run one check over what the batch wrote for the network."""
-    row = connection.execute(*named(f"check_{check.name}", {"network": network, "batch": batch_id})).fetchone()
+    parameters = {"network": network, "batch": batch_id, "tail": MOST_TAIL_BLOCKS}
+    row = connection.execute(*named(f"check_{check.name}", parameters)).fetchone()
     assert row is not None
     return Finding(check, int(row[0]), row[1])

@@ -141,6 +141,13 @@ class ResultSwap(Fault):
     result: Any
 
 
+@dataclass(frozen=True, kw_only=True)
+class LieFault(Fault):
+    """The result that `tell` makes of the call's parameters and the true result."""
+
+    tell: Callable[[list[Any], Any], Any]
+
+
 @dataclass
 class _Armed:
     fault: Fault
@@ -257,6 +264,9 @@ class FaultProxy(LoopbackServer):
         method = call["method"]
         if swap := self._take(ResultSwap, [method]):
             return {"jsonrpc": "2.0", "id": call["id"], "result": swap.result}
+        if lie := self._take(LieFault, [method]):
+            params = list(call.get("params", []))
+            return {"jsonrpc": "2.0", "id": call["id"], "result": lie.tell(params, self._ask(call).get("result"))}
         if refusal := self._take(RpcFault, [method], lambda fault: fault.when(call.get("params", []))):
             error = {"code": refusal.code, "message": refusal.message}
             return _error(call, error if refusal.data is None else {**error, "data": refusal.data})

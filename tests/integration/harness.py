@@ -66,6 +66,7 @@ class LocalNetwork:
     multicall_address: str | None = None
     common_tokens: Sequence[tuple[str, str, int]] = ()
     second_url: str | None = None
+    block_milliseconds: int | None = None
 
     @property
     def variable(self) -> str:
@@ -88,6 +89,8 @@ class LocalNetwork:
         ]
         if self.max_log_range is not None:
             lines.append(f"max_log_range = {self.max_log_range}")
+        if self.block_milliseconds is not None:
+            lines.append(f"block_milliseconds = {self.block_milliseconds}")
         if self.multicall_address is not None:
             lines.append(f'multicall_address = "{self.multicall_address}"')
         for symbol, address, decimals in self.common_tokens:

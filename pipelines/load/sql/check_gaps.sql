@@ -10,6 +10,8 @@ with tail as (
         and blocks.block_number > (
             select coalesce(max(final_number), -1) from raw.network_states where network = $network
         )
+        -- Of a longer tail, its newest part is kept whole.
+        and blocks.block_number > (select max(block_number) - $tail from raw.blocks where network = $network)
         and $batch > 0
 )
 

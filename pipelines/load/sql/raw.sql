@@ -177,7 +177,7 @@ create table if not exists raw.reorganisations (
     seen_at timestamp not null
 );
 
--- Headers: the whole unfinalised tail, range ends, and every block with rows or observations.
+-- Headers: the unfinalised tail (its newest 10,000 blocks), range ends, and every block with rows or observations.
 create table if not exists raw.blocks (
     network varchar not null,
     block_number bigint not null,

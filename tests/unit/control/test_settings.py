@@ -34,6 +34,7 @@ def test_defaults() -> None:
         rate_limit_per_minute=3000,
         query_timeout_seconds=30,
         query_memory_mb=1024,
+        pipeline_memory_mb=4096,
     )
     assert settings.warehouse_path == checkout / "data/warehouse.duckdb"
     assert settings.marts_path == checkout / "data/marts_build.duckdb"

@@ -1,0 +1,183 @@
+"""A node that lies about its head: what is read stays bounded, nothing rests on the lie, and the truth heals it."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chain.fault_proxy import FaultProxy, LieFault
+from tests.chain.node import AnvilNode
+from tests.chain.world import Token, World
+from tests.integration.conftest import MakeService
+from tests.integration.harness import CHECKOUT, LocalNetwork, Service
+from tests.integration.oracle import check_anchors, check_truth, instant
+
+FALSE_HEAD = 2**59
+# Of a cycle that has nothing to collect, some thirty calls.
+_FEW_CALLS = 200
+
+
+class Scene:
+    """A token on a node of this test, behind a proxy; tracked by a service from its distribution on."""
+
+    def __init__(self, node: AnvilNode, proxy: FaultProxy, make_service: MakeService) -> None:
+        self.node, self.proxy = node, proxy
+        self.world = World(node, wallet_count=4)
+        self.world.place_multicall()
+        self.token: Token = self.world.deploy_token("GOLD", 18)
+        self.world.distribute(self.token, 1_000)
+        self.service: Service = make_service(LocalNetwork("local", proxy.url))
+        self.service.token(self.service.tenant(), self.token.address, tracked_from=instant(node, node.head()))
+
+    def move(self, blocks: int) -> None:
+        """Make blocks with a transfer each."""
+        for amount in range(1, blocks + 1):
+            self.world.transfer(self.token, self.world.wallets[amount % 2], self.world.wallets[2], amount)
+            self.world.mine()
+
+    def lie(self, tell: Callable[[list[Any], Any], Any]) -> None:
+        """Have the proxy lie about headers from now on."""
+        self.proxy.inject(LieFault(methods=["eth_getBlockByNumber"], tell=tell))
+
+    def check(self) -> None:
+        """The service holds what the node says, and has not stopped before its head."""
+        self.service.good_cycle()
+        check_truth(self.service, self.node)
+        check_anchors(self.service, self.node)
+        ((newest,),) = self.service.query("select max(to_block) from raw.coverage")
+        assert newest == self.node.head()
+
+
+@pytest.fixture
+def scene(node: AnvilNode, make_service: MakeService) -> Any:
+    with FaultProxy(node.url) as proxy:
+        yield Scene(node, proxy, make_service)
+
+
+def latest_is(number: int) -> Callable[[list[Any], Any], Any]:
+    """The newest block under another number."""
+    return lambda params, block: block | {"number": hex(number)} if params[0] == "latest" else block
+
+
+def everything_up_to(number: int) -> Callable[[list[Any], Any], Any]:
+    """A chain of that length: blocks that do not exist are made up, each naming the one before it as its parent."""
+
+    def tell(params: list[Any], block: Any) -> Any:
+        asked = number if params[0] == "latest" else None if params[0] == "finalized" else int(params[0], 16)
+        if params[0] == "latest":
+            tell.newest = block  # type: ignore[attr-defined]
+        if asked is None or asked > number or (block is not None and params[0] != "latest"):
+            return block
+        return tell.newest | {  # type: ignore[attr-defined]
+            "number": hex(asked),
+            "hash": f"0x{asked:064x}",
+            "parentHash": f"0x{asked - 1:064x}",
+        }
+
+    return tell
+
+
+def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
+    """Nothing was ever final."""
+    genesis = node.rpc("eth_getBlockByNumber", ["0x0", False])
+    return lambda params, block: genesis if params[0] == "finalized" else block
+
+
+@pytest.mark.parametrize("tell", [latest_is(FALSE_HEAD), everything_up_to(FALSE_HEAD)], ids=["alone", "consistently"])
+@pytest.mark.parametrize("is_first_cycle", [True, False])
+def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(
+    tell: Callable[[list[Any], Any], Any], is_first_cycle: bool, scene: Scene
+) -> None:
+    scene.move(5)
+    if not is_first_cycle:
+        scene.service.good_cycle()
+        scene.move(3)
+    before = scene.service.raw_rows()
+    scene.lie(tell)
+    scene.proxy.calls.clear()
+    report = scene.service.cycle()
+    assert report.error is not None
+    assert "the node's head is implausible" in report.error
+    assert str(FALSE_HEAD) in report.error
+    assert len(scene.proxy.calls) < _FEW_CALLS
+    assert scene.service.raw_rows() == before
+    assert scene.service.query("select status, detail from raw.network_states") == [("Unhealthy", report.error)]
+    scene.proxy.clear()
+    scene.check()
+
+
+def test_a_head_beyond_the_defined_block_time_is_refused(scene: Scene, make_service: MakeService) -> None:
+    """Four times as many blocks as the definition allows, and a burst, are let pass; the error names the field."""
+    scene.move(5)
+    service = make_service(LocalNetwork("local", scene.proxy.url, block_milliseconds=12_000), name="timed")
+    service.token(service.tenant(), scene.token.address, tracked_from=instant(scene.node, 0))
+    service.good_cycle()
+    head = scene.node.head()
+    scene.lie(latest_is(head + 1_001))
+    report = service.cycle()
+    assert report.error is not None
+    assert f"the chain is at block {head + 1_000} at most" in report.error
+    assert "block_milliseconds" in report.error
+    scene.proxy.clear()
+    scene.lie(latest_is(head + 1_000))
+    report = service.cycle()
+    assert report.error is not None
+    assert "implausible" not in report.error
+    scene.proxy.clear()
+    service.good_cycle()
+
+
+def test_a_long_chain_that_is_never_final_costs_no_more_than_its_newest_part(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 200
+    for module in ("collect.tail", "load.checks"):
+        monkeypatch.setattr(f"pipelines.{module}.MOST_TAIL_BLOCKS", most)
+    scene.node.mine_empty(2 * most, 1)
+    scene.world = World(scene.node, wallet_count=4)
+    scene.move(5)
+    scene.lie(finalized_is_genesis(scene.node))
+    service = scene.service
+    service.good_cycle()
+    ((headers,),) = service.query("select count(*) from raw.blocks")
+    assert most <= headers < most + 20
+    scene.move(3)
+    service.good_cycle()
+    # An outage longer than what is kept of the tail, then a reorganisation.
+    scene.node.mine_empty(most + 100, 1)
+    scene.world = World(scene.node, wallet_count=4)
+    scene.move(4)
+    service.good_cycle()
+    scene.node.rpc("anvil_rollback", [3])
+    scene.move(5)
+    ancestor = scene.node.head() - 5
+    assert service.good_cycle().reorganised_after == ancestor
+    scene.check()
+    scene.proxy.clear()
+    scene.check()
+
+
+def test_memory_of_a_cycle_is_bounded_whatever_the_head(scene: Scene, tmp_path: Path) -> None:
+    """In a process of its own that may have a few gigabytes; a tail of 2^59 headers would end it at once."""
+    scene.move(3)
+    scene.lie(everything_up_to(FALSE_HEAD))
+    service = Service(tmp_path / "bounded", [LocalNetwork("local", scene.proxy.url)])
+    service.token(service.tenant(), scene.token.address, tracked_from=instant(scene.node, 0))
+    service.close()
+    most = 8 * 2**30
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.integration.collect_once", str(tmp_path / "bounded"), scene.proxy.url],
+        cwd=CHECKOUT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ((status, detail),) = service.query("select status, detail from raw.network_states")
+    assert status == "Unhealthy"
+    assert "the node's head is implausible" in detail
