@@ -4,7 +4,7 @@ import { drawIncomplete } from "./cap-table/incomplete.js";
 import { columns } from "./cap-table/rows.js";
 import { drawCharts } from "./cap-table/series.js";
 import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
-import { compact, count, exact, fixed, instant, percent, shortened } from "./format.js";
+import { compact, count, exact, fixed, instant, percent, shortened, trend } from "./format.js";
 import { Page } from "./page.js";
 import { bounded, reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyEmpty } from "./strip.js";
@@ -118,7 +118,9 @@ function largestLine() {
 }
 
 function unattributedLine() {
-  return summary.unattributed.percentage === null ? null : `${percent(summary.unattributed.percentage)} not attributed`;
+  const { percentage } = summary.unattributed;
+  if (percentage === null) return null;
+  return trend(percentage) === "flat" ? "of all the supply" : `${percent(percentage)} not attributed`;
 }
 
 function concentrationWord(hhi) {

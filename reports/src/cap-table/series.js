@@ -3,7 +3,7 @@
 import { negated, sum, toPixels } from "../decimal.js";
 import { byId, el, name, press, show } from "../dom.js";
 import { count, day, exact, percent, plural, shortened, trend } from "../format.js";
-import { reasonOf } from "../status.js";
+import { bounded, reasonOf } from "../status.js";
 
 const REST = "Part of the supply that no holder seen so far has. History since the contract's creation makes it zero.";
 const OVER = "The balances add up to more than the total supply that the contract tells.";
@@ -42,9 +42,9 @@ export function drawCharts(report, drawing) {
   });
 }
 
-function sentence({ top10, nakamoto }) {
+function sentence({ top10, top10Status, nakamoto }) {
   const half = nakamoto === null ? "" : ` ${plural(nakamoto, "holder")} have more than half of the supply.`;
-  return `The ten largest holders have ${percent(top10)}.${half}`;
+  return `The ten largest holders have ${bounded(percent(top10), top10Status)}.${half}`;
 }
 
 function slicesOf({ largest, holderCount, unattributed, concentration }) {
@@ -67,10 +67,10 @@ function slicesOf({ largest, holderCount, unattributed, concentration }) {
 
 function drawOwnership() {
   const slices = slicesOf(summary);
-  const { top10 } = summary.concentration;
+  const { top10, top10Status } = summary.concentration;
   const middle =
     summary.holderCount > 10
-      ? { number: percent(top10), label: "top 10" }
+      ? { number: bounded(percent(top10), top10Status), label: "top 10" }
       : { number: count(summary.holderCount), label: summary.holderCount === 1 ? "holder" : "holders" };
   const label = `Ownership. ${slices.map((slice) => `${slice.name}: ${percent(slice.percentage)}`).join("; ")}.`;
   charts.draw("ownership-chart", label, shape === "treemap" ? charts.treemap(slices) : charts.donut(slices, middle));
