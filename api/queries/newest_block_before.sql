@@ -1,44 +1,61 @@
 -- The newest of some blocks before an instant that was stored for a subject's view: its rows name it, a range of the view
 -- begins or ends with it, or it was the tail of the chain while the subject was tracked. All others are stored for others.
+-- The first of a descending order costs a fifth of a maximum: its bound skips what lies before it.
 with stored as (
 
-    select max(block_number) as block_number
-    from marts.balance_changes
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and block_number between $first_block and $last_block
-        and block_time < $end_time
+    (
+        select block_number
+        from marts.balance_changes
+        where
+            subject_key = $subject_key
+            and tenant_id = $tenant_id
+            and block_number between $first_block and $last_block
+            and block_time < $end_time
+        order by block_number desc
+        limit 1
+    )
 
     union all
 
-    select max(block_number) as block_number
-    from marts.supply_changes
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and block_number between $first_block and $last_block
-        and block_time < $end_time
+    (
+        select block_number
+        from marts.supply_changes
+        where
+            subject_key = $subject_key
+            and tenant_id = $tenant_id
+            and block_number between $first_block and $last_block
+            and block_time < $end_time
+        order by block_number desc
+        limit 1
+    )
 
     union all
 
-    select max(block_number) as block_number
-    from marts.token_activities
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and block_number between $first_block and $last_block
-        and block_time < $end_time
+    (
+        select block_number
+        from marts.token_activities
+        where
+            subject_key = $subject_key
+            and tenant_id = $tenant_id
+            and block_number between $first_block and $last_block
+            and block_time < $end_time
+        order by block_number desc
+        limit 1
+    )
 
     union all
 
-    select max(block_number) as block_number
-    from marts.wallet_activities
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and block_number between $first_block and $last_block
-        and block_time < $end_time
+    (
+        select block_number
+        from marts.wallet_activities
+        where
+            subject_key = $subject_key
+            and tenant_id = $tenant_id
+            and block_number between $first_block and $last_block
+            and block_time < $end_time
+        order by block_number desc
+        limit 1
+    )
 
     union all
 
