@@ -126,6 +126,108 @@ def check_cap_table_values(timeline: Timeline, decimals: int, pages: Sequence[di
     return verdict
 
 
+@dataclass(frozen=True)
+class PastMoment:
+    """A moment to ask about: how it is asked for, its end (not included), and the last block before that."""
+
+    text: str
+    end: datetime
+    block: int
+
+    @property
+    def at(self) -> datetime:
+        """The moment whose prices count."""
+        return self.end - _INSTANT
+
+
+def past_moments(world: World, capitalization: dict[str, Any]) -> list[PastMoment]:
+    """Choose finished days that are covered, and an instant inside of each but the first.
+
+    Args:
+        world: the chain.
+        capitalization: of GET /v1/tokens/{tokenId}/market-capitalization at 1d.
+    """
+    days = [row for row in capitalization["history"] if row["isComplete"]]
+    found = []
+    for row in [days[place] for place in sorted({0, len(days) // 2, len(days) - 1})] if days else []:
+        at, block = _end_of_day(world, row, capitalization["asOf"])
+        found.append(PastMoment(row["date"], at + _INSTANT, block))
+        if row is not days[0]:
+            instant = at - timedelta(hours=10, minutes=52, microseconds=654_321)
+            end = instant + _INSTANT
+            found.append(PastMoment(instant.isoformat(), end, _last_before(world, end, block)))
+    return found
+
+
+def check_cap_table_then(
+    timeline: Timeline,
+    decimals: int,
+    moment: PastMoment,
+    truth: tuple[int, Mapping[str, int]],
+    pages: Sequence[dict[str, Any]],
+    day: dict[str, Any] | None,
+) -> Verdict:
+    """Check a cap table of a past moment with the node, at the price of that moment, and with the day's capitalization.
+
+    Args:
+        timeline: the token's prices.
+        decimals: the token's.
+        moment: what was asked for.
+        truth: supply and balances of the listed holders that the node says of its last block, base units.
+        pages: of GET /v1/tokens/{tokenId}/cap-table with `asOf`.
+        day: the point of the capitalization with the same end; None: there is none.
+    """
+    verdict, (supply, balances), head = Verdict(), truth, pages[0]
+    price = timeline.at(moment.at)
+    rows = [row for page in pages for row in page["data"]]
+    verdict.count(
+        verdict.differs(f"moment of {moment.text}", _instant(head["asOf"]["at"]), moment.at),
+        verdict.differs(f"supply at {moment.text}", head["totalSupplyRaw"], str(supply)),
+        verdict.differs(f"held at {moment.text}", sum(int(row["quantityRaw"]) for row in rows), sum(balances.values())),
+    )
+    for row in rows:
+        held = balances[row["wallet"]]
+        true = None if price is None else value_text(held, decimals, price)
+        what = f"{row['wallet']} at {moment.text}"
+        verdict.count(verdict.differs(what, (row["quantityRaw"], row["value"]), (str(held), true)))
+    if day is not None:
+        shown = (day["supply"], day["price"])
+        verdict.count(
+            verdict.differs(
+                f"capitalization of {moment.text}",
+                shown,
+                (head["totalSupply"], None if price is None else _plain(price)),
+            )
+        )
+    return verdict
+
+
+def check_balances_then(
+    moment: PastMoment, balances: Mapping[str, int], answer: dict[str, Any], day: dict[str, Any] | None
+) -> Verdict:
+    """Check a wallet's positions of a past moment with the node, and their sum with the day of its value history.
+
+    Args:
+        moment: what was asked for.
+        balances: what the node says of its last block, base units by address of the asset, `native` too.
+        answer: of GET /v1/wallets/{walletId}/balances with `asOf`.
+        day: the point of the value history with the same end; None: there is none.
+    """
+    verdict = Verdict()
+    shown = {row["token"]["ledgerId"].lower(): int(row["quantityRaw"]) for row in answer["current"]}
+    verdict.count(
+        verdict.differs(f"moment of {moment.text}", _instant(answer["asOf"]["at"]), moment.at),
+        verdict.differs(f"positions at {moment.text}", shown, {name: held for name, held in balances.items() if held}),
+    )
+    if day is not None:
+        with localcontext() as context:
+            context.prec = 200
+            values = [Decimal(row["value"]) for row in answer["current"] if row["value"] is not None]
+            total = _plain(sum(values, Decimal(0))) if values or not answer["current"] else None
+        verdict.count(verdict.differs(f"value of {moment.text}", day["value"], total))
+    return verdict
+
+
 def check_capitalization(world: World, token: Token, timeline: Timeline, answer: dict[str, Any]) -> Verdict:
     """Check supply, price and value of each day against the node's `totalSupply` at the last block of the day."""
     verdict = Verdict()
@@ -207,14 +309,19 @@ def _moment(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[d
 def _end_of_day(world: World, row: dict[str, Any], as_of: dict[str, Any]) -> tuple[datetime, int]:
     """Return the last instant of a day, and the last block at it."""
     end = datetime.combine(date.fromisoformat(row["date"]), datetime.min.time(), UTC) + _DAY
-    low, high = 0, int(as_of["blockNumber"])
+    return end - _INSTANT, _last_before(world, end, int(as_of["blockNumber"]))
+
+
+def _last_before(world: World, end: datetime, high: int) -> int:
+    """Return the last block before an instant, of those up to a block."""
+    low = 0
     while low < high:
         middle = (low + high + 1) // 2
         if world.node.block_time(middle) < end.timestamp():
             low = middle
         else:
             high = middle - 1
-    return end - _INSTANT, low
+    return low
 
 
 def _instant(text: str) -> datetime:

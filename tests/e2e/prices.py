@@ -18,10 +18,13 @@ from tests.e2e.price_checks import (
     Quote,
     Timeline,
     check_activity_values,
+    check_balances_then,
+    check_cap_table_then,
     check_cap_table_values,
     check_capitalization,
     check_price_history,
     check_value_history,
+    past_moments,
     shown_points,
     windows_of,
 )
@@ -159,6 +162,17 @@ def compare(
     answer = client.get(f"{path}/market-capitalization", interval="1d", **_since(scenario))
     now = answer["current"]
     verdicts.append((check_capitalization(scenario.world, gold, timelines["GOLD"], answer), "days of capitalization"))
+    days = {row["date"]: row for row in answer["history"]}
+    moments = past_moments(scenario.world, answer)
+    for moment in moments:
+        pages = list(client.pages(f"{path}/cap-table", asOf=moment.text, limit=_ACTIVITY_PAGE))
+        holders = [row["wallet"] for page in pages for row in page["data"]]
+        held = dict(zip(holders, scenario.world.balances_of(gold, holders, moment.block), strict=True))
+        truth = scenario.world.total_supply(gold, moment.block), held
+        verdict = check_cap_table_then(
+            timelines["GOLD"], gold.decimals or 0, moment, truth, pages, days.get(moment.text)
+        )
+        verdicts.append((verdict, f"GOLD's cap table at {moment.text}"))
     _chart("Market capitalization of GOLD, USD", [(row["date"], row["value"]) for row in answer["history"]], console)
     console.print(f"now {now['value']}: {now['supply']} at {now['price']}")
 
@@ -169,6 +183,13 @@ def compare(
     verdicts.append(
         (check_value_history(scenario.world, address, assets, priced, answer), "days of the wallet's value")
     )
+    days = {row["date"]: row for row in answer["points"]}
+    for moment in moments:
+        then = client.get(f"{path}/balances", asOf=moment.text)
+        true = {asset: scenario.world.balance_of(asset, address, moment.block) for asset in assets if asset != NATIVE}
+        true[NATIVE] = scenario.world.native_balance(address, moment.block)
+        verdict = check_balances_then(moment, true, then, days.get(moment.text))
+        verdicts.append((verdict, f"the wallet at {moment.text}"))
     _chart("Value of Wallet 1, USD", [(row["date"], row["value"]) for row in answer["points"]], console)
     console.print(f"now {answer['totalValue']}, {answer['change24h']} % in 24 hours")
     unpriced = sorted({symbol for row in answer["points"] for symbol in row["unpriced"]})

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from tests.e2e.price_checks import (
+    PastMoment,
     Quote,
     Timeline,
     check_activity_values,
+    check_balances_then,
+    check_cap_table_then,
     check_cap_table_values,
     check_price_history,
     value_text,
@@ -84,6 +87,31 @@ def test_an_untrue_price_history_is_found(change: Any) -> None:
     rows = honest_history()
     change(rows)
     assert check_price_history(POINTS, windows_of(POINTS, NOON, NOON + HOUR, HOUR), rows).problems
+
+
+def test_a_past_moment_is_checked() -> None:
+    moment = PastMoment(text(NOON + HOUR / 4), NOON + HOUR / 4 + timedelta(microseconds=1), 7)
+    as_of = {"at": text(moment.at)}
+    row = {"wallet": "0x2", "quantityRaw": "250", "value": "2.5"}
+    pages = [{"asOf": as_of, "totalSupplyRaw": "250", "totalSupply": "2.5", "data": [row]}]
+    day = {"supply": "2.5", "price": "1", "value": "2.5"}
+    timeline = Timeline(POINTS, HOUR)
+
+    def problems(truth: tuple[int, dict[str, int]], pages: Any, day: Any) -> list[str]:
+        return check_cap_table_then(timeline, 2, moment, truth, pages, day).problems
+
+    assert not problems((250, {"0x2": 250}), pages, day)
+    assert problems((251, {"0x2": 250}), pages, day)
+    assert problems((250, {"0x2": 249}), pages, day)
+    assert problems((250, {"0x2": 250}), pages, day | {"price": "2"})
+    assert problems((250, {"0x2": 250}), [pages[0] | {"data": [row | {"value": "5"}]}], day)
+    assert problems((250, {"0x2": 250}), [pages[0] | {"asOf": {"at": text(NOON)}}], day)
+
+    held = {"asOf": as_of, "current": [{"token": {"ledgerId": "0xA"}, "quantityRaw": "250", "value": "2.5"}]}
+    assert not check_balances_then(moment, {"0xa": 250, "native": 0}, held, day).problems
+    assert check_balances_then(moment, {"0xa": 250, "native": 1}, held, day).problems
+    assert check_balances_then(moment, {"0xa": 250}, held, day | {"value": "2"}).problems
+    assert check_balances_then(moment, {"0xa": 250}, held | {"asOf": {"at": text(NOON)}}, day).problems
 
 
 def test_values_of_rows_are_checked() -> None:
