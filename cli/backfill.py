@@ -25,6 +25,8 @@ def progress_bars(settings: Settings, console: Console) -> Iterator[None]:
         yield
         return
     store = open_store(settings)
+    # Bound to the terminal: a cycle's own standard error goes to its log.
+    console = Console(file=console.file, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn())
     ended = threading.Event()
     with Progress(*columns, TextColumn("{task.fields[rate]}"), console=console) as bars:

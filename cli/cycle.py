@@ -105,8 +105,8 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     before = current_publication(settings.serving_dir)
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
-    # dbt writes to standard output, which is kept for the result.
-    with log_path.open("a") as log, contextlib.redirect_stdout(log):
+    # What dbt and Dagster print, stack traces of failed steps among it, is for the log: the result is one line.
+    with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         result = job.execute_in_process(
             instance=dg.DagsterInstance.get(),
             asset_selection=selection_of(chosen, shared),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from cli import environment
+from cli.tables import print_rows
 from control import access, tenants
 from control.errors import ControlError
 from control.networks.definitions import NetworksError
@@ -134,10 +134,7 @@ def key_list(settings: Settings, name: str, as_json: bool) -> None:
     if as_json:
         _print_json({"data": rows})
         return
-    table = Table("id", "role", "created", "last used", "revoked", box=None)
-    for fields in rows:
-        table.add_row(*(value or "" for value in fields.values()))
-    _out.print(table)
+    print_rows(_out, ("id", "role", "created", "last used", "revoked"), [list(fields.values()) for fields in rows])
 
 
 @key.command("revoke")
@@ -223,7 +220,7 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
         if result.progress and result.progress.was_read_to_end:
             _out.print("past data was read to its end: the next cycle publishes it")
         if result.error:
-            _err.print(f"[red]{result.error}")
+            _err.print(result.error, style="red", markup=False)
     sys.exit(result.exit_code)
 
 
@@ -231,10 +228,20 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
 @click.pass_obj
 def up(settings: Settings) -> None:
     """Run API, Dagster and the continuous schedule until stopped."""
+    from cli.cycle import EXIT_BUSY
     from cli.up import run
+    from pipelines.load.lock import WriterBusyError, describe_holder, writer_lock
 
-    open_store(settings).migrate()
-    run(settings, _out)
+    lock = settings.data_dir / "up.lock"
+    try:
+        with writer_lock(lock, "ledgermart up", 0):
+            open_store(settings).migrate()
+            run(settings, _out)
+    except WriterBusyError:
+        _err.print(
+            f"the service in {settings.data_dir} runs already: {describe_holder(lock)}", style="red", markup=False
+        )
+        sys.exit(EXIT_BUSY)
 
 
 @main.command()

@@ -4,12 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from cli.environment import age
+from cli.tables import print_rows
+from control import operations
 from control.networks.in_force import networks_in_force
+from control.operations import OperationRow
 from control.settings import Settings
-from control.snapshot import read_snapshot
+from control.snapshot import ControlSnapshot, read_snapshot
 from control.store import open_store
 from pipelines.load.lock import describe_holder, is_locked
 from pipelines.progress import Progress, read_progress
@@ -20,10 +22,11 @@ def read_status(settings: Settings) -> dict[str, Any]:
     """Everything that the command shows, as one object."""
     networks = networks_in_force(settings)
     store = open_store(settings)
-    snapshot = None
+    snapshot, unfinished = None, []
     if store.is_current():
         with store.read() as session:
             snapshot = read_snapshot(session)
+            unfinished = operations.unfinished(session)
     progress = read_progress(settings.data_dir)
     publication = current_publication(settings.serving_dir)
     is_tracked = {w.subject_key for w in snapshot.windows if w.closed_at is None} if snapshot else set()
@@ -31,11 +34,13 @@ def read_status(settings: Settings) -> dict[str, Any]:
     for name, network in networks.items():
         subjects = [s for s in snapshot.subjects if s.network == name] if snapshot else []
         known = progress.networks.get(name) if progress else None
+        # One that was disabled in the last cycle and is not now is known by no cycle yet.
+        state = None if known is None or known.status == "Disabled" else known
         rows.append(
             {
                 "network": name,
-                "status": (known.status if known else "Unknown") if network.is_enabled else "Disabled",
-                "detail": (known.detail if known else None) if network.is_enabled else network.disabled_reason,
+                "status": (state.status if state else "Unknown") if network.is_enabled else "Disabled",
+                "detail": (state.detail if state else None) if network.is_enabled else network.disabled_reason,
                 "tokens": sum(s.kind == "token" for s in subjects),
                 "wallets": sum(s.kind == "wallet" for s in subjects),
                 "tracked": sum(s.subject_key in is_tracked for s in subjects),
@@ -49,6 +54,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "tenantIds": {t.tenant_name: t.tenant_id for t in snapshot.tenants} if snapshot else {},
         "networks": rows,
         "priceSources": _price_sources(progress),
+        "operations": _operations(snapshot, unfinished) if snapshot else [],
         "lastCycle": progress.finished_at if progress else None,
         "writer": describe_holder(settings.lock_path) if is_locked(settings.lock_path) else None,
         "version": publication.version if publication else None,
@@ -70,23 +76,64 @@ def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
     ]
 
 
+def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> list[dict[str, Any]]:
+    """History requests and price discoveries that are not finished, the oldest first."""
+    tenants = {t.tenant_id: t.tenant_name for t in snapshot.tenants}
+    subjects = {s.subject_key: s for s in snapshot.subjects}
+    return [
+        {
+            "operation": operation.id,
+            "kind": str(operation.kind),
+            "tenant": tenants.get(operation.tenant_id),
+            "network": subject.network if subject else None,
+            "address": subject.address if subject else None,
+            "from": operation.from_text,
+            "to": operation.to_text,
+            "status": str(operation.status),
+            "done": operation.progress_done,
+            "total": operation.progress_total,
+            "error": operation.error,
+        }
+        for operation in unfinished
+        for subject in [None if operation.subject_key is None else subjects.get(operation.subject_key)]
+    ]
+
+
 def print_status(found: dict[str, Any], console: Console) -> None:
     """Print the status for people."""
     if not found["isInitialised"]:
         console.print("Nothing is set up yet: run `ledgermart init --tenant NAME`.")
-    table = Table("network", "status", "tokens", "wallets", "tracked", "head", "collected to", "detail", box=None)
-    for row in found["networks"]:
-        if row["status"] != "Disabled" or row["tokens"] or row["wallets"]:
-            cells = [row[name] for name in ("network", "status", "tokens", "wallets", "tracked")]
-            cells += [row["head"], row["collectedTo"], row["detail"]]
-            table.add_row(*("" if cell is None else str(cell) for cell in cells))
-    console.print(table)
+    fields = ("network", "status", "tokens", "wallets", "tracked", "head", "collectedTo", "detail")
+    print_rows(
+        console,
+        [*fields[:-2], "collected to", "detail"],
+        [
+            [row[name] for name in fields]
+            for row in found["networks"]
+            if row["status"] != "Disabled" or row["tokens"] or row["wallets"]
+        ],
+    )
+    if found["operations"]:
+        print_rows(
+            console,
+            ("at work", "kind", "tenant", "network", "address", "from", "to", "status", "done", "total", "error"),
+            [list(row.values()) for row in found["operations"]],
+        )
     if found["priceSources"]:
-        sources = Table("price source", "polled", "prices", "problems", "error", box=None)
-        for row in found["priceSources"]:
-            polled = age(datetime.fromisoformat(row["polledAt"])) + " ago" if row["polledAt"] else "never"
-            sources.add_row(row["priceSource"], polled, str(row["prices"]), str(row["problems"]), row["error"] or "")
-        console.print(sources)
+        print_rows(
+            console,
+            ("price source", "polled", "prices", "problems", "error"),
+            [
+                (
+                    row["priceSource"],
+                    age(datetime.fromisoformat(row["polledAt"])) + " ago" if row["polledAt"] else "never",
+                    row["prices"],
+                    row["problems"],
+                    row["error"],
+                )
+                for row in found["priceSources"]
+            ],
+        )
     disabled = [row["network"] for row in found["networks"] if row["status"] == "Disabled"]
     if disabled:
         console.print(f"disabled, their RPC variable is not set: {', '.join(disabled)}")

@@ -62,6 +62,11 @@ def test_up_heals_a_killed_child_and_stops_cleanly(
     _eventually(lambda: _answers(ready), "the API is ready")
     _eventually(lambda: _answers(dagster), "Dagster's pages are there")
 
+    second = subprocess.run([_LEDGERMART, "up"], env=environment, capture_output=True, text=True, timeout=60)
+    assert second.returncode == 4
+    assert f"process {service.pid} (ledgermart up, since 2" in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+
     (api,) = [child for child in psutil.Process(service.pid).children() if _LEDGERMART in child.cmdline()]
     api.kill()
     api.wait(10)

@@ -16,6 +16,7 @@ from pipelines.publish import current_publication
 from tests.chain.fault_proxy import FaultProxy, HttpFault
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
+from tests.chain.scripted_node import ScriptedNode
 from tests.chain.world import World
 from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import LocalNetwork, Service
@@ -129,6 +130,24 @@ def test_every_cycle_tells_of_a_dead_node_and_counts_its_failures(ready_service:
         assert result["batch"] == progress.batch_id
 
 
+def test_expected_failures_are_one_line(ready_service: Service) -> None:
+    service = ready_service
+    tenant = service.tenant()
+    service.ledger(tenant, "second")
+    with ScriptedNode(chain_id=5) as wrong:
+        service.point_at("local", f"http://127.0.0.1:{free_port()}")
+        service.point_at("second", wrong.url)
+        for ledger in ("local", "second"):
+            service.wallet(tenant, "0x" + "11" * 20, tracked_from=datetime.now(UTC), ledger=ledger)
+        done = service.ledgermart("cycle")
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert "local: eth_" in line
+    assert "serves chain 5, not 31337" in line
+    assert "Traceback" not in done.stdout
+    assert "Stack Trace" in (service.settings.data_dir / "logs" / "cycle.log").read_text()
+
+
 @pytest.mark.timeout(480)
 def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
     node: AnvilNode, ready_service: Service
@@ -238,6 +257,47 @@ def test_keys_are_made_listed_and_revoked(ready_service: Service) -> None:
         assert done.returncode == 2
         assert done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_narrow_terminal_cuts_nothing_that_is_copied(ready_service: Service) -> None:
+    service = ready_service
+    (key,) = output(service, "key", "list", "--tenant", "first")["data"]
+    assert key["id"] in service.ledgermart("key", "list", "--tenant", "first", COLUMNS="30").stdout
+    tenant = service.tenant()
+    token = service.token(tenant, "0x" + "ab" * 20)
+    asked = service.ask_history(tenant, token, "creation")
+    printed = service.ledgermart("status", COLUMNS="30").stdout
+    for whole in ("LOCAL_RPC_URL", asked.id, token.address):
+        assert whole in printed
+    assert "…" not in printed
+
+
+def test_status_shows_requests_and_the_configuration_as_it_is_now(ready_service: Service) -> None:
+    service = ready_service
+    tenant = service.tenant()
+    token = service.token(tenant, "0x" + "ab" * 20)
+    asked = service.ask_history(tenant, token, "block:5", "block:9")
+    before = output(service, "status")
+    assert {row["network"]: row["status"] for row in before["networks"]} == {"local": "Disabled", "second": "Disabled"}
+    assert before["operations"] == [
+        {
+            "operation": asked.id,
+            "kind": "History",
+            "tenant": "acme",
+            "network": "local",
+            "address": token.address,
+            "from": asked.from_text,
+            "to": asked.to_text,
+            "status": "Pending",
+            "done": 0,
+            "total": None,
+            "error": None,
+        }
+    ]
+    # Set now, and no cycle since.
+    service.point_at("local", "http://127.0.0.1:1")
+    local = output(service, "status")["networks"][0]
+    assert (local["network"], local["status"], local["detail"]) == ("local", "Unknown", None)
 
 
 def test_wrong_chain_fails_its_network_alone(node: AnvilNode, make_service: MakeService) -> None:

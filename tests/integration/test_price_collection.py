@@ -292,6 +292,8 @@ def test_the_command_collects_shows_and_tells_what_failed(sources: Sources, read
     assert cycle(service)["exitCode"] == 0
     assert [(row[1], row[2]) for row in polled(service)] == [("BTCUSD", "Trade"), ("XXBTZUSD", "Trade")]
     assert service.discovery(asked).status == Status.RUNNING
+    (at_work,) = json.loads(service.ledgermart("status", "--json").stdout)["operations"]
+    assert (at_work["operation"], at_work["kind"], at_work["done"]) == (asked.id, "PriceDiscovery", at_work["total"])
     # What the first cycle read past its publication, the second one publishes, whatever else fails in it.
     server.always_reply("kraken", Reply(status=503))
     failed = cycle(service)

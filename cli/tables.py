@@ -1,0 +1,20 @@
+"""Tables for people, of which nothing is cut."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+_WIDEST = 100_000
+
+
+def print_rows(console: Console, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as they are, nothing for None; a terminal that is too narrow continues a line on the next."""
+    table = Table(*headers, box=None)
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    options = console.options.update(max_width=_WIDEST)
+    wide = Console(file=console.file, highlight=False, soft_wrap=True, width=_WIDEST)
+    wide.print(table, width=Measurement.get(wide, options, table).maximum)
