@@ -26,6 +26,8 @@ from tests.prices.model import ScriptedMarket, steady, wandering
 HOUR = timedelta(hours=1)
 START = datetime(2026, 3, 2, tzinfo=UTC)
 NOW = datetime(2026, 3, 9, 10, 30, tzinfo=UTC)
+# As the markets of the model do.
+TRADED = NOW - timedelta(milliseconds=2345)
 _MOMENT = timedelta(microseconds=1)
 
 BTC = ScriptedMarket("BTC", "USD", wandering("67012.12", 1))
@@ -102,19 +104,24 @@ def test_the_first_cycle_lists_markets_finds_routes_and_polls_in_one_batch_each(
         ("src_kraken", "Resolved", "Direct", "XXBTZUSD", "Trade", False),
     ]
     assert polled(service) == [
-        ("src_binance", "BTCUSD", "Trade", BTC.last(NOW)),
+        ("src_binance", "BTCUSD", "Trade", BTC.last(TRADED)),
         ("src_binance", "FINEUSD", "Trade", Decimal("0.000000000012345678")),
         ("src_kraken", "XETHZUSD", "Ask", ETH.last(NOW) + ETH.spread),
-        ("src_kraken", "XXBTZUSD", "Trade", BTC.last(NOW)),
+        ("src_kraken", "XXBTZUSD", "Trade", BTC.last(TRADED)),
         ("src_kraken", "ZEURZUSD", "Bid", Decimal("1.0834") - EUR.spread),
     ]
     asked = [(request.source, request.path) for request in server.requests]
     assert sum(path.endswith("Ticker") for source, path in asked if source == "kraken") == 1
-    # The next cycle needs no list, and one request of each source.
+    # The next cycle needs no list: one request for all offers of a source, and one for each last trade.
     time.sleep(1.1)
     before = len(server.requests)
     service.price_cycle()
-    assert sorted(request.source for request in server.requests[before:]) == ["binance", "kraken"]
+    assert sorted((request.source, request.path.rpartition("/")[2]) for request in server.requests[before:]) == [
+        ("binance", "aggTrades"),
+        ("binance", "aggTrades"),
+        ("kraken", "Ticker"),
+        ("kraken", "Trades"),
+    ]
 
 
 def test_a_source_that_fails_hurts_no_other_and_is_named(sources: Sources) -> None:

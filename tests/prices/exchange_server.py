@@ -141,6 +141,11 @@ class ExchangeServer(LoopbackServer):
     def _newest_candles(self, market: ScriptedMarket, step: timedelta, count: int) -> list[Candle]:
         return self._candles(market, step, self.now() - count * step, self.now())
 
+    def _trades(self, market: ScriptedMarket | None) -> list[tuple[datetime, Decimal]]:
+        """The last trade and its price, if there was any."""
+        at = None if market is None else market.traded_at(self.now())
+        return [] if market is None or at is None else [(at, market.last(at))]
+
     def _kraken(self, path: str, query: dict[str, list[str]], markets: dict[str, ScriptedMarket]) -> Reply:
         by_id = {_kraken_id(market): market for market in markets.values()}
         match path.removeprefix("0/public/"):
@@ -154,6 +159,15 @@ class ExchangeServer(LoopbackServer):
                     return _kraken_error("EQuery:Unknown asset pair")
                 tickers = {name: self._kraken_ticker(by_id[name]) for name in names if name in by_id}
                 return _kraken_result(tickers)
+            case "Trades":
+                name = query["pair"][0]
+                if by_id and name not in by_id:
+                    return _kraken_error("EQuery:Unknown asset pair")
+                rows = [
+                    [_text(price), "0.5", Decimal(_milliseconds(at)) / 1000, "b", "l", "", 7]
+                    for at, price in self._trades(by_id.get(name))
+                ]
+                return _kraken_result({name: rows, "last": "1541390792763000000"})
             case "OHLC":
                 name, step = query["pair"][0], timedelta(minutes=int(query["interval"][0]))
                 if not by_id:
@@ -197,9 +211,24 @@ class ExchangeServer(LoopbackServer):
             names = query.get("product_ids", list(by_id))
             products = [_coinbase_product(by_id[name], self.now()) for name in names if name in by_id]
             return _json({"products": products, "num_products": len(products)})
-        name = rest.strip("/").removesuffix("/candles")
+        name, _, what = rest.strip("/").partition("/")
         if markets and name not in by_id:
             return _json({"error": "NOT_FOUND", "error_details": "valid product_id is required", "message": ""}, 404)
+        if what == "ticker":
+            trades = [
+                {
+                    "trade_id": "10209805",
+                    "product_id": name,
+                    "price": _text(price),
+                    "size": "0.1",
+                    "time": at.isoformat().replace("+00:00", "Z"),
+                    "side": "BUY",
+                    "bid": "",
+                    "ask": "",
+                }
+                for at, price in self._trades(by_id.get(name))
+            ]
+            return _json({"trades": trades, "best_bid": "1", "best_ask": "2"})
         if not markets:
             return _json({"candles": []})
         first, last = _seconds(query["start"][0]), _seconds(query["end"][0])
@@ -233,6 +262,24 @@ class ExchangeServer(LoopbackServer):
                         for name, market in by_id.items()
                     ]
                 )
+            case ["v1", "trades", name]:
+                if markets and name not in by_id:
+                    message = f"Supplied value '{name}' is not a valid symbol"
+                    return _json({"result": "error", "reason": "InvalidSymbol", "message": message}, 400)
+                return _json(
+                    [
+                        {
+                            "timestamp": _milliseconds(at) // 1000,
+                            "timestampms": _milliseconds(at),
+                            "tid": 14122489752,
+                            "price": _text(price),
+                            "amount": "28.407209",
+                            "exchange": "gemini",
+                            "type": "buy",
+                        }
+                        for at, price in self._trades(by_id.get(name))
+                    ]
+                )
             case ["v2", "candles", name, timeframe]:
                 if not markets:
                     return _json([])
@@ -259,6 +306,25 @@ class ExchangeServer(LoopbackServer):
                 if markets and not set(names) <= set(by_id):
                     return _json({"code": -1121, "msg": "Invalid symbol."}, 400)
                 return _json([_binance_ticker(by_id[name], self.now()) for name in names if name in by_id])
+            case "aggTrades":
+                name = query["symbol"][0]
+                if markets and name not in by_id:
+                    return _json({"code": -1121, "msg": "Invalid symbol."}, 400)
+                return _json(
+                    [
+                        {
+                            "a": 26129,
+                            "p": _text(price),
+                            "q": "4.7",
+                            "f": 27781,
+                            "l": 27781,
+                            "T": _milliseconds(at),
+                            "m": True,
+                            "M": True,
+                        }
+                        for at, price in self._trades(by_id.get(name))
+                    ]
+                )
             case "klines":
                 name, step = query["symbol"][0], STEPS[query["interval"][0]]
                 if not markets:
@@ -281,6 +347,24 @@ class ExchangeServer(LoopbackServer):
                 )
             case ["ticker"]:
                 return _json([_bitstamp_ticker(market, self.now()) for market in by_id.values()])
+            case ["transactions", name]:
+                if markets and name not in by_id:
+                    return _json({"status": "error", "reason": "Invalid market symbol.", "code": "400.001"}, 404)
+                # Whole seconds, newest first, of the last hour.
+                return _json(
+                    [
+                        {
+                            "date": str(_milliseconds(at - back) // 1000),
+                            "tid": str(83035355 - number),
+                            "amount": "0.03",
+                            "type": "0",
+                            "price": _text(Decimal(number) or price),
+                        }
+                        for at, price in self._trades(by_id.get(name))
+                        for number, back in enumerate((timedelta(0), timedelta(minutes=20)))
+                        if self.now() - at < timedelta(hours=1)
+                    ]
+                )
             case ["ohlc", name]:
                 if not markets:
                     return _json({"data": {"pair": name, "ohlc": []}})
@@ -387,6 +471,10 @@ def _offers(market: ScriptedMarket, now: datetime) -> tuple[str, str, str]:
 
 def _seconds(text: str, parts: int = 1) -> datetime:
     return datetime.fromtimestamp(int(text) // parts, UTC)
+
+
+def _milliseconds(instant: datetime) -> int:
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _kraken_result(result: Any) -> Reply:

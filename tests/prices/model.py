@@ -31,6 +31,7 @@ class ScriptedMarket:
         last: the last trade's price at a time.
         spread: the best offers are this much below and above it.
         listed_from: before it there are no candles.
+        traded_at: when the last trade before a moment was; None: there is none that the exchange remembers.
         quiet: whether there was no trade between two times; exchanges then repeat the last price, or say nothing.
     """
 
@@ -40,6 +41,7 @@ class ScriptedMarket:
     spread: Decimal = Decimal("0.01")
     is_active: bool = True
     listed_from: datetime = _EPOCH
+    traded_at: Callable[[datetime], datetime | None] = field(default=lambda now: now - timedelta(milliseconds=2345))
     quiet: Callable[[datetime, datetime], bool] = field(default=lambda start, end: False)
 
     @property

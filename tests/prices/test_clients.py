@@ -60,7 +60,7 @@ def test_each_source_opens_its_client(sources: dict[str, PriceSource], tmp_path:
 def test_known_markets_spare_the_list(sources: dict[str, PriceSource], server: ExchangeServer) -> None:
     client = open_price_client(sources["kraken"], None, known("kraken"))
     assert client.poll([("XXBTZUSD", "Trade")]).problems == []
-    assert [request.path for request in server.requests] == ["0/public/Ticker"]
+    assert [request.path for request in server.requests] == ["0/public/Trades"]
     client.close()
 
 

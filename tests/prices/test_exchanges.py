@@ -1,6 +1,7 @@
 """Every exchange through its real ccxt class over a real socket: markets, polls, and what goes wrong with them."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -68,20 +69,25 @@ def test_the_market_list_is_every_spot_market(name: str, server: ExchangeServer,
 
 
 @every_exchange
-def test_a_poll_is_exact_and_one_request(name: str, server: ExchangeServer, open_exchange: OpenExchange) -> None:
+def test_a_poll_is_exact_and_a_trade_has_its_own_time(
+    name: str, server: ExchangeServer, open_exchange: OpenExchange
+) -> None:
     client = open_exchange(name, known(name))
     types = client._source.price_types
     wanted = [(market_id, price_type) for market_id in IDS[name] for price_type in types]
     result = client.poll(wanted)
     assert result.problems == []
-    assert len(server.requests) == 1
+    # One for all offers, and one for each last trade.
+    assert len(server.requests) == ("Ask" in types) + len(IDS[name])
     assert [(price.market_id, price.price_type) for price in result.prices] == wanted
+    traded = datetime(2026, 3, 4, 10, 7, 28, 0 if name == "bitstamp" else 155_000, tzinfo=UTC)
     with localcontext(prec=60):
         tiny = Decimal("0.000000000000000001")
         bitcoin = {"Ask": Decimal(EXACT) + tiny, "Bid": Decimal(EXACT) - tiny, "Trade": Decimal(EXACT)}
     ether = {"Ask": Decimal("0.01"), "Bid": Decimal("-0.01"), "Trade": Decimal(0)}
     for price in result.prices:
-        assert (price.effective_from, price.window_start) == (NOW, None)
+        at = traded if price.price_type == "Trade" else NOW
+        assert (price.effective_from, price.window_start) == (at, None)
         if price.market_id == IDS[name][0]:
             assert price.price == bitcoin[price.price_type]
         else:
@@ -123,14 +129,61 @@ def test_without_known_markets_the_list_is_asked_for_once(
 
 
 @every_exchange
+def test_a_market_without_a_trade_has_no_price_and_an_old_one_an_old_price(
+    name: str, server: ExchangeServer, open_exchange: OpenExchange
+) -> None:
+    old = NOW - timedelta(minutes=40)
+    server.set_market(ScriptedMarket("ETH", "USD", steady("7"), traded_at=lambda now: None))
+    server.set_market(ScriptedMarket("ETH", "EUR", steady("9"), traded_at=lambda now: old))
+    result = open_exchange(name, known(name)).poll([(market_id, "Trade") for market_id in IDS[name][1:]])
+    expected = old.replace(microsecond=0) if name == "bitstamp" else old
+    assert result.prices == [MarketPrice(IDS[name][2], "Trade", expected, None, Decimal(9))]
+    assert [(problem.market_id, problem.detail) for problem in result.problems] == [
+        (IDS[name][1], "no trade in the answer")
+    ]
+
+
+@every_exchange
+def test_a_trade_is_never_later_than_its_answer(name: str, server: ExchangeServer, open_exchange: OpenExchange) -> None:
+    for ahead, words in ((timedelta(seconds=1.5), None), (timedelta(hours=1), "the last trade is in the future")):
+        at = NOW + ahead
+        server.set_market(ScriptedMarket("BTC", "USD", steady("7"), traded_at=lambda now, at=at: at))
+        result = open_exchange(name, known(name)).poll(bitcoin_trade(name))
+        if words is None:
+            assert [price.effective_from for price in result.prices] == [NOW]
+        else:
+            assert result.prices == []
+            assert words in result.problems[0].detail
+
+
+def test_last_trades_are_asked_for_as_long_as_a_poll_may_take(
+    server: ExchangeServer, open_exchange: OpenExchange
+) -> None:
+    for number in range(50):
+        server.set_market(ScriptedMarket(f"C{number}", "USD", steady(str(number + 1))))
+    client = open_exchange("kraken")
+    wanted = [(market.market_id, "Trade") for market in client.markets() if market.base.startswith("C")]
+    seen: set[str] = set()
+    for _ in range(30):
+        server.requests.clear()
+        result = client.poll(wanted)
+        assert len(server.requests) == len(result.prices) <= 21
+        assert len(result.problems) == 50 - len(result.prices)
+        assert {problem.detail for problem in result.problems} == {"its last trade could not be asked for within 20 s"}
+        seen.update(price.market_id for price in result.prices)
+    # Another order each time: all of them have their turn.
+    assert len(seen) == 50
+
+
+@pytest.mark.parametrize("name", ["kraken", "binance", "bitstamp"])
 def test_100_markets_and_more_are_one_request(name: str, server: ExchangeServer, open_exchange: OpenExchange) -> None:
     for number in range(250):
-        server.set_market(ScriptedMarket(f"C{number}", "USD", steady(str(number + 1))))
+        server.set_market(ScriptedMarket(f"C{number}", "USD", steady(str(number + 1)), spread=Decimal(0)))
     client = open_exchange(name)
     markets = [market for market in client.markets() if market.base.startswith("C")]
     server.requests.clear()
     for count in (100, 250):
-        result = client.poll([(market.market_id, "Trade") for market in markets[:count]])
+        result = client.poll([(market.market_id, "Bid") for market in markets[:count]])
         assert result.problems == []
         assert [price.price for price in result.prices] == [
             Decimal(int(market.base[1:]) + 1) for market in markets[:count]
@@ -145,7 +198,7 @@ def test_an_empty_answer_is_a_problem_for_each_market(
     server.always_reply(name, EMPTY)
     result = open_exchange(name, known(name)).poll([(market_id, "Trade") for market_id in IDS[name]])
     assert result.prices == []
-    assert [problem.detail for problem in result.problems] == ["no ticker in the answer"] * 3
+    assert [problem.detail for problem in result.problems] == ["no trade in the answer"] * 3
     assert open_exchange(name).markets() == []
 
 
@@ -163,7 +216,7 @@ def test_429_for_ever_is_an_error_after_bounded_attempts(
     name: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     server.always_reply(name, rate_limited())
-    with pytest.raises(SourceRateLimited, match=f"src_{name}: fetchTickers: 127.0.0.1: HTTP 429") as caught:
+    with pytest.raises(SourceRateLimited, match=f"src_{name}: fetchTrades: 127.0.0.1: HTTP 429") as caught:
         open_exchange(name, known(name), max_attempts=3).poll(bitcoin_trade(name))
     assert caught.value.retry_after == 1
     assert len(server.requests) == 3
@@ -275,6 +328,17 @@ def test_a_market_that_vanished_is_a_problem_of_its_own(
     server.delist("ETH/USD")
     result = open_exchange(name, known(name)).poll([(market_id, "Trade") for market_id in IDS[name]])
     assert [price.market_id for price in result.prices] == [IDS[name][0], IDS[name][2]]
+    assert [problem.market_id for problem in result.problems] == [IDS[name][1]]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("name", ["kraken", "binance", "bitstamp"])
+def test_a_market_that_vanished_leaves_the_others_their_offers(
+    name: str, server: ExchangeServer, open_exchange: OpenExchange
+) -> None:
+    server.delist("ETH/USD")
+    result = open_exchange(name, known(name)).poll([(market_id, "Ask") for market_id in IDS[name]])
+    assert [price.market_id for price in result.prices] == [IDS[name][0], IDS[name][2]]
     assert [(problem.market_id, problem.detail) for problem in result.problems] == [
         (IDS[name][1], "no ticker in the answer")
     ]
@@ -312,8 +376,8 @@ def test_what_is_not_listed_open_or_supplied_is_not_asked_for(
         ('"NaN"', "not a number"),
         ("NaN", "not a number"),
         ("Infinity", "not a number"),
-        ('""', "no Trade price"),
-        ("null", "no Trade price"),
+        ('""', "no price in the last trade"),
+        ("null", "no price in the last trade"),
         ('"1e99999"', "not a number"),
         ("[1]", "not a number"),
     ],
@@ -321,43 +385,47 @@ def test_what_is_not_listed_open_or_supplied_is_not_asked_for(
 def test_a_price_that_cannot_be_kept_exactly_is_a_problem(
     price: str, words: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
-    body = f'[{{"pair": "BTCUSD", "price": {price}, "percentChange24h": "1"}}, {{"pair": "ETHUSD", "price": "7"}}]'
-    server.next_replies("gemini", Reply(body.encode()))
-    result = open_exchange("gemini", known("gemini")).poll([("btcusd", "Trade"), ("ethusd", "Trade")])
-    assert [(entry.market_id, entry.price) for entry in result.prices] == [("ethusd", Decimal(7))]
+    server.next_replies("gemini", Reply(f'[{{"timestampms": 1772618848155, "price": {price}}}]'.encode()))
+    result = open_exchange("gemini", known("gemini")).poll([("btcusd", "Trade")])
+    assert result.prices == []
     assert words in result.problems[0].detail
 
 
 def test_a_price_written_as_a_number_keeps_all_its_digits(server: ExchangeServer, open_exchange: OpenExchange) -> None:
-    server.next_replies("gemini", Reply(b'[{"pair": "BTCUSD", "price": 0.123456789012345678}]'))
+    server.next_replies("gemini", Reply(b'[{"timestampms": 1772618848155, "price": 0.123456789012345678}]'))
     result = open_exchange("gemini", known("gemini")).poll([("btcusd", "Trade")])
-    assert result.prices == [MarketPrice("btcusd", "Trade", NOW, None, Decimal("0.123456789012345678"))]
+    at = datetime(2026, 3, 4, 10, 7, 28, 155_000, tzinfo=UTC)
+    assert result.prices == [MarketPrice("btcusd", "Trade", at, None, Decimal("0.123456789012345678"))]
 
 
-def test_a_missing_last_price_is_not_worked_out_from_others(
-    server: ExchangeServer, open_exchange: OpenExchange
+@pytest.mark.parametrize("moment", ["null", '"soon"', "-1", "1e99"])
+def test_a_trade_that_does_not_say_when_is_a_problem(
+    moment: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
-    ticker = {
-        "symbol": "BTCUSD",
-        "bidPrice": "9",
-        "askPrice": "11",
-        "bidQty": "1",
-        "openPrice": "10",
-        "priceChange": "1",
-    }
+    server.next_replies("gemini", Reply(f'[{{"timestampms": {moment}, "price": "7"}}]'.encode()))
+    try:
+        result = open_exchange("gemini", known("gemini")).poll([("btcusd", "Trade")])
+    except SourceMalformed:
+        return
+    assert result.prices == []
+    assert "does not say when" in result.problems[0].detail
+
+
+def test_a_missing_price_is_not_worked_out_from_others(server: ExchangeServer, open_exchange: OpenExchange) -> None:
+    ticker = {"symbol": "BTCUSD", "lastPrice": "10", "askPrice": "11", "bidQty": "1", "openPrice": "10"}
     server.next_replies("binance", Reply(json.dumps([ticker]).encode()))
-    result = open_exchange("binance", known("binance")).poll([("BTCUSD", "Trade"), ("BTCUSD", "Bid")])
-    assert [(price.price_type, price.price) for price in result.prices] == [("Bid", Decimal(9))]
-    assert result.problems[0].detail == "no Trade price in the ticker"
+    result = open_exchange("binance", known("binance")).poll([("BTCUSD", "Ask"), ("BTCUSD", "Bid")])
+    assert [(price.price_type, price.price) for price in result.prices] == [("Ask", Decimal(11))]
+    assert result.problems[0].detail == "no Bid price in the ticker"
 
 
 def test_two_markets_of_one_symbol_keep_their_own_prices(server: ExchangeServer, open_exchange: OpenExchange) -> None:
     twins = [Market(market_id, "AAA", "USD", market_id, "USD", True) for market_id in ("AAAUSD", "AAA2USD")]
     tickers = [
-        {"symbol": market.market_id, "lastPrice": str(number), "bidQty": "1"} for number, market in enumerate(twins, 1)
+        {"symbol": market.market_id, "bidPrice": str(number), "bidQty": "1"} for number, market in enumerate(twins, 1)
     ]
     server.next_replies("binance", Reply(json.dumps(tickers).encode()))
-    result = open_exchange("binance", twins).poll([(market.market_id, "Trade") for market in twins])
+    result = open_exchange("binance", twins).poll([(market.market_id, "Bid") for market in twins])
     assert [(price.market_id, price.price) for price in result.prices] == [
         ("AAAUSD", Decimal(1)),
         ("AAA2USD", Decimal(2)),
@@ -369,6 +437,7 @@ def test_a_ticker_under_the_exchange_s_own_code_is_found(server: ExchangeServer,
     client = open_exchange("bitstamp")
     market = {listed.market_id: listed for listed in client.markets()}["ustusd"]
     assert (market.base, market.base_code) == ("USTC", "UST")
+    assert [price.price for price in client.poll([("ustusd", "Ask")]).prices] == [Decimal("0.03")]
     assert [price.price for price in client.poll([("ustusd", "Trade")]).prices] == [Decimal("0.02")]
 
 
@@ -398,7 +467,7 @@ def test_a_definition_that_does_not_fit_is_refused(
         open_exchange("kraken", **fields)
 
 
-@pytest.mark.parametrize("method", ["fetchTickers", "fetchOHLCV"])
+@pytest.mark.parametrize("method", ["fetchTickers", "fetchTrades", "fetchOHLCV"])
 @every_exchange
 def test_ccxt_has_what_is_declared(name: str, method: str, open_exchange: OpenExchange) -> None:
     client = open_exchange(name)
@@ -434,7 +503,7 @@ def test_errors_within_a_success_are_understood(
 ) -> None:
     server.always_reply("kraken", Reply(json.dumps({"error": [message]}).encode()))
     with pytest.raises(kind, match=message) as caught:
-        open_exchange("kraken", known("kraken"), max_attempts=3).poll(bitcoin_trade("kraken"))
+        open_exchange("kraken", known("kraken"), max_attempts=3).poll([(IDS["kraken"][0], "Bid")])
     assert type(caught.value) is kind
     is_retried = kind in (SourceRateLimited, SourceUnreachable)
     assert len(server.requests) == (3 if is_retried else 2)  # once more for all markets where the batch was refused

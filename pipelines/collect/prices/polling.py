@@ -28,7 +28,7 @@ from pipelines.load.warehouse import utc_now
 
 Answer = TypeVar("Answer")
 
-# A market list or a poll is one request, or a few: a source that takes longer holds up the cycle no further.
+# A market list is a few requests, a poll asks for no more than 20 s: a source that takes longer holds up no cycle.
 _MOST_SECONDS = 30.0
 
 

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,8 +28,8 @@ from pipelines.extract.transport import Reply
 
 _log = logging.getLogger(__name__)
 
-TICKER_FIELDS = {"Ask": "ask", "Bid": "bid", "Trade": "last"}
-"""The field of ccxt's ticker that holds a price type."""
+TICKER_FIELDS = {"Ask": "ask", "Bid": "bid"}
+"""The field of ccxt's ticker that holds an offer."""
 
 _UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
@@ -65,6 +66,15 @@ class _Exact:
     def safe_ticker(self, ticker: dict[str, Any], market: Any = None) -> dict[str, Any]:
         """Add nothing: ccxt would work out a missing last price from others."""
         return ticker
+
+    def safe_trade(self, trade: dict[str, Any], market: Any = None) -> dict[str, Any]:
+        """Add nothing, as to a ticker."""
+        return trade
+
+    def safe_timestamp(self, row: Any, key: Any, default_value: Any = None) -> Any:
+        """Return seconds as milliseconds; ccxt's own takes the way through float."""
+        seconds = self.safe_string(row, key)  # type: ignore[attr-defined]
+        return default_value if seconds is None else int(Decimal(seconds) * 1000)
 
     def parse_ohlcvs(self, ohlcvs: Sequence[Any], market: Any = None, *ignored: Any, **also: Any) -> list[Any]:
         """Sort nothing, and leave nothing out: ccxt would cut duplicates' worth of candles off the end."""
@@ -142,11 +152,13 @@ def open_exchange(source: PriceSource, credentials: Mapping[str, str], http: Htt
     exchange._base_url = None if source.url is None else f"{source.url}/"
     if source.url is not None:
         exchange.urls["api"] = _moved(exchange.urls["api"], source.url)
-    for types, method in ((source.price_types, "fetchTickers"), (source.history_types, "fetchOHLCV")):
+    offers = set(source.price_types) & TICKER_FIELDS.keys()
+    trades = set(source.price_types) & {"Trade"}
+    for types, method in ((offers, "fetchTickers"), (trades, "fetchTrades"), (source.history_types, "fetchOHLCV")):
         if types and exchange.has[method] is not True:
             raise refused(f"ccxt's {source.exchange} has no {method}")
     for price_type in source.price_types:
-        if price_type not in TICKER_FIELDS:
+        if price_type not in offers | trades:
             raise refused(f"an exchange supplies no {price_type} prices")
     if not set(source.history_types) <= {"Trade"}:
         raise refused("an exchange's candles are of Trade prices")

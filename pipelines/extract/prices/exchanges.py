@@ -1,11 +1,14 @@
 """Exchanges, through ccxt: it knows their addresses, forms and errors; requests, numbers and candles are handled here.
 
-A further exchange is one entry in the definitions. One poll asks for the tickers of the wanted markets, or of all where
-the exchange gives no choice (Gemini, Bitstamp), many are wanted, or one of them is unknown to it by now: in one
-request, or two where the first was refused. Ask and Bid are the best open offers, Trade is the last trade.
+A further exchange is one entry in the definitions. Ask and Bid are the best open offers: one poll asks for the tickers
+of the wanted markets, or of all where the exchange gives no choice (Bitstamp), many are wanted, or one of them is
+unknown to it by now, in one request, or two where the first was refused. Trade is the last trade, at its own time. No
+exchange's tickers tell that: there is no time in them, or that of the answer, or the end of a window. Trades are asked
+for market by market.
 """
 
 import os
+import random
 import re
 import time
 from collections import Counter, defaultdict
@@ -17,7 +20,7 @@ from typing import Any
 
 from control.clock import utc_now
 from control.pricing.definitions import GRANULARITIES, PriceSource
-from pipelines.extract.errors import MarketUnknown, SourceMalformed, SourceRefused
+from pipelines.extract.errors import MarketUnknown, PriceSourceError, SourceMalformed, SourceRefused
 from pipelines.extract.prices.ccxt_objects import (
     TICKER_FIELDS,
     market_row,
@@ -33,6 +36,8 @@ from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, 
 _MOST_NAMED_MARKETS = 100
 # An exchange whose clock is a little behind ours closes its candles a little later.
 _SETTLING = timedelta(seconds=2)
+# A poll asks for last trades for so long, each time in another order; the markets left wait for one of the next polls.
+_TRADES_SECONDS = 20.0
 # Where ccxt's `baseId` is its own code already, the exchange's is in the answer itself.
 _OWN_CODES = {"kraken": ("base", "quote")}
 _ZERO = re.compile(r"0*\.?0*")
@@ -73,6 +78,7 @@ class ExchangeClient:
         self._source = source
         self._now = now
         self._sleep = sleep
+        self._clock = clock
         self._http = HttpClient(source, tuple(credentials.values()), sleep=sleep, clock=clock)
         self._exchange = open_exchange(source, credentials, self._http)
         self._markets: dict[str, Market] | None = None
@@ -95,7 +101,7 @@ class ExchangeClient:
         return [found[market_id] for market_id in sorted(found)]
 
     def poll(self, wanted: Sequence[tuple[str, str]]) -> PollResult:
-        """As `PriceClient.poll`; a ticker's price is effective from the moment it was received."""
+        """As `PriceClient.poll`: offers are effective from the moment of the answer, a trade from its own time."""
         problems: dict[tuple[str, str], str] = {}
         known = self._known() if wanted else {}
         for market_id, price_type in wanted:
@@ -106,20 +112,15 @@ class ExchangeClient:
             elif not known[market_id].is_active:
                 problems[market_id, price_type] = "the market is not open for trading"
         asked = [key for key in dict.fromkeys(wanted) if key not in problems]
-        tickers = self._tickers(list(dict.fromkeys(market_id for market_id, _ in asked))) if asked else {}
-        received = self._now()
+        found = self._offers([key for key in asked if key[1] in TICKER_FIELDS])
+        found |= self._last_trades([key for key in asked if key[1] not in TICKER_FIELDS])
         prices = []
-        for market_id, price_type in asked:
-            ticker = tickers.get(market_id)
-            text = None if ticker is None else ticker.get(TICKER_FIELDS[price_type])
-            try:
-                if ticker is None:
-                    raise ValueError("no ticker in the answer")
-                if text is None:
-                    raise ValueError(f"no {price_type} price in the ticker")
-                prices.append(MarketPrice(market_id, price_type, received, None, exact_price(text)))
-            except ValueError as error:
-                problems[market_id, price_type] = str(error)
+        for key in asked:
+            answer = found[key]
+            if isinstance(answer, str):
+                problems[key] = answer
+            else:
+                prices.append(answer)
         return PollResult(prices, [Problem(*key, problems[key]) for key in dict.fromkeys(wanted) if key in problems])
 
     def history(
@@ -189,6 +190,66 @@ class ExchangeClient:
             told = [self._known()[market_id] for market_id in sorted(self._told)]
             rows = [market_row(self._exchange, market, self._symbols[market.market_id]) for market in told]
             self._exchange.set_markets(rows)
+
+    def _offers(self, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], MarketPrice | str]:
+        """Return the best offer of each market and type, or why there is none."""
+        tickers = self._tickers(list(dict.fromkeys(market_id for market_id, _ in asked))) if asked else {}
+        received = self._now()
+        found: dict[tuple[str, str], MarketPrice | str] = {}
+        for market_id, price_type in asked:
+            ticker = tickers.get(market_id)
+            text = None if ticker is None else ticker.get(TICKER_FIELDS[price_type])
+            try:
+                if ticker is None:
+                    raise ValueError("no ticker in the answer")
+                if text is None:
+                    raise ValueError(f"no {price_type} price in the ticker")
+                price = MarketPrice(market_id, price_type, received, None, exact_price(text))
+            except ValueError as error:
+                found[market_id, price_type] = str(error)
+            else:
+                found[market_id, price_type] = price
+        return found
+
+    def _last_trades(self, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], MarketPrice | str]:
+        """Return the last trade of each market, or why there is none."""
+        found: dict[tuple[str, str], MarketPrice | str] = {}
+        refusals: list[PriceSourceError] = []
+        until = self._clock() + _TRADES_SECONDS
+        for key in random.sample(asked, len(asked)):
+            if self._clock() >= until:
+                found[key] = f"its last trade could not be asked for within {_TRADES_SECONDS:g} s"
+                continue
+            try:
+                found[key] = self._last_trade(*key, [market_id for market_id, _ in asked])
+            except (ValueError, MarketUnknown) as error:
+                found[key] = str(error)
+            except (SourceMalformed, SourceRefused) as error:
+                found[key] = str(error)
+                refusals.append(error)
+        # What is refused for every market is no matter of one of them.
+        if refusals and len(refusals) == len(asked):
+            raise refusals[0]
+        return found
+
+    def _last_trade(self, market_id: str, price_type: str, asked: Sequence[str]) -> MarketPrice:
+        with self._calling("fetchTrades"):
+            self._tell(asked)
+            trades = self._exchange.fetch_trades(self._symbols[market_id], None, 1)
+            traded = [(trade["timestamp"], trade["price"]) for trade in trades]
+        received = self._now()
+        if not traded:
+            raise ValueError("no trade in the answer")
+        milliseconds, text = traded[-1]
+        if text is None:
+            raise ValueError("no price in the last trade")
+        price = exact_price(text)
+        if not isinstance(milliseconds, int) or not 0 <= milliseconds < 10**14:
+            raise ValueError(f"the last trade does not say when it was: {milliseconds}")
+        at = datetime.fromtimestamp(milliseconds // 1000, UTC) + timedelta(milliseconds=milliseconds % 1000)
+        if at > received + _SETTLING:
+            raise ValueError(f"the last trade is in the future: {at:%Y-%m-%dT%H:%M:%SZ}")
+        return MarketPrice(market_id, price_type, min(at, received), None, price)
 
     def _tickers(self, market_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Return the tickers found, by market id."""

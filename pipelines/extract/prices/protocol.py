@@ -35,7 +35,8 @@ class MarketPrice:
 
     Attributes:
         effective_from: aware UTC; never later than the moment of the answer. The end of a candle, a feed's
-            `updatedAt`, the moment at which a ticker was received, the hour of publication of a reference rate.
+            `updatedAt`, the moment at which a best offer was received, the time of a trade by the exchange's clock,
+            the hour of publication of a reference rate.
         window_start: aware UTC; the start of a candle; None for a price of a moment.
     """
 
