@@ -169,9 +169,9 @@ class Call:
         """
         version = snapshot.version if snapshot else None
         with self.store.read() as session:
-            configuration = revision.read_revision(session)
+            configuration = revision.of_tenant(session, self.tenant_id)
         url = str(self.request.url)
-        identity = msgspec.json.encode([version, configuration, state, self.tenant_id, url, self.media_type])
+        identity = msgspec.json.encode([self.tenant_id, configuration, version, state, url, self.media_type])
         etag = f'W/"{hashlib.sha256(identity).hexdigest()[:32]}"'
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):

@@ -81,7 +81,7 @@ def put(
             ledger = winner
         else:
             _record(session, principal, "ledger.create", ledger, None, _audited(ledger), now)
-            revision.bump(session)
+            revision.bump(session, principal.tenant_id)
             return ledger, True
     if ledger.network != network_name:
         raise Conflict(
@@ -137,7 +137,7 @@ def remove(session: Session, principal: Principal, name_or_id: str, now: datetim
         raise Conflict("ledger-in-use", f"ledger {ledger.name!r} is used by {users}; remove them first", ledger.id)
     ledger.removed_at = ledger.updated_at = now or utc_now()
     _record(session, principal, "ledger.remove", ledger, _audited(ledger), None, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def get(session: Session, tenant_id: str, name_or_id: str) -> Ledger:
@@ -210,7 +210,7 @@ def _change(
     before = _audited(ledger)
     ledger.display_name, ledger.description, ledger.updated_at = display_name, description, now or utc_now()
     _record(session, principal, "ledger.update", ledger, before, _audited(ledger), now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def _audited(ledger: Ledger) -> dict[str, str | None]:

@@ -49,13 +49,17 @@ class Base(DeclarativeBase):
 
 
 class Tenant(Base):
-    """One tenant; everything else but networks and service secrets belongs to one."""
+    """One tenant; everything else but networks and service secrets belongs to one.
+
+    `revision` counts its configuration writes.
+    """
 
     __tablename__ = "tenants"
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     name: Mapped[str] = mapped_column(Text, unique=True)
     created_at: Mapped[datetime]
+    revision: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
 
 class ApiKey(Base):

@@ -153,7 +153,7 @@ def request_history(
     audit.record(
         session, principal.tenant_id, principal.key_id, "history.request", "operation", operation.id, None, asked, now
     )
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return operation
 
 
@@ -273,7 +273,7 @@ def cancel(
             {"status": locked.status, "cancelRequestedAt": write_instant(moment)},
             now,
         )
-        revision.bump(session)
+        revision.bump(session, principal.tenant_id)
     return _to_row(locked)
 
 

@@ -190,7 +190,7 @@ def create(
         ) from error
     row = get(session, principal.tenant_id, kind, subject.id)
     _record(session, principal, _ACTIONS[kind].create, None, row, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return row
 
 
@@ -309,7 +309,7 @@ def set_tracking(
         audit.record(
             session, principal.tenant_id, principal.key_id, action, subject.kind.value, subject.id, before, after, now
         )
-        revision.bump(session)
+        revision.bump(session, principal.tenant_id)
     return get(session, principal.tenant_id, subject.kind, subject.id)
 
 
@@ -355,7 +355,7 @@ def update(
     session.flush()
     after = get(session, principal.tenant_id, subject.kind, subject.id)
     _record(session, principal, _ACTIONS[subject.kind].update, before, after, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return after
 
 
@@ -382,7 +382,7 @@ def remove(session: Session, principal: Principal, subject: SubjectRow, *, now: 
     cancel_unfinished(session, "subject_key", locked.subject_key, moment)
     locked.removed_at = locked.updated_at = max(moment, locked.updated_at)
     _record(session, principal, _ACTIONS[subject.kind].remove, before, None, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def lock(session: Session, tenant_id: str, subject: SubjectRow) -> Subject:

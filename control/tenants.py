@@ -29,7 +29,7 @@ def create(session: Session, name: str, now: datetime | None = None) -> Tenant:
         if existing is None:
             raise
         raise Conflict("duplicate-tenant", f"tenant {name!r} exists already", existing.id) from error
-    revision.bump(session)
+    revision.bump(session, tenant.id)
     return tenant
 
 

@@ -172,7 +172,7 @@ def request(
         asked,
         now,
     )
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return operation
 
 

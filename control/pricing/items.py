@@ -96,7 +96,7 @@ def create(
         raise Conflict("duplicate-symbol", f"there is a priced item {symbol!r} already", symbol) from error
     row = _to_row(item, {})
     _record(session, principal, "priced-item.create", None, row, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return row
 
 
@@ -165,7 +165,7 @@ def update(
     item.updated_at = max(now or utc_now(), item.updated_at)
     after = _to_row(item, before.mappings)
     _record(session, principal, "priced-item.update", before, after, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return after
 
 
@@ -205,7 +205,7 @@ def put_mappings(
     item.updated_at = max(now or utc_now(), item.updated_at)
     after = _to_row(item, wanted)
     _record(session, principal, "priced-item.mapping", before, after, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return after
 
 
@@ -226,7 +226,7 @@ def remove(session: Session, principal: Principal, symbol: str, now: datetime | 
     session.execute(delete(MappingSymbol).where(MappingSymbol.item_key == item.item_key))
     item.removed_at = item.updated_at = max(now or utc_now(), item.updated_at)
     _record(session, principal, "priced-item.remove", before, None, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def _check_class(text: str) -> ItemClass:

@@ -118,7 +118,7 @@ def _set(
         _audited(after),
         now,
     )
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return after
 
 

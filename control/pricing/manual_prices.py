@@ -142,7 +142,7 @@ def enter(
     _record(session, principal, pair, rows, now)
     # Counted before the rows are stored: its lock lets one transaction at a time number them, so that keys follow the
     # order of commits, and the pipeline may read those behind the last one it knows.
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     session.execute(
         insert(ManualPrice),
         [

@@ -160,7 +160,7 @@ def create(
     for route in routes:
         require_route(route, definitions)
     _record(session, principal, "price-pair.create", None, row, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return row
 
 
@@ -256,7 +256,7 @@ def update(
     session.flush()
     after = get(session, principal.tenant_id, pair_id)
     _record(session, principal, "price-pair.update", before, after, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return after
 
 
@@ -279,7 +279,7 @@ def remove(session: Session, principal: Principal, pair_id: str, now: datetime |
     cancel_unfinished(session, "pair_key", pair.pair_key, moment)
     pair.removed_at = pair.updated_at = moment
     _record(session, principal, "price-pair.remove", before, None, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def lock(session: Session, tenant_id: str, pair_id: str, *, is_shared: bool = False) -> PricePair:

@@ -69,7 +69,7 @@ def decide(
         {"priceId": price_id, "decision": decision.value},
         now,
     )
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def decisions(session: Session, pair_key: int, price_ids: Sequence[str]) -> dict[str, Decision]:

@@ -85,7 +85,7 @@ def create(session: Session, principal: Principal, name: str, now: datetime | No
         raise _duplicate(session, principal.tenant_id, name, error) from error
     row = _to_manual(source, is_enabled=False)
     _record(session, principal, "price-source.create", None, row, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return row
 
 
@@ -179,7 +179,7 @@ def rename(
         raise _duplicate(session, principal.tenant_id, name, error) from error
     row = _to_manual(source, is_enabled=before.is_enabled)
     _record(session, principal, "price-source.update", before, row, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return row
 
 
@@ -219,7 +219,7 @@ def set_enabled(
             {"enabled": enabled},
             now,
         )
-        revision.bump(session)
+        revision.bump(session, principal.tenant_id)
     return get(session, principal.tenant_id, definitions, source_id)
 
 
@@ -253,7 +253,7 @@ def remove(
     )
     source.removed_at = source.updated_at = moment
     _record(session, principal, "price-source.remove", before, None, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def lock_manual(

@@ -102,7 +102,7 @@ def create(
     session.flush()
     row = get(session, principal.tenant_id, definitions, source_id, pair.id)
     _record(session, principal, "supported-pair.create", None, row, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
     return row
 
 
@@ -199,7 +199,7 @@ def remove(
         raise Conflict("supported-pair-in-use", f"{pair_id} is used by {named(users)}; change them first", pair_id)
     session.get_one(SupportedPair, before.supported_pair_key).removed_at = now or utc_now()
     _record(session, principal, "supported-pair.remove", before, None, now)
-    revision.bump(session)
+    revision.bump(session, principal.tenant_id)
 
 
 def _item(session: Session, tenant_id: str, field: str, symbol: str) -> items.ItemRow:

@@ -18,7 +18,7 @@ from api.operations import (
     EXAMPLE_WALLET_ID,
 )
 from tests.api.test_errors import problem
-from tests.api.world import BIG_TOKEN_ID
+from tests.api.world import BIG_TOKEN_ID, World
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 COLLECTIONS = [
@@ -131,3 +131,16 @@ def test_the_preferred_form_is_chosen(client: TestClient[Any], accept: str, expe
         problem(answer, 406, "not-acceptable")
     else:
         assert answer.headers["content-type"].split(";")[0] == expected
+
+
+@pytest.mark.parametrize("form", ["text/csv", "application/x-ndjson", "application/vnd.apache.parquet"])
+def test_an_etag_tells_nothing_of_another_tenant(world: World, client: TestClient[Any], form: str) -> None:
+    path, item = "/v1/priced-items", {"name": "Silver", "symbol": "XAG", "class": "Commodity"}
+    before = client.get(path, headers={"Accept": form}).headers["etag"]
+    assert client.post(path, json=item, headers=world.headers("foreign")).status_code == 201
+    same = client.get(path, headers={"Accept": form, "If-None-Match": before})
+    assert (same.status_code, same.headers["etag"]) == (304, before)
+    assert client.post(path, json=item).status_code == 201
+    changed = client.get(path, headers={"Accept": form, "If-None-Match": before})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] != before
