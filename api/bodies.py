@@ -28,6 +28,10 @@ from api.schemas.common import ExactNumber, FieldError, Schema
 
 Body = TypeVar("Body", bound=Schema)
 
+MOST_FORM_BYTES = 16 * 1024
+"""Of a form's body: an embed token of 4 KiB, and searches and filters of some hundred bytes."""
+_MOST_FORM_FIELDS = 50
+
 # Numbers with a fraction stay exact; a float never comes into being.
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
@@ -71,7 +75,7 @@ def form_of(body_type: type[Body]) -> Provide:
     """Return the dependency that reads a form, as browsers send it, as a struct of texts and numbers."""
 
     async def provide(request: Request[Any, Any, Any]) -> Body:
-        return read_form(await content_of(request, media_types.FORM), body_type)
+        return await sync_to_thread(read_form, await content_of(request, media_types.FORM), body_type)
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Body]] = provide
     return Provide(reader)
@@ -91,8 +95,10 @@ def form_fields(content: bytes) -> list[tuple[str, str]]:
     """Return names and values of a form (application/x-www-form-urlencoded, UTF-8), in its order.
 
     Raises:
-        ApiError: 400, it is none.
+        ApiError: 400, it is none, or has more fields than any form of ours.
     """
+    if content.count(b"&") >= _MOST_FORM_FIELDS:
+        raise ApiError(400, "too-many-fields", f"the form has more than {_MOST_FORM_FIELDS} fields; send each once")
     try:
         return parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:

@@ -39,7 +39,7 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FRAMEWORK_PROBLEMS = {
     404: ("unknown-route", "there is nothing at this path; /openapi.json lists what there is"),
     405: ("method-not-allowed", "this path does not take this method; see the Allow header"),
-    413: ("body-too-large", "the request body is larger than 1 MiB; send less"),
+    413: ("body-too-large", "the request body is larger than 1 MiB, or a form than 16 KiB; send less"),
 }
 
 

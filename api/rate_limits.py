@@ -1,8 +1,9 @@
-"""How many requests a key may make: fixed windows of a minute, counted in this process.
+"""How many requests a key, or whoever has none yet, may make: fixed windows of a minute, counted in this process.
 
 Several processes each count for themselves.
 """
 
+import ipaddress
 import time
 from collections.abc import Callable
 
@@ -12,10 +13,10 @@ _WINDOW_SECONDS = 60
 
 
 class RateLimiter:
-    """Counts requests by key, or by the tenant of embed tokens; used from the event loop alone.
+    """Counts requests by key, by the tenant of embed tokens, or by address; used from the event loop alone.
 
     Args:
-        per_minute: most requests of one key in a window.
+        per_minute: most requests of one of them in a window.
         clock: seconds, never running backwards.
     """
 
@@ -23,6 +24,7 @@ class RateLimiter:
         self._per_minute = per_minute
         self._clock = clock
         self._windows: dict[str, tuple[float, int]] = {}
+        self._swept = clock()
 
     def admit(self, key_id: str) -> dict[str, str]:
         """Count one request and return the headers that say how many are left.
@@ -31,6 +33,10 @@ class RateLimiter:
             ApiError: 429, the window is used up.
         """
         now = self._clock()
+        if now - self._swept >= _WINDOW_SECONDS:
+            # Anybody can come from ever new addresses; what is kept is no more than the requests of two windows.
+            self._windows = {key: kept for key, kept in self._windows.items() if now - kept[0] < _WINDOW_SECONDS}
+            self._swept = now
         started, count = self._windows.get(key_id, (now, 0))
         if now - started >= _WINDOW_SECONDS:
             started, count = now, 0
@@ -49,3 +55,15 @@ class RateLimiter:
                 headers={"Retry-After": str(seconds_left), **headers},
             )
         return headers
+
+
+def address_key(host: str | None) -> str:
+    """Return what the requests of a client without a credential are counted by: its address, of IPv6 the network."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return f"address {host}"
+    if address.version == 4:
+        return f"address {address}"
+    # One subscriber has at least a network of 64 bits.
+    return f"address {ipaddress.ip_network((address, 64), strict=False)}"

@@ -39,7 +39,7 @@ def make_link(settings: Settings, key: str, token_id: str | None, wallet_id: str
         if access.is_touch_due(principal):
             with store.write() as session:
                 access.touch(session, principal.key_id)
-        return links.LinkMaker(settings, store, signer).open(principal.tenant_id, shown, theme)
+        return links.LinkMaker(settings, store, signer).open(principal, shown, theme)
     finally:
         store.close()
 

@@ -112,6 +112,12 @@ def authenticate(session: Session, bearer: str) -> Principal:
     return Principal(key.tenant_id, key.id, Role(key.role), key.last_used_at)
 
 
+def is_in_force(session: Session, tenant_id: str, key_id: str) -> bool:
+    """Say whether a tenant has a key of this id that is not revoked."""
+    key = session.get(ApiKey, key_id)
+    return key is not None and key.tenant_id == tenant_id and key.revoked_at is None
+
+
 def is_touch_due(principal: Principal, now: datetime | None = None) -> bool:
     """Say whether this use should be recorded by `touch`: use is known to the minute, to save writes."""
     return principal.last_used_at is None or (now or utc_now()) - principal.last_used_at >= _USE_RESOLUTION

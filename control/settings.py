@@ -65,7 +65,11 @@ VARIABLES = (
     Variable("LEDGERMART_LOCK_WAIT_SECONDS", "60", "how long a second writer of the warehouse waits, in seconds"),
     Variable("LEDGERMART_VERSION_GRACE_SECONDS", "900", "how long an old published version stays readable, in seconds"),
     Variable("LEDGERMART_VERSION_DISK_BUDGET_MB", "20000", "most disk space of published versions, in megabytes"),
-    Variable("LEDGERMART_RATE_LIMIT_PER_MINUTE", "3000", "most API requests of one key in a minute"),
+    Variable(
+        "LEDGERMART_RATE_LIMIT_PER_MINUTE",
+        "3000",
+        "most API requests of one key, and forms from one address, in a minute",
+    ),
     Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "longest run of one query of the API, in seconds"),
     Variable("LEDGERMART_QUERY_MEMORY_MB", "1024", "most memory of the API's query engine, in megabytes"),
     Variable(

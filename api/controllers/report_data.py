@@ -13,7 +13,7 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter, SkipValidation
 
 from api import formats, media_types
-from api.bodies import form_of
+from api.bodies import MOST_FORM_BYTES, form_of
 from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.operations import Example, Operation
@@ -186,6 +186,7 @@ class CapTableReportController(Controller):
         status_code=200,
         sync_to_thread=True,
         dependencies={"payload": form_of(CapTableForm)},
+        request_max_body_size=MOST_FORM_BYTES,
         operation=Operation(
             answer=None,
             tag=_TAG,
@@ -318,6 +319,7 @@ class WalletActivityReportController(Controller):
         status_code=200,
         sync_to_thread=True,
         dependencies={"payload": form_of(WalletActivityForm)},
+        request_max_body_size=MOST_FORM_BYTES,
         operation=Operation(
             answer=None,
             tag=_TAG,

@@ -168,7 +168,7 @@ class ReportController(Controller):
 
 def _link(call: Call, shown: Shown, theme: Theme) -> Response[Any]:
     """Answer the link, or go to it where HTML is asked for; no cache keeps either."""
-    link = call.services.link_maker().open(call.tenant_id, shown, theme)
+    link = call.services.link_maker().open(call.principal, shown, theme)
     if call.media_type == media_types.HTML:
         headers = {"Location": link.report_url, "Cache-Control": "no-store"}
         return Response(b"", status_code=303, media_type=media_types.HTML, headers=headers)

@@ -1,7 +1,7 @@
 """What handlers of embedded reports work with, and the guard in front of them: an embed token instead of an API key.
 
-Tenant and parameters come from the token alone. One indexed read of the control store per request, so that a
-revocation holds at once.
+Tenant and parameters come from the token alone. Two indexed reads of the control store per request, so that a
+revocation, of the tenant's links or of the key that asked for this one, holds at once.
 """
 
 import gzip
@@ -22,12 +22,13 @@ from api.calls import Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
 from api.parameters import check_query
+from api.rate_limits import address_key
 from api.reports.assets import choose_coding
 from api.reports.tokens import Claims, revoked
 from api.schemas.common import Schema
 from api.schemas.reports import Report
 from api.serving import Snapshot
-from control import embedding
+from control import access, embedding
 from control.errors import Unauthenticated
 from control.store import ControlStore
 
@@ -88,7 +89,7 @@ class EmbedCall:
 
 
 async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Check token, its embed id, rate, report, query parameters and formats, in this order, before anything is read.
+    """Check token, what it hangs on, rate, report, query parameters and formats, in this order; then data is read.
 
     Raises:
         Unauthenticated: 401, there is no token.
@@ -99,9 +100,12 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]
+    if operation.form is not None:
+        # Before anything of the body is read: whoever sends it has shown no credential.
+        state["headers"] = services.limiter.admit(address_key(connection.client.host if connection.client else None))
     token = bearer(connection) if operation.form is None else await _form_token(connection)
     claims = services.token_signer().read(token)
-    await sync_to_thread(_check_embed_id, services, claims)
+    await sync_to_thread(_check_session, services, claims)
     state["claims"] = claims
     state["headers"] = services.limiter.admit(f"embed {claims.tenant}")
     if claims.report not in operation.reports:
@@ -122,13 +126,14 @@ async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     if not isinstance(connection, Request):
         raise TypeError("only requests have a form")
     content = await content_of(connection, media_types.FORM)
-    tokens = [value for name, value in form_fields(content) if name == "token"]
+    tokens = [value for name, value in await sync_to_thread(form_fields, content) if name == "token"]
     if len(tokens) != 1 or not tokens[0]:
         raise Unauthenticated("there is no embed token; send it once, as the field token of the form")
     return tokens[0]
 
 
-def _check_embed_id(services: Services, claims: Claims) -> None:
+def _check_session(services: Services, claims: Claims) -> None:
     with services.store.read() as session:
-        if embedding.present_id(session, claims.tenant) != claims.embed:
+        is_embedded = embedding.present_id(session, claims.tenant) == claims.embed
+        if not is_embedded or not access.is_in_force(session, claims.tenant, claims.key):
             raise revoked()

@@ -14,6 +14,7 @@ from api.parameters import read_moment, read_range
 from api.reports.tokens import Claims, TokenSigner
 from api.schemas.reports import IndexLink, Report, ReportLink, Theme
 from control import embedding, tokens, wallets
+from control.access import Principal
 from control.clock import utc_now
 from control.settings import ReportsProvider, Settings
 from control.store import ControlStore
@@ -86,15 +87,18 @@ class LinkMaker:
     store: ControlStore
     signer: TokenSigner
 
-    def open(self, tenant_id: str, shown: Shown, theme: Theme, now: datetime | None = None) -> ReportLink:
-        """Return a link that begins a session.
+    def open(self, principal: Principal, shown: Shown, theme: Theme, now: datetime | None = None) -> ReportLink:
+        """Return a link that begins a session, which ends with the principal's key at the latest.
 
         Raises:
             ApiError: 422, the provider cannot show the report at that moment.
         """
         provider = self.provider_of(shown)
+        tenant_id, key_id = principal.tenant_id, principal.key_id
         embed_id = self._embed_id(tenant_id)
-        token, claims = self.signer.open_session(tenant_id, shown.report, shown.params, embed_id, now or utc_now())
+        token, claims = self.signer.open_session(
+            tenant_id, shown.report, shown.params, embed_id, key_id, now or utc_now()
+        )
         url = self._url(claims, token, theme)
         return ReportLink(
             type=shown.report,

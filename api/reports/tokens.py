@@ -1,7 +1,8 @@
 """Embed tokens: short-lived signed statements of which report of which tenant a page may show.
 
 A token is a JWT (HS256) with a secret and an audience of its own, so that nothing else of the service is taken for one.
-Tenant and parameters of a report come from it alone. Whether its embed id is still in force is asked by the guard.
+Tenant and parameters of a report come from it alone. Whether its embed id and its key are still in force is asked by
+the guard.
 """
 
 import secrets
@@ -21,7 +22,7 @@ SESSION = timedelta(hours=8)
 
 _ALGORITHM = "HS256"
 _AUDIENCE = "ledgermart-embed"
-_REQUIRED = ["aud", "tenant", "report", "params", "embed", "iat", "exp", "sxp", "jti"]
+_REQUIRED = ["aud", "tenant", "report", "params", "embed", "key", "iat", "exp", "sxp", "jti"]
 _LONGEST = 4096
 _CHALLENGE = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
 
@@ -30,7 +31,8 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a token says.
 
     `tenant` is the tenant's id, `params` are the report's parameters by their names in the interface, `embed` is the
-    tenant's embed id when it was signed; `iat`, `exp` and `sxp` (end of the session) are seconds of Unix time.
+    tenant's embed id when it was signed, `key` the id of the API key that asked for the link; `iat`, `exp` and `sxp`
+    (end of the session) are seconds of Unix time.
     """
 
     aud: str
@@ -38,6 +40,7 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     report: Report
     params: dict[str, str]
     embed: str
+    key: str
     iat: int
     exp: int
     sxp: int
@@ -55,10 +58,10 @@ class TokenSigner:
         self._secret = secret
 
     def open_session(
-        self, tenant_id: str, report: Report, params: Mapping[str, str], embed_id: str, now: datetime
+        self, tenant_id: str, report: Report, params: Mapping[str, str], embed_id: str, key_id: str, now: datetime
     ) -> tuple[str, Claims]:
         """Return the first token of a session, with what it says."""
-        return self._sign(tenant_id, report, params, embed_id, now, int((now + SESSION).timestamp()))
+        return self._sign(tenant_id, report, params, embed_id, key_id, now, int((now + SESSION).timestamp()))
 
     def go_on(
         self, claims: Claims, now: datetime, report: Report | None = None, params: Mapping[str, str] | None = None
@@ -71,7 +74,7 @@ class TokenSigner:
         if now.timestamp() >= claims.sxp:
             raise _expired()
         shown = claims.params if params is None else params
-        return self._sign(claims.tenant, report or claims.report, shown, claims.embed, now, claims.sxp)
+        return self._sign(claims.tenant, report or claims.report, shown, claims.embed, claims.key, now, claims.sxp)
 
     def read(self, token: str) -> Claims:
         """Return what a token says.
@@ -98,6 +101,7 @@ class TokenSigner:
         report: Report,
         params: Mapping[str, str],
         embed_id: str,
+        key_id: str,
         now: datetime,
         session_end: int,
     ) -> tuple[str, Claims]:
@@ -107,6 +111,7 @@ class TokenSigner:
             report=report,
             params=dict(params),
             embed=embed_id,
+            key=key_id,
             iat=int(now.timestamp()),
             exp=min(int((now + LIFE).timestamp()), session_end),
             sxp=session_end,
@@ -116,7 +121,7 @@ class TokenSigner:
 
 
 def revoked() -> ApiError:
-    """Return the error of a token whose embed id has been replaced."""
+    """Return the error of a token whose embed id has been replaced, or whose key has been revoked."""
     detail = "the embed token has been revoked; open the report by a new link"
     return ApiError(401, "token-revoked", detail, headers=_CHALLENGE)
 

@@ -14,9 +14,11 @@ import jwt
 import pytest
 from litestar.testing import TestClient
 
+from api.errors import ApiError
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.rate_limits import RateLimiter, address_key
 from api.reports.tokens import TokenSigner
-from control import service_secrets, tokens, wallets
+from control import access, service_secrets, tokens, wallets
 from control.access import Principal
 from tests.api.document import DOCUMENT, check
 from tests.api.test_errors import problem
@@ -87,10 +89,11 @@ def test_a_token_is_renewed_for_the_same_report(world: World, page: TestClient[A
 
 def test_renewal_ends_with_the_session(world: World, page: TestClient[Any]) -> None:
     signer, embed_id = TokenSigner(secret_of(world)), read(token_for(world, page))["embed"]
+    key_id = world.principals["viewer"].key_id
     now = datetime.now(UTC)
 
     def opened(ago: timedelta) -> tuple[str, Any]:
-        first, claims = signer.open_session(world.tenant_id, "index", {}, embed_id, now - ago)
+        first, claims = signer.open_session(world.tenant_id, "index", {}, embed_id, key_id, now - ago)
         return first, claims
 
     first, claims = opened(timedelta(minutes=11))
@@ -151,7 +154,7 @@ def forgeries(world: World, token: str) -> dict[str, str]:
 def test_no_forgery_opens_anything(world: World, page: TestClient[Any]) -> None:
     token = token_for(world, page)
     made = forgeries(world, token)
-    assert len(made) == 31
+    assert len(made) == 32
     for what, forged in made.items():
         answer = renew(page, forged)
         assert (answer.status_code, answer.json()["code"]) == (401, "token-invalid"), what
@@ -208,6 +211,36 @@ def test_a_revocation_holds_at_once_for_that_tenant_alone(world: World, page: Te
     fresh = token_for(world, page)
     assert read(fresh)["embed"] != embed_id
     assert renew(page, fresh).status_code == 200
+
+
+@pytest.mark.parametrize("report", ["index", "cap-table", "wallet-activity"])
+def test_a_revoked_key_ends_its_sessions_alone(world: World, page: TestClient[Any], report: str) -> None:
+    token, kept = token_for(world, page, report), token_for(world, page, report, who="operator")
+    assert read(token)["key"] == world.principals["viewer"].key_id
+    renewed = renew(page, token).json()["token"]
+    taken = [token, renewed]
+    if report == "index":
+        asked = {"type": "cap-table", "id": EXAMPLE_TOKEN_ID}
+        link = page.post("/embed/index-links", json=asked, headers=bearer(token)).json()["reportUrl"]
+        taken.append(str(link.partition("#t=")[2]))
+    with world.store.write() as session:
+        access.revoke_key(session, world.tenant_id, world.principals["viewer"].key_id)
+    for stopped in taken:
+        problem(renew(page, stopped), 401, "token-revoked")
+    data = sorted(path for path in DOCUMENT["paths"] if path.startswith(f"/embed/data/{report}"))
+    assert data
+    for path in data:
+        problem(page.get(path, headers=bearer(token)), 401, "token-revoked")
+    if report != "index":
+        problem(page.post("/embed/superset-token", headers=bearer(token)), 401, "token-revoked")
+        problem(page.post(f"/embed/data/{report}/csv", data={"token": token}), 401, "token-revoked")
+    assert renew(page, kept).status_code == 200
+
+
+def test_a_key_of_another_tenant_does_not_help(world: World, page: TestClient[Any]) -> None:
+    ours = read(token_for(world, page))
+    for key_id in (world.principals["foreign"].key_id, "key_x", ""):
+        problem(renew(page, jwt.encode(ours | {"key": key_id}, secret_of(world))), 401, "token-revoked")
 
 
 def test_another_tenants_embed_id_does_not_help(world: World, page: TestClient[Any]) -> None:
@@ -308,3 +341,42 @@ def test_a_ledger_of_the_same_name_changes_nothing(world: World, page: TestClien
     answer = page.post("/embed/index-links", json={"type": "cap-table", "id": EXAMPLE_TOKEN_ID}, headers=bearer(token))
     problem(answer, 404, "token-not-found")
     assert EXAMPLE_LEDGER not in answer.text
+
+
+@pytest.mark.parametrize("report", ["cap-table", "wallet-activity"])
+def test_a_form_without_a_token_costs_little(page: TestClient[Any], report: str) -> None:
+    path, kind = f"/embed/data/{report}/csv", {"Content-Type": "application/x-www-form-urlencoded"}
+    many = b"a&" * 8_000
+    problem(page.post(path, content=many, headers=kind), 400, "too-many-fields")
+    for large in (b"a&" * 500_000, b"token=" + b"x" * 16_384):
+        problem(page.post(path, content=large, headers=kind), 413, "body-too-large")
+    problem(page.post(path, content=b"token=" + b"x" * 16_000, headers=kind), 401, "token-invalid")
+
+
+def test_forms_are_counted_by_address_before_their_token(world: World) -> None:
+    path = "/embed/data/cap-table/csv"
+    with world.client(settings=replace(world.settings, rate_limit_per_minute=3)) as client:
+        token = token_for(world, client, "cap-table")
+        for _ in range(3):
+            problem(client.post(path, data={"token": "x"}), 401, "token-invalid")
+        refused = client.post(path, data={"token": token})
+        problem(refused, 429, "rate-limited")
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        # What shows its token in the header is counted by its tenant alone.
+        assert client.get(path, headers=bearer(token)).status_code == 200
+
+
+def test_addresses_are_forgotten_and_counted_by_network() -> None:
+    now = 0.0
+    limiter = RateLimiter(2, lambda: now)
+    for number in range(1000):
+        limiter.admit(address_key(f"10.0.{number // 250}.{number % 250}"))
+    for host in ("2001:db8::1", "2001:db8::ffff:2"):
+        limiter.admit(address_key(host))
+    with pytest.raises(ApiError):
+        limiter.admit(address_key("2001:db8::3"))
+    limiter.admit(address_key("2001:db8:0:1::3"))
+    assert {address_key(None), address_key("testclient")} == {"address None", "address testclient"}
+    now = 61.0
+    limiter.admit(address_key("2001:db8::3"))
+    assert len(limiter._windows) == 1

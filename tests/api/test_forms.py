@@ -43,6 +43,7 @@ def test_forms_are_read(content: bytes, read: Wanted) -> None:
         (b"token=x&tenant=y", 400, "unknown-field", ["/tenant"]),
         (b"token=x&tenant=", 400, "unknown-field", ["/tenant"]),
         (b"token=x&token=y", 400, "repeated-field", []),
+        (b"token=x" + b"&a" * 50, 400, "too-many-fields", []),
         (b"token=x&q=a&q=", 400, "repeated-field", []),
         (b"token=%FF", 400, "malformed-form", []),
         ("token=\u00fc".encode(), 400, "malformed-form", []),
