@@ -6,7 +6,7 @@ Prices and values are exact text, null where there is none; their status says wh
 from datetime import date, datetime
 
 from api.rows import Row
-from api.schemas.common import ValueStatus
+from api.schemas.common import ActivityValueStatus
 from api.schemas.prices import Derivation, PriceState, PriceStatus, PriceType, RouteStatus
 from api.schemas.values import ChangeStatus, TotalStatus, WalletChangeStatus
 
@@ -138,7 +138,7 @@ class ActivityValueRow(Row, frozen=True):
     pair_key: int | None
     price: str | None
     value: str | None
-    value_status: ValueStatus
+    value_status: ActivityValueStatus
 
 
 class SupplyChangeRow(Row, frozen=True):

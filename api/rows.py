@@ -22,7 +22,7 @@ from api.schemas.tokens import (
     Top10Status,
     UnattributedStatus,
 )
-from api.schemas.wallets import Direction, WalletActivityStatus, WalletActivityType
+from api.schemas.wallets import AmountStatus, Direction, WalletActivityStatus, WalletActivityType
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -149,9 +149,10 @@ class WalletActivityRow(Row, frozen=True):
     token_address: str
     token_id: str | None
     token_symbol: str | None
-    amount_raw: str
+    amount_raw: str | None
     amount: str | None
     is_located: bool | None
+    amount_status: AmountStatus
 
 
 class CapTableSummaryRow(Row, frozen=True):

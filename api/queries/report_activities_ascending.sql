@@ -129,6 +129,7 @@ select
     shown.amount_raw::varchar as amount_raw,
     shown.amount,
     shown.is_located,
+    shown.amount_status,
     shown.sort_key,
     activity_values.pair_key,
     activity_values.price,

@@ -1,5 +1,5 @@
 -- Activities of a wallet by day, kind and direction, with the sum of their values in units of 10^-18. What failed moved
--- nothing, so it has no value; what moved nothing needs none.
+-- nothing, so it has no value; what moved nothing needs none. An amount that is not known did move.
 with activities as (
 
     select
@@ -8,8 +8,12 @@ with activities as (
         block_time,
         activity_type,
         direction,
-        status <> 'Failed' and amount_raw <> 0::bignum as has_moved,
-        case when amount is null then 'UnknownDecimals' else 'NoPair' end as status_without_pair
+        status <> 'Failed' and amount_raw is distinct from 0::bignum as has_moved,
+        case
+            when amount_raw is null then 'UnknownAmount'
+            when amount is null then 'UnknownDecimals'
+            else 'NoPair'
+        end as status_without_pair
     from marts.wallet_activities
     where
         subject_key = $subject_key

@@ -15,7 +15,8 @@ select
     token_symbol,
     amount_raw::varchar as amount_raw,
     amount,
-    is_located
+    is_located,
+    amount_status
 from marts.wallet_activities
 where
     subject_key = $subject_key

@@ -24,7 +24,7 @@ from api.rows import (
     as_naive,
     as_utc,
 )
-from api.schemas.common import TokenReference, ValueStatus
+from api.schemas.common import ActivityValueStatus, TokenReference, ValueStatus
 from api.schemas.tokens import TokenActivity
 from api.schemas.values import Explanation
 from api.schemas.wallets import WalletActivity
@@ -198,6 +198,7 @@ def to_wallet_activity(
         token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
         amount=row.amount or row.amount_raw,
         amount_raw=row.amount_raw,
+        amount_status=row.amount_status,
         value=value.value if value else None,
         value_status=_value_status(row, NO_LINK, value),
         price=value.price if value else None,
@@ -237,9 +238,11 @@ def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity])
     return {row.activity_id: row for row in found}
 
 
-def _value_status(row: Activity, link: Link, value: ActivityValueRow | None) -> ValueStatus:
+def _value_status(row: Activity, link: Link, value: ActivityValueRow | None) -> ActivityValueStatus:
     if value is not None:
         return value.value_status
+    if row.amount_raw is None:
+        return "UnknownAmount"
     return value_status(row.amount, link.status if link.pair_key is None else "NoPrice")
 
 
@@ -248,8 +251,9 @@ def _price_status(link: Link, value: ActivityValueRow | None) -> ValueStatus:
         return link.status if link.pair_key is None else "NoPrice"
     if value.price is not None:
         return "Priced"
-    # What has neither decimals nor a price says the first; of the price alone it is known that there was none.
-    return "NoPrice" if value.value_status == "UnknownDecimals" else value.value_status
+    # What has neither an amount in whole tokens nor a price says the first; of the price, that there was none.
+    status = value.value_status
+    return "NoPrice" if status == "UnknownDecimals" or status == "UnknownAmount" else status
 
 
 def _explain(

@@ -101,7 +101,7 @@ def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[Held]) -> 
 
 
 def explain_activity(
-    activity_id: str, amount_raw: str, block_number: int, *, is_adjustment: bool
+    activity_id: str, amount_raw: str | None, block_number: int, *, is_adjustment: bool
 ) -> QuantityExplanation:
     """Say what the amount of one activity is made of: itself."""
     return QuantityExplanation(

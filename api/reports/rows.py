@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from api.rows import Row, WalletActivityRow
-from api.schemas.common import Reconciliation, ValueStatus
+from api.schemas.common import ActivityValueStatus, Reconciliation
 from api.schemas.tokens import HoldersStatus
 from api.schemas.wallets import Direction, WalletActivityType
 
@@ -67,7 +67,7 @@ class WalletDayRow(Row, frozen=True):
     activity_count: int
     valued_count: int
     value_units: str | None
-    statuses_without_value: list[ValueStatus]
+    statuses_without_value: list[ActivityValueStatus]
 
 
 class WalletExtentRow(Row, frozen=True):
@@ -92,7 +92,7 @@ class ValuedActivityRow(WalletActivityRow, frozen=True):
     pair_key: int | None
     price: str | None
     value: str | None
-    value_status: ValueStatus | None
+    value_status: ActivityValueStatus | None
 
 
 class HolderCountRow(Row, frozen=True):

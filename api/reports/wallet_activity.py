@@ -31,6 +31,7 @@ from api.rows import as_naive, as_utc
 from api.schemas.common import Coverage, Decimal, TokenReference, ValueStatus
 from api.schemas.report_data import (
     Flows,
+    FlowStatus,
     ReconciliationCounts,
     ReportRange,
     ReportWallet,
@@ -342,12 +343,15 @@ def _to_flows(rows: Sequence[WalletDayRow], *, is_covered: bool) -> Flows:
     )
 
 
-def _value_of(rows: Sequence[WalletDayRow]) -> tuple[Decimal | None, TotalStatus]:
+def _value_of(rows: Sequence[WalletDayRow]) -> tuple[Decimal | None, FlowStatus]:
     """Return the sum of what has a value, and its status: as with wallets, of nothing that is zero."""
-    statuses: list[ValueStatus] = [status for row in rows for status in row.statuses_without_value]
+    statuses = [status for row in rows for status in row.statuses_without_value]
+    known: list[ValueStatus] = [status for status in statuses if status != "UnknownAmount"]
     if any(row.valued_count for row in rows):
-        statuses.append("Priced")
-    status = total_status(statuses)
+        known.append("Priced")
+    if statuses and not known:
+        return None, "UnknownAmount"
+    status = total_status(known)
     return (amount_text(sum(map(_units_of, rows)), _VALUE_DECIMALS) if status == "Priced" else None), status
 
 

@@ -42,6 +42,12 @@ ValueStatus = Annotated[
         "block asked about was not stored."
     ),
 ]
+ActivityValueStatus = Annotated[
+    Literal[
+        "Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "UnknownAmount", "UnknownTime", "Quarantined"
+    ],
+    Meta(description="As every value's status, or `UnknownAmount`: what a wallet's activity moved is not known."),
+]
 TrackingStatus = Literal["enabled", "disabled"]
 ActivityStatus = Literal["Confirmed", "Finalized"]
 Finality = Literal["Confirmed", "Finalized"]

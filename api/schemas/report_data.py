@@ -38,6 +38,25 @@ HoldingChangeStatus = Annotated[
     ),
 ]
 
+FlowStatus = Annotated[
+    Literal[
+        "Priced",
+        "NoPair",
+        "NoPrice",
+        "StalePrice",
+        "UnknownDecimals",
+        "UnknownAmount",
+        "UnknownTime",
+        "Quarantined",
+        "UnknownSupply",
+        "NotCovered",
+    ],
+    Meta(
+        description="Why the sums beside it are null, or `Priced` when something has a value; `UnknownAmount`: of none "
+        "of the activities is it known what moved; `NotCovered`: nothing is collected."
+    ),
+]
+
 
 HolderReportSort = Literal[
     "rank",
@@ -191,7 +210,7 @@ class Flows(Schema, frozen=True, kw_only=True):
     in_: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")] = field(name="in")
     out: Decimal | None
     net: Annotated[Decimal | None, Meta(description="In less out.")]
-    status: TotalStatus
+    status: FlowStatus
     is_complete: Annotated[bool, Meta(description="Whether every movement has a value and the range has no gap.")]
 
 
@@ -202,7 +221,7 @@ class TimelinePoint(Schema, frozen=True, kw_only=True):
     type: WalletActivityType
     count: int
     value: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")]
-    value_status: TotalStatus
+    value_status: FlowStatus
     value_complete: Annotated[bool, Meta(description="Whether every activity is in the value.")]
 
 

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import (
     ActivityStatus,
+    ActivityValueStatus,
     Address,
     AsOf,
     BaseUnits,
@@ -165,7 +166,7 @@ class TokenActivity(Schema, frozen=True, kw_only=True):
     amount: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
     amount_raw: BaseUnits
     value: Decimal | None
-    value_status: ValueStatus
+    value_status: ActivityValueStatus
     price: Decimal | None
     price_status: ValueStatus
     transaction_hash: Annotated[TransactionHash | None, Meta(description="Null for adjustments.")]

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from api.schemas.common import (
+    ActivityValueStatus,
     Address,
     AsOf,
     BaseUnits,
@@ -31,6 +32,13 @@ from api.schemas.values import ChangeOmitted, Explanation, TotalStatus, WalletCh
 WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
 WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
 Direction = Literal["In", "Out"]
+AmountStatus = Annotated[
+    Literal["Known", "UnknownFee"],
+    Meta(
+        description="`UnknownFee` beside null: block and receipt do not tell all of the fee; the next reading of the "
+        "balance shows it, as `Internal`."
+    ),
+]
 
 
 class WalletCreate(Schema, frozen=True, kw_only=True):
@@ -105,10 +113,14 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     status: WalletActivityStatus
     counterparty: Address | None
     token: TokenReference
-    amount: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
-    amount_raw: BaseUnits
+    amount: Annotated[
+        Decimal | None,
+        Meta(description="In whole tokens; base units when decimals are unknown; null when the amount is."),
+    ]
+    amount_raw: BaseUnits | None
+    amount_status: AmountStatus
     value: Decimal | None
-    value_status: ValueStatus
+    value_status: ActivityValueStatus
     price: Decimal | None
     price_status: ValueStatus
     transaction_hash: Annotated[

@@ -231,7 +231,10 @@ valued as (
         prices.source_id,
         prices.is_fallback,
         {{ to_value('linked.amount_raw', 'linked.token_decimals', 'prices.price') }} as value,
-        {{ value_status('linked.token_decimals', 'linked.pair_key', 'prices.price_status') }} as value_status
+        case
+            when linked.amount_raw is null then 'UnknownAmount'
+            else {{ value_status('linked.token_decimals', 'linked.pair_key', 'prices.price_status') }}
+        end as value_status
     from linked
     inner join prices
         on

@@ -7,6 +7,8 @@ const WORDS = {
   Quarantined: "Price under review",
   UnknownDecimals: "Decimals unknown",
   UnknownTime: "Time of the block not stored",
+  UnknownAmount: "Quantity unknown",
+  UnknownFee: "Fee unknown",
   UnknownSupply: "Supply unknown",
   Unknown: "Supply not read yet",
   HoldersUnknown: "Holders unknown",

@@ -85,6 +85,7 @@ def publish_large(world: World) -> None:
             "token_address": f"'0x{'a' * 40}'",
             "amount_raw": "i::varchar::bignum",
             "amount": "i::varchar",
+            "amount_status": "'Known'",
         }
         listed = ", ".join(values.get(column, "null") for column in columns)
         connection.execute(f"insert into marts.wallet_activities select {listed} from range({_ROWS}) t (i)")

@@ -297,6 +297,7 @@ def _activity(number: int) -> dict[str, Any]:
     first, last = _random.choice(RANGES)
     block = _random.choice((first + 777, _random.randrange(first, last)))
     raw = _random.choice((0, 5, 10**9, _random.randrange(10**20), _random.randrange(10**30)))
+    is_known = kind != "Fee" or number % 3 != 0
     return {
         "activity_id": f"act-{number:03d}",
         "activity_type": kind,
@@ -313,8 +314,9 @@ def _activity(number: int) -> dict[str, Any]:
         "token_address": token,
         "token_id": EXAMPLE_TOKEN_ID if token == TOKEN_ADDRESS else None,
         "token_symbol": symbol,
-        "amount_raw": raw,
-        "amount": text_of(raw, decimals),
+        "amount_raw": raw if is_known else None,
+        "amount": text_of(raw, decimals) if is_known else None,
+        "amount_status": "Known" if is_known else "UnknownFee",
     }
 
 
@@ -338,7 +340,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], tenant_id: str, wallet: i
             "pair_key": PAIRS[activity["token_address"]],
             "price_text": price_at(PAIRS[activity["token_address"]], time_of(activity["block_number"])),
             "value": value_of_activity(activity),
-            "value_status": "Priced",
+            "value_status": "Priced" if activity["amount_status"] == "Known" else "UnknownAmount",
             **{name: activity[name] for name in ("activity_id", "block_number", "block_time", "transaction_index")},
         }
         for activity in ACTIVITIES

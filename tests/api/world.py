@@ -668,6 +668,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
                 "token_symbol": {"native": "ETH", small: "SMALL"}.get(token),
                 "amount_raw": raw,
                 "amount": text_of(raw, decimals),
+                "amount_status": "Known",
                 "amount_approx": 0,
             }
         )

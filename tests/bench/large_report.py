@@ -106,7 +106,7 @@ def _fill_wallet(connection: duckdb.DuckDBPyConnection, world: World, size: Size
             {_holder("i % 5000")} as counterparty_address,
             case i % 2 when 0 then '{_TOKEN_ADDRESS}' else 'native' end as token_address,
             case i % 2 when 0 then 'SMALL' else 'ETH' end as token_symbol,
-            (i + 1)::varchar::bignum as amount_raw, (i + 1)::varchar as amount
+            (i + 1)::varchar::bignum as amount_raw, (i + 1)::varchar as amount, 'Known' as amount_status
         from (select i, {block} as block_number from range({count}) numbers (i)) order by block_number"""
     )
     connection.execute(

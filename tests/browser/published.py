@@ -398,6 +398,7 @@ class _Teller:
                 "token_symbol": asset.symbol,
                 "amount_raw": move.amount,
                 "amount": text_of(move.amount, asset.decimals),
+                "amount_status": "Known",
                 "amount_approx": move.amount / 10**asset.decimals,
             }
             self._rows["wallet_activities"].append(row)

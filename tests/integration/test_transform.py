@@ -133,6 +133,11 @@ def compare(world: World, stores: Stores) -> None:
         set(expected.wallet_activities),
     )
     same(
+        "statuses of amounts",
+        rows("distinct activity_type = 'Fee' and amount_raw is null, amount_status", "wallet_activities"),
+        {(row[-1] is None, "UnknownFee" if row[-1] is None else "Known") for row in expected.wallet_activities},
+    )
+    same(
         "cap_tables",
         integers(
             rows(

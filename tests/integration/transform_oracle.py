@@ -38,7 +38,7 @@ class Expected(NamedTuple):
     wallet_balances: set[tuple[int, str, str | None, int, str, int | None, str]]
     token_activities: set[tuple[int, str, str, int, int, str | None, str | None, int, str | None, bool | None]]
     wallet_activities: set[
-        tuple[int, str, str | None, str, int, int, int, int | None, str | None, str | None, str, str | None, int]
+        tuple[int, str, str | None, str, int, int, int, int | None, str | None, str | None, str, str | None, int | None]
     ]
     coverage: set[tuple[int, int, int | None, bool, str | None]]
     as_of: dict[int, tuple[int | None, int | None]]
@@ -460,7 +460,7 @@ class Oracle:
             target = transaction.recipient or transaction.created
             if block not in native:
                 continue
-            if transaction.sender == me and transaction.fee is not None:
+            if transaction.sender == me and transaction.fee != 0:
                 out.add(
                     (
                         subject.key,

@@ -232,7 +232,10 @@ class ValueOracle:
             linked = self.pair_of(subject, asset)
             if linked is None:
                 continue
-            quote, held = self.quote(linked[0], when), self.hold(subject, asset, int(raw), when)
+            quote = self.quote(linked[0], when)
+            held = Held(self.symbol(asset), None, "UnknownAmount")
+            if raw is not None:
+                held = self.hold(subject, asset, int(raw), when)
             found.add((name, linked[0].key, *_shown(quote), text(held.value), held.status))
         return found
 

@@ -205,6 +205,7 @@ received_values as (
 
 ),
 
+-- A fee that the receipt does not tell shows without an amount: what it took is in the next reading.
 fees as (
 
     select
@@ -227,7 +228,7 @@ fees as (
             transactions.network = native_ranges.network
             and transactions.from_address = native_ranges.address
             and transactions.block_number between native_ranges.from_block and native_ranges.to_block
-    where transactions.fee_raw is not null
+    where transactions.fee_raw is null or transactions.fee_raw > 0::bignum
 
 ),
 
@@ -383,7 +384,8 @@ described as (
         labels.symbol as token_symbol,
         activities.amount_raw,
         {{ to_amount('activities.amount_raw', 'labels.decimals') }} as amount,
-        activities.is_located
+        activities.is_located,
+        case when activities.amount_raw is null then 'UnknownFee' else 'Known' end as amount_status
     from activities
     inner join subjects on activities.subject_key = subjects.subject_key
     left join blocks

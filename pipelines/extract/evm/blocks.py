@@ -20,6 +20,14 @@ _HEADERS_PER_REQUEST = 100
 # A full block of a busy network has some hundred kilobytes.
 _FULL_BLOCKS_PER_REQUEST = 10
 _RECEIPTS_PER_REQUEST = 100
+# Transactions whose sender pays nothing: deposits to Arbitrum, its redemptions of retryable tickets (prepaid by whoever
+# redeems) and its internal ones; deposits to OP-stack chains, whatever gas their receipt names; Polygon's state sync.
+# Sources: https://docs.arbitrum.io/build-decentralized-apps/arbitrum-vs-ethereum/rpc-methods, arbos/tx_processor.go of
+# https://github.com/OffchainLabs/nitro, https://specs.optimism.io/protocol/deposits.html
+_FREE_TYPES = frozenset({0x64, 0x68, 0x6A, 0x7E, 0x7F})
+# Arbitrum's submission of a retryable ticket: it pays a submission fee too, which no receipt tells.
+_RETRYABLE_SUBMISSION = 0x69
+_BLOB_TRANSACTION = 0x03
 # The year 9999 ends here: what datetime can hold.
 _LATEST_TIMESTAMP = 253_402_300_799
 
@@ -72,10 +80,12 @@ class _TransactionAnswer(msgspec.Struct, gc=False, rename="camel"):
     value: Quantity
     to: Address | None = None
     gas_price: Quantity | None = None
+    type: Quantity | None = None
 
 
 class _BlockAnswer(_HeaderAnswer, rename="camel"):
     transactions: list[_TransactionAnswer]
+    extra_data: str | None = None
 
 
 class _ListedBlockAnswer(_HeaderAnswer, rename="camel"):
@@ -94,6 +104,7 @@ class _ReceiptAnswer(msgspec.Struct, rename="camel"):
     blob_gas_price: Quantity | None = None
     operator_fee_scalar: Quantity | None = None
     operator_fee_constant: Quantity | None = None
+    da_footprint_gas_scalar: Quantity | None = None
 
 
 def read_head(client: RpcClient) -> Header:
@@ -234,12 +245,13 @@ def _read_transactions(
     calls: list[Call] = [("eth_getBlockByNumber", [hex(number), True]) for number in numbers]
     answers = client.batch(calls, _BlockAnswer | None)
     headers: list[Header] = []
-    matching: list[tuple[Header, _TransactionAnswer]] = []
+    matching: list[tuple[Header, str, _TransactionAnswer]] = []
     for number, answer in zip(numbers, answers, strict=True):
         header = _asked_header(client.network, answer, number)
         headers.append(header)
+        extra_data = answer.extra_data or "0x"
         matching += [
-            (header, transaction)
+            (header, extra_data, transaction)
             for transaction in answer.transactions
             if transaction.from_.lower() in wallets
             or (transaction.to is not None and transaction.to.lower() in wallets)
@@ -247,15 +259,19 @@ def _read_transactions(
     rows: list[tuple[Any, ...]] = []
     for at in range(0, len(matching), _RECEIPTS_PER_REQUEST):
         piece = matching[at : at + _RECEIPTS_PER_REQUEST]
-        calls = [("eth_getTransactionReceipt", [transaction.hash]) for _, transaction in piece]
+        calls = [("eth_getTransactionReceipt", [transaction.hash]) for *_, transaction in piece]
         receipts = client.batch(calls, _ReceiptAnswer | None)
-        for (header, transaction), receipt in zip(piece, receipts, strict=True):
-            rows.append(_row(client, header, transaction, receipt))
+        for (header, extra_data, transaction), receipt in zip(piece, receipts, strict=True):
+            rows.append(_row(client, header, extra_data, transaction, receipt))
     return headers, rows
 
 
 def _row(
-    client: RpcClient, header: Header, transaction: _TransactionAnswer, receipt: _ReceiptAnswer | None
+    client: RpcClient,
+    header: Header,
+    extra_data: str,
+    transaction: _TransactionAnswer,
+    receipt: _ReceiptAnswer | None,
 ) -> tuple[Any, ...]:
     names = (client.network, "eth_getTransactionReceipt", header.number, header.number)
     transaction_hash = transaction.hash.lower()
@@ -273,7 +289,7 @@ def _row(
     index, gas_used = int(transaction.transaction_index, 16), int(receipt.gas_used, 16)
     if index >= 2**31 or gas_used >= 2**63:
         raise MalformedAnswer(*names, f"numbers of transaction {transaction_hash} are out of bounds")
-    fee = _fee(transaction, receipt)
+    fee = _fee(extra_data, transaction, receipt)
     created = receipt.contract_address if transaction.to is None else None
     return (
         header.number,
@@ -290,19 +306,59 @@ def _row(
     )
 
 
-def _fee(transaction: _TransactionAnswer, receipt: _ReceiptAnswer) -> int | None:
-    """What the sender paid beyond the value, in base units; None where the receipt does not tell all of it."""
-    price = receipt.effective_gas_price or transaction.gas_price
-    if price is None:
+def _fee(extra_data: str, transaction: _TransactionAnswer, receipt: _ReceiptAnswer) -> int | None:
+    """What the sender paid beyond the value, in base units; None where block and receipt do not tell all of it.
+
+    Arbitrum's used gas includes what it charges for data; OP-stack chains name that beside it, as `l1Fee`.
+    """
+    kind = _number(transaction.type)
+    if kind in _FREE_TYPES:
+        return 0
+    price = receipt.effective_gas_price
+    if price is None and kind <= 1:
+        price = transaction.gas_price  # these types pay all of it
+    operator_fee = _operator_fee(extra_data, receipt)
+    blob_fee = _blob_fee(receipt) if kind == _BLOB_TRANSACTION else 0
+    if price is None or operator_fee is None or blob_fee is None or kind == _RETRYABLE_SUBMISSION:
         return None
-    # The formula of a rollup's operator fee changed between its upgrades.
-    if _number(receipt.operator_fee_scalar) or _number(receipt.operator_fee_constant):
+    return int(receipt.gas_used, 16) * int(price, 16) + blob_fee + _number(receipt.l1_fee) + operator_fee
+
+
+def _blob_fee(receipt: _ReceiptAnswer) -> int | None:
+    if receipt.blob_gas_used is None or receipt.blob_gas_price is None:
         return None
-    blob_gas = _number(receipt.blob_gas_used)
-    if blob_gas and receipt.blob_gas_price is None:
+    return int(receipt.blob_gas_used, 16) * int(receipt.blob_gas_price, 16)
+
+
+def _operator_fee(extra_data: str, receipt: _ReceiptAnswer) -> int | None:
+    """What an OP-stack chain charges for its operator, by the formula of the block's fork.
+
+    Sources: https://specs.optimism.io/protocol/isthmus/exec-engine.html#operator-fee and
+    https://specs.optimism.io/protocol/jovian/exec-engine.html#operator-fee
+    """
+    if receipt.operator_fee_scalar is None and receipt.operator_fee_constant is None:
+        return 0
+    if receipt.operator_fee_scalar is None or receipt.operator_fee_constant is None:
         return None
-    blob_fee = blob_gas * _number(receipt.blob_gas_price)
-    return int(receipt.gas_used, 16) * int(price, 16) + blob_fee + _number(receipt.l1_fee)
+    gas_used = int(receipt.gas_used, 16)
+    scalar, constant = int(receipt.operator_fee_scalar, 16), int(receipt.operator_fee_constant, 16)
+    if not scalar and not constant:
+        return 0
+    is_jovian = _is_jovian(extra_data, receipt)
+    if is_jovian is None:
+        return None
+    return (gas_used * scalar * 100 if is_jovian else gas_used * scalar // 10**6) + constant
+
+
+def _is_jovian(extra_data: str, receipt: _ReceiptAnswer) -> bool | None:
+    """Whether an OP-stack block is of Jovian or of Isthmus, None when of neither, by what it says of itself.
+
+    The first byte of its extra data is a version; Jovian's receipts have a field of their own besides.
+    """
+    version, has_footprint = extra_data[:4].lower(), receipt.da_footprint_gas_scalar is not None
+    if version == "0x01" or (version == "0x" and has_footprint):
+        return True
+    return False if version == "0x00" and not has_footprint else None
 
 
 def _number(quantity: str | None) -> int:

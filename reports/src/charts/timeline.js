@@ -66,7 +66,7 @@ export const timeline =
 function described(buckets, grain, currency) {
   const head = `${grain === "week" ? "Week of " : ""}${day(buckets[0].start)}`;
   const lines = buckets.map(({ type, count: number, value, complete }) => {
-    const worth = value === null ? "no price" : `${amount(value, { currency })}${complete ? "" : " (partly priced)"}`;
+    const worth = value === null ? "no value" : `${amount(value, { currency })}${complete ? "" : " (partly priced)"}`;
     return `${typeOf(type)}: ${count(number)} · ${worth}`;
   });
   return [head, ...lines].join("\n");

@@ -56,7 +56,8 @@ export function columns(currency) {
       sort: "quantity",
       descending: true,
       number: true,
-      cell: (row) => signed(row, row.amount),
+      cell: (row) =>
+        row.amount === null ? figure("", { missing: reasonOf(row.amountStatus) }) : signed(row, row.amount),
     },
     {
       key: "value",

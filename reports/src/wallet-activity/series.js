@@ -89,7 +89,7 @@ function drawTimeline() {
         day(start),
         typeOf(type),
         count(number),
-        value === null ? "no price" : `${exact(value, { currency })}${complete ? "" : " (partly priced)"}`,
+        value === null ? "no value" : `${exact(value, { currency })}${complete ? "" : " (partly priced)"}`,
       ]),
   );
 }

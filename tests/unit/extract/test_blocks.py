@@ -218,26 +218,74 @@ def test_transactions_of_the_wallets_alone_in_block_order(make_client: MakeClien
         assert list(read_wallet_transactions(client, 0, 60, [])) == []
 
 
+# Gas used, in receipts: 21,000 at 7, so 147,000.
+ISTHMUS, JOVIAN, LATER = ("0x" + version + "000000fa00000006" for version in ("00", "01", "02"))
+OPERATOR = {"operatorFeeScalar": "0x5f5", "operatorFeeConstant": "0x8"}
+FOOTPRINT = {"blobGasUsed": "0x9c40", "daFootprintGasScalar": "0x190"}
+
+
 @pytest.mark.parametrize(
-    ("sent", "received", "fee"),
+    ("sent", "received", "extra_data", "fee"),
     [
-        ({}, {}, "147000"),
-        ({}, {"effectiveGasPrice": None}, "63000"),
-        ({"gasPrice": None}, {"effectiveGasPrice": None}, None),
-        ({}, {"effectiveGasPrice": "0x0"}, "0"),
-        ({}, {"l1Fee": "0x64"}, "147100"),
-        ({}, {"blobGasUsed": "0x20000", "blobGasPrice": "0x2"}, str(147_000 + 2 * 131_072)),
-        ({}, {"blobGasUsed": "0x20000"}, None),
-        ({}, {"blobGasUsed": "0x0"}, "147000"),
-        ({}, {"operatorFeeScalar": "0x1", "operatorFeeConstant": "0x0"}, None),
-        ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x0"}, "147000"),
-        ({}, {"effectiveGasPrice": hex(2**200)}, str(21_000 * 2**200)),
+        ({}, {}, None, "147000"),
+        ({}, {"effectiveGasPrice": "0x0"}, None, "0"),
+        ({}, {"effectiveGasPrice": hex(2**200)}, None, str(21_000 * 2**200)),
+        # Without an effective price, the transaction's own one counts where it is paid in full.
+        ({}, {"effectiveGasPrice": None}, None, "63000"),
+        ({"type": "0x1"}, {"effectiveGasPrice": None}, None, "63000"),
+        ({"type": "0x2"}, {"effectiveGasPrice": None}, None, None),
+        ({"gasPrice": None}, {"effectiveGasPrice": None}, None, None),
+        # Blobs
+        ({"type": "0x3"}, {"blobGasUsed": "0x20000", "blobGasPrice": "0x2"}, None, str(147_000 + 2 * 131_072)),
+        ({"type": "0x3"}, {"blobGasUsed": "0x20000"}, None, None),
+        ({"type": "0x3"}, {"blobGasPrice": "0x2"}, None, None),
+        ({"type": "0x2"}, {"blobGasUsed": "0x20000", "blobGasPrice": "0x2"}, None, "147000"),
+        ({}, {"blobGasUsed": "0x0"}, None, "147000"),
+        # OP-stack chains
+        ({}, {"l1Fee": "0x64"}, None, "147100"),
+        ({"type": "0x2"}, {"l1Fee": "0x64", **FOOTPRINT}, JOVIAN, "147100"),
+        ({"type": "0x2"}, {"l1Fee": "0x64", "blobGasUsed": "0x9c40"}, JOVIAN, "147100"),
+        ({}, {"l1Fee": "0x64", **OPERATOR}, ISTHMUS, str(147_000 + 100 + 21_000 * 1525 // 10**6 + 8)),
+        ({}, {"l1Fee": "0x64", **OPERATOR}, JOVIAN, str(147_000 + 100 + 21_000 * 1525 * 100 + 8)),
+        ({}, {"l1Fee": "0x64", **OPERATOR, **FOOTPRINT}, JOVIAN, str(147_000 + 100 + 21_000 * 1525 * 100 + 8)),
+        ({}, {**OPERATOR, **FOOTPRINT}, None, str(147_000 + 21_000 * 1525 * 100 + 8)),
+        ({}, {**OPERATOR, **FOOTPRINT}, "0x", str(147_000 + 21_000 * 1525 * 100 + 8)),
+        ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x8"}, ISTHMUS, "147008"),
+        ({}, {"operatorFeeScalar": "0x1", "operatorFeeConstant": "0x0"}, ISTHMUS, "147000"),
+        # of a fork that is not known, or that block and receipt do not agree on
+        ({}, OPERATOR, None, None),
+        ({}, OPERATOR, "0x", None),
+        ({}, OPERATOR, LATER, None),
+        ({}, {**OPERATOR, **FOOTPRINT}, LATER, None),
+        ({}, {**OPERATOR, **FOOTPRINT}, ISTHMUS, None),
+        ({}, {"operatorFeeScalar": "0x1"}, ISTHMUS, None),
+        ({}, {"operatorFeeConstant": "0x1"}, JOVIAN, None),
+        ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x0"}, LATER, "147000"),
+        ({}, {"operatorFeeScalar": "0x0", "operatorFeeConstant": "0x0"}, None, "147000"),
+        ({"type": "0x7e"}, {"l1Fee": "0x64", **OPERATOR}, JOVIAN, "0"),
+        ({"type": "0x7e", "gasPrice": None}, {"effectiveGasPrice": None}, None, "0"),
+        # Arbitrum: used gas includes what data costs
+        ({"type": "0x2"}, {"gasUsedForL1": "0x1388", "l1BlockNumber": "0x1"}, None, "147000"),
+        ({"type": "0x64"}, {}, None, "0"),
+        ({"type": "0x65"}, {}, None, "147000"),
+        ({"type": "0x66"}, {}, None, "147000"),
+        ({"type": "0x68"}, {}, None, "0"),
+        ({"type": "0x69"}, {}, None, None),
+        ({"type": "0x6a"}, {"gasUsed": "0x0"}, None, "0"),
+        ({"type": "0x78"}, {"effectiveGasPrice": None}, None, None),
+        # Polygon's state sync, before and after it has a type
+        ({"type": "0x0", "gasPrice": "0x0"}, {"gasUsed": "0x0", "effectiveGasPrice": "0x0"}, None, "0"),
+        ({"type": "0x7f", "gasPrice": None}, {"gasUsed": "0x0", "effectiveGasPrice": None}, None, "0"),
+        # BNB Smart Chain's system transactions
+        ({"gasPrice": "0x0"}, {"effectiveGasPrice": "0x0"}, "0x" + "d8" * 120, "0"),
     ],
 )
 def test_fees_are_whole_or_unknown(
-    make_client: MakeClient, sent: dict[str, Any], received: dict[str, Any], fee: str | None
+    make_client: MakeClient, sent: dict[str, Any], received: dict[str, Any], extra_data: str | None, fee: str | None
 ) -> None:
     with chain((transaction(3, 0, WALLET, OTHER, **sent), receipt(3, 0, **received))) as node:
+        truly = node.handlers["eth_getBlockByNumber"]
+        node.handlers["eth_getBlockByNumber"] = lambda params: truly(params) | {"extraData": extra_data}
         (row,) = read(make_client(node))
         assert row["fee_raw"] == fee
 
