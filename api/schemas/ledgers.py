@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import DataVersion, Instant, Interval, IntervalStart, Page, Schema
 
-ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "Disabled", "NotProbed"]
+ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"]
 
 
 class Capabilities(Schema, frozen=True, kw_only=True):

@@ -261,6 +261,7 @@
                     blocks.network = written.network
                     and blocks.block_number = written.block_number
                     and blocks.block_hash = written.block_hash
+                    and blocks.block_time = written.block_time
             )
     {%- endif -%}
 {%- endmacro %}

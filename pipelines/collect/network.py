@@ -7,9 +7,10 @@ from control.networks.definitions import Network
 from pipelines.collect.observations import observe
 from pipelines.collect.segments import Collector, NetworkReport
 from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
+from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
-from pipelines.extract.errors import ChainReorganised, ExtractError, WrongChain
+from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.evm.blocks import read_final_number, read_head
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.probe import probe
@@ -26,6 +27,9 @@ def _run(
 ) -> None:
     facts = probe(client, network.chain_id, network.multicall_address)
     head = read_head(client)
+    ancestor = repair_times(connection, client, network.name, head, batch_id)
+    if ancestor is not None:
+        report.reorganised_after = ancestor
     check_head(connection, network, head)
     final_number = max(read_final_number(client, head, network.finality_depth), _known_final(connection, network.name))
     ancestor = repair_tail(connection, client, network.name, head, network.finality_depth, batch_id)
@@ -117,6 +121,8 @@ def _read_metadata(collector: Collector, head_number: int) -> None:
 def _status(error: ExtractError) -> str:
     if isinstance(error, WrongChain):
         return "WrongChain"
+    if isinstance(error, FalseBlockTime):
+        return "ClockSkew"
     return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead) else "Unreachable"
 
 

@@ -7,6 +7,7 @@ import duckdb
 import polars as pl
 
 from control.networks.definitions import Network
+from pipelines.collect.times import store_headers
 from pipelines.collect.views import Segment
 from pipelines.extract.errors import ExtractError, StateUnavailable
 from pipelines.extract.evm.blocks import TRANSACTION_SCHEMA, read_headers, read_wallet_transactions
@@ -16,7 +17,6 @@ from pipelines.extract.evm.probe import NodeFacts
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.traces import INTERNAL_TRANSFER_SCHEMA, read_internal_transfers
 from pipelines.load.chain import (
-    insert_blocks,
     missing_headers,
     note_failure,
     record_collection,
@@ -91,7 +91,7 @@ class Collector:
         """Store the headers of the blocks that are not stored yet."""
         missing = missing_headers(self.connection, self.network.name, numbers)
         if missing:
-            insert_blocks(self.connection, self.network.name, read_headers(self.client, missing), self.batch_id)
+            store_headers(self.connection, self.network.name, read_headers(self.client, missing), self.batch_id)
             self.report.count("blocks", len(missing))
 
     def _collected(self, table: str, covered: BlockRange, rows: int) -> None:

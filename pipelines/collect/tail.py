@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 import duckdb
 
 from control.networks.definitions import Network
+from pipelines.collect.times import store_headers
 from pipelines.extract.errors import ChainReorganised, ExtractError
 from pipelines.extract.evm.blocks import Header, read_headers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import MOST_TAIL_BLOCKS, insert_blocks, remove_orphaned
+from pipelines.load.chain import MOST_TAIL_BLOCKS, remove_orphaned
 
 # No EVM chain is older than Ethereum's genesis block.
 _OLDEST_GENESIS = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
@@ -193,5 +194,5 @@ def extend_tail(
         (current,) = read_headers(client, [newest_number])["block_hash"]
         if current != newest_hash:
             raise _moved(network, newest_number)
-    insert_blocks(connection, network, headers, batch_id, is_tail=True)
+    store_headers(connection, network, headers, batch_id, is_tail=True)
     return headers.height

@@ -33,7 +33,8 @@ def resolve_windows(
     """Resolve new and newly closed windows to block ranges; return how many.
 
     A window begins with the first block whose time is at or after its opening and ends before the first block at or
-    after its closing. Where the head has not reached that moment yet, the window waits for a later cycle. How native
+    after its closing; one that the stored times of its blocks contradict was resolved by false times, and is resolved
+    anew. Where the head has not reached that moment yet, the window waits for a later cycle. How native
     value is collected in it is what the network's definition says when it opens.
 
     Raises:
@@ -43,16 +44,36 @@ def resolve_windows(
         """
         select
             windows.window_key, windows.subject_key, subjects.kind, windows.opened_at, windows.closed_at,
-            ranges.from_block, ranges.native
+            ranges.from_block, ranges.native,
+            exists (
+                select 1
+                from raw.blocks
+                where
+                    blocks.network = subjects.network
+                    and (
+                        (blocks.block_number = ranges.from_block and blocks.block_time < windows.opened_at)
+                        or (
+                            blocks.block_number = ranges.from_block - 1
+                            and ranges.from_block > $first
+                            and blocks.block_time >= windows.opened_at
+                        )
+                        or (blocks.block_number = ranges.to_block and blocks.block_time >= windows.closed_at)
+                        or (blocks.block_number = ranges.to_block + 1 and blocks.block_time < windows.closed_at)
+                    )
+            ) as is_contradicted
         from raw.control_windows as windows
         inner join raw.control_subjects as subjects on windows.subject_key = subjects.subject_key
         left join raw.view_ranges as ranges on ranges.origin = 'Window' and windows.window_key = ranges.origin_key
         where
-            subjects.network = ?
-            and (ranges.origin_key is null or (windows.closed_at is not null and ranges.to_block is null))
+            subjects.network = $network
+            and (
+                ranges.origin_key is null
+                or (windows.closed_at is not null and ranges.to_block is null)
+                or is_contradicted
+            )
         order by windows.window_key
         """,
-        [network.name],
+        {"network": network.name, "first": FIRST_BLOCK},
     ).fetchall()
     blocks: dict[datetime, int | None] = {}
 
@@ -61,8 +82,11 @@ def resolve_windows(
             blocks[instant] = find_first_block_at_or_after(client, instant.replace(tzinfo=UTC), head)
         return blocks[instant]
 
-    resolved = []
-    for window_key, subject_key, kind, opened_at, closed_at, known_from, known_native in pending:
+    resolved, contradicted = [], []
+    for window_key, subject_key, kind, opened_at, closed_at, known, known_native, is_contradicted in pending:
+        if is_contradicted:
+            contradicted.append((window_key, subject_key))
+        known_from = None if is_contradicted else known
         first = known_from if known_from is not None else block_at(opened_at)
         end = block_at(closed_at) if closed_at is not None else None
         if first is None or (known_from is not None and end is None):
@@ -92,6 +116,9 @@ def resolve_windows(
             """,
             [network.name],
         )
+        for window_key, subject_key in contradicted:
+            connection.execute("delete from raw.view_ranges where origin = 'Window' and origin_key = ?", [window_key])
+            connection.execute("insert into raw.changes values (?, ?, 0, null, 'View')", [batch_id, subject_key])
         for row in resolved:
             connection.execute("delete from raw.view_ranges where origin = 'Window' and origin_key = ?", [row[0]])
             connection.execute("insert into raw.view_ranges values ('Window', ?, ?, ?, ?, ?, ?)", row)

@@ -9,6 +9,7 @@
     ├── StateUnavailable     the state or history at that block is pruned or unknown to the node
     ├── WrongChain           the node serves another chain than the configured one
     ├── ChainReorganised     the chain moved while it was being read
+    ├── FalseBlockTime       a block is dated before an earlier one, or after now
     └── PriceSourceError     a price source gave no usable answer
         ├── SourceUnreachable    no connection, a time-out, an answer cut off, HTTP 5xx, maintenance
         ├── SourceRateLimited    asked too often, still so after waiting
@@ -160,6 +161,10 @@ class ChainReorganised(ExtractError):
     ) -> None:
         super().__init__(network, call, from_block, to_block, detail)
         self.block_number = block_number
+
+
+class FalseBlockTime(ExtractError):
+    """A block is dated before one that comes before it, or ahead of this machine's clock: a clock is wrong."""
 
 
 class PriceSourceError(ExtractError):

@@ -3,12 +3,15 @@
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.load.warehouse import open_warehouse
 from tests.chain.fault_proxy import FaultProxy, LieFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
@@ -181,3 +184,91 @@ def test_memory_of_a_cycle_is_bounded_whatever_the_head(scene: Scene, tmp_path: 
     ((status, detail),) = service.query("select status, detail from raw.network_states")
     assert status == "Unhealthy"
     assert "the node's head is implausible" in detail
+
+
+TEN_YEARS = 3_652 * 86_400
+
+
+def later_by(seconds: int, first: int = 0) -> Callable[[list[Any], Any], Any]:
+    """Times that are false by so much, from a block on."""
+
+    def tell(params: list[Any], block: Any) -> Any:
+        if block is None or int(block["number"], 16) < first:
+            return block
+        return block | {"timestamp": hex(int(block["timestamp"], 16) + seconds)}
+
+    return tell
+
+
+@pytest.mark.parametrize("is_first_cycle", [True, False])
+def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(is_first_cycle: bool, scene: Scene) -> None:
+    scene.move(5)
+    if not is_first_cycle:
+        scene.service.good_cycle()
+        scene.move(3)
+    before = scene.service.raw_rows()
+    scene.lie(later_by(TEN_YEARS))
+    report = scene.service.cycle()
+    assert report.error is not None
+    assert f"block {scene.node.head()} is dated 203" in report.error
+    assert "this machine's clock is behind" in report.error
+    assert scene.service.raw_rows() == before
+    assert scene.service.query("select status, detail from raw.network_states") == [("ClockSkew", report.error)]
+    scene.proxy.clear()
+    scene.check()
+
+
+def test_a_minute_ahead_is_let_pass(scene: Scene) -> None:
+    scene.move(2)
+    scene.node.mine(int(time.time()) + 40)
+    scene.service.good_cycle()
+    scene.node.mine(int(time.time()) + 600)
+    assert scene.service.cycle().error is not None
+    assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
+
+
+def test_a_block_dated_before_a_stored_one_is_refused(scene: Scene) -> None:
+    scene.move(5)
+    scene.service.good_cycle()
+    before, first = scene.service.raw_rows(), scene.node.head() + 1
+    scene.move(3)
+    scene.lie(later_by(-86_400, first))
+    report = scene.service.cycle()
+    assert report.error is not None
+    assert f"block {first} is dated" in report.error
+    assert f"before block {first - 1}" in report.error
+    assert scene.service.raw_rows() == before
+    assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
+    scene.proxy.clear()
+    scene.check()
+
+
+@pytest.mark.parametrize("seconds", [TEN_YEARS, -86_400])
+def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, scene: Scene, tmp_path: Path) -> None:
+    """As a version without these checks stored them: in order with the stored ones they are not."""
+    service = scene.service
+    scene.move(5)
+    service.good_cycle()
+    first = scene.node.head() + 1
+    scene.move(4)
+    service.good_cycle()
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        connection.execute(
+            "update raw.blocks set block_time = block_time + ? where block_number >= ?",
+            [timedelta(seconds=seconds), first],
+        )
+        connection.execute("delete from raw.checked_times")
+        connection.execute("update raw.view_ranges set from_block = 1")
+    # As long as the node repeats them, they are told of.
+    scene.lie(later_by(seconds, first))
+    assert service.cycle().error is not None
+    assert service.query("select status from raw.network_states") == [("ClockSkew",)]
+    scene.proxy.clear()
+    scene.move(2)
+    assert service.good_cycle().reorganised_after == first - 1
+    rows, clean = service.raw_rows(), service.clean_rows(tmp_path)
+    for table in ("blocks", "view_ranges", "token_transfers"):
+        assert rows[table]
+        assert rows[table] == clean[table]
+    scene.check()
+    assert service.good_cycle().reorganised_after is None

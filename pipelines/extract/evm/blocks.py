@@ -5,16 +5,19 @@ Token transfers are in logs.py, what moves inside transactions is in traces.py.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import CallRefused, ChainReorganised, FalseBlockTime, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
 from pipelines.extract.evm.prefetch import map_in_order
 from pipelines.extract.evm.rpc import Call, RpcClient
+
+MOST_AHEAD = timedelta(seconds=60)
+"""How far a block's time may be ahead of this machine's clock."""
 
 _HEADERS_PER_REQUEST = 100
 # A full block of a busy network has some hundred kilobytes.
@@ -186,22 +189,24 @@ def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Hea
     """
     if head.time < instant:
         return None
-    found, step = head.number, 1
-    while found > low:
-        probe = max(low, found - step)
-        if _read_header(client, probe).time < instant:
+    found, step = head, 1
+    while found.number > low:
+        probe = _read_header(client, max(low, found.number - step))
+        check_links(client.network, [probe, found])
+        if probe.time < instant:
             break
         found, step = probe, step * 2
     else:
-        return max(found, low)
+        return max(found.number, low)
     before = probe
-    while found - before > 1:
-        middle = (before + found) // 2
-        if _read_header(client, middle).time < instant:
+    while found.number - before.number > 1:
+        middle = _read_header(client, (before.number + found.number) // 2)
+        check_links(client.network, [before, middle, found])
+        if middle.time < instant:
             before = middle
         else:
             found = middle
-    return found
+    return found.number
 
 
 def read_wallet_transactions(
@@ -386,15 +391,43 @@ def _header(network: str, answer: _HeaderAnswer) -> Header:
         detail = f"block number {answer.number} or time {answer.timestamp} is out of bounds"
         raise MalformedAnswer(network, "eth_getBlockByNumber", detail=detail)
     time = datetime.fromtimestamp(timestamp, UTC)
+    now = datetime.now(UTC)
+    if time > now + MOST_AHEAD:
+        detail = (
+            f"block {number} is dated {time:%Y-%m-%d %H:%M:%S}, and this machine's clock says {now:%Y-%m-%d %H:%M:%S} "
+            "(UTC): the node's times are false, or this machine's clock is behind; compare it with `date -u`"
+        )
+        raise FalseBlockTime(network, "eth_getBlockByNumber", number, number, detail)
     return Header(number, answer.hash.lower(), answer.parent_hash.lower(), time)
 
 
 def check_links(network: str, headers: Iterable[Header]) -> None:
-    """Raise ChainReorganised where of two neighbours, the second does not name the first as its parent."""
+    """Check headers in the order of their numbers.
+
+    Raises:
+        ChainReorganised: of two neighbours, the second does not name the first as its parent.
+        FalseBlockTime: one is dated before one that comes before it.
+    """
     earlier: Header | None = None
     for header in headers:
         if earlier is not None and header.number == earlier.number + 1 and header.parent_hash != earlier.hash:
             detail = f"block {header.number} does not follow the block {earlier.number} read with it"
             names = (network, "eth_getBlockByNumber", earlier.number, header.number)
             raise ChainReorganised(*names, detail, block_number=earlier.number)
+        if earlier is not None and header.time < earlier.time:
+            raise FalseBlockTime(
+                network,
+                "eth_getBlockByNumber",
+                header.number,
+                header.number,
+                dated_before(header.number, header.time, earlier.number, earlier.time),
+            )
         earlier = header
+
+
+def dated_before(number: int, time: datetime, earlier_number: int, earlier_time: datetime) -> str:
+    """What is wrong with a block that is dated before one that comes before it."""
+    return (
+        f"block {number} is dated {time:%Y-%m-%d %H:%M:%S}, before block {earlier_number} of "
+        f"{earlier_time:%Y-%m-%d %H:%M:%S} (UTC): one of the two times is false"
+    )

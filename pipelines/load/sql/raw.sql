@@ -165,7 +165,7 @@ create table if not exists raw.collections (
     row_count bigint not null
 );
 
--- Reorganisations that were seen and repaired.
+-- Reorganisations that were seen and repaired, and false block times: both hashes are the same then.
 create table if not exists raw.reorganisations (
     batch_id bigint not null,
     network varchar not null,
@@ -190,6 +190,9 @@ create table if not exists raw.blocks (
 
 -- Of the blocks of warehouses of the first releases nobody knows it.
 alter table raw.blocks add column if not exists is_tail boolean;
+
+-- Networks whose stored headers were held against each other once: times that come later are checked before they are stored.
+create table if not exists raw.checked_times (network varchar not null);
 
 create table if not exists raw.token_transfers (
     network varchar not null,

@@ -1,5 +1,6 @@
 """Headers, finality, blocks by time and wallets' transactions, from a scripted chain."""
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.extract.errors import ChainReorganised, MalformedAnswer
+from pipelines.extract.errors import ChainReorganised, FalseBlockTime, MalformedAnswer
 from pipelines.extract.evm.blocks import (
     TRANSACTION_SCHEMA,
     find_first_block_at_or_after,
@@ -136,10 +137,10 @@ def test_the_first_block_at_an_instant(head: int, low: int, seconds: int) -> Non
 
 
 def test_a_recent_instant_takes_few_calls(make_client: MakeClient) -> None:
-    with ScriptedNode(head=20_000_000) as node:
+    with ScriptedNode(head=10_000_000) as node:
         client = make_client(node)
         head = read_head(client)
-        assert find_first_block_at_or_after(client, head.time - timedelta(seconds=60), head) == 19_999_995
+        assert find_first_block_at_or_after(client, head.time - timedelta(seconds=60), head) == 9_999_995
         assert node.requests < 8
         node.requests = 0
         assert find_first_block_at_or_after(client, GENESIS + timedelta(seconds=11), head) == 1
@@ -340,3 +341,20 @@ def test_links_are_checked_across_requests(make_client: MakeClient) -> None:
         with pytest.raises(ChainReorganised) as caught:
             read(make_client(node))
         assert caught.value.block_number == 9
+
+
+@given(st.lists(st.integers(-20, 20), min_size=2, max_size=12))
+@settings(max_examples=40, deadline=None)
+def test_headers_are_taken_exactly_when_none_is_dated_before_an_earlier_one(steps: list[int]) -> None:
+    """Equal times are of chains with several blocks a second."""
+    times = [1_600_000_000 + sum(steps[: at + 1]) for at in range(len(steps))]
+    with ScriptedNode(head=len(times) - 1) as node, closing(RpcClient("scripted", [node.url])) as client:
+        truly = node.handlers["eth_getBlockByNumber"]
+        node.handlers["eth_getBlockByNumber"] = lambda params: (
+            truly(params) | {"timestamp": hex(times[int(params[0], 16)])}
+        )
+        if times == sorted(times):
+            assert read_headers(client, range(len(times))).height == len(times)
+        else:
+            with pytest.raises(FalseBlockTime, match="one of the two times is false"):
+                read_headers(client, range(len(times)))

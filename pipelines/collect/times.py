@@ -1,0 +1,71 @@
+"""Block times: what is stored is in order, and false times that were stored are found and read again."""
+
+from datetime import UTC, datetime
+
+import duckdb
+import polars as pl
+
+from pipelines.extract.errors import FalseBlockTime
+from pipelines.extract.evm.blocks import MOST_AHEAD, Header, dated_before, read_headers
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.load.chain import insert_blocks, remove_orphaned
+from pipelines.load.times import first_conflict, note_checked, suspected_blocks
+
+# Headers that are read again together.
+_STEP = 1_000
+
+
+def store_headers(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    headers: pl.DataFrame,
+    batch_id: int,
+    *,
+    is_tail: bool = False,
+) -> None:
+    """Add headers (columns of `read_headers`) that are not stored yet and whose times fit those that are.
+
+    Raises:
+        FalseBlockTime: one is dated before a stored one that comes before it, or the other way round.
+    """
+    conflict = first_conflict(connection, network, headers)
+    if conflict is not None:
+        number = conflict[0]
+        raise FalseBlockTime(network, "eth_getBlockByNumber", number, number, dated_before(*conflict))
+    insert_blocks(connection, network, headers, batch_id, is_tail=is_tail)
+
+
+def repair_times(
+    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: str, head: Header, batch_id: int
+) -> int | None:
+    """Read again the stored headers whose times cannot be, and remove what rests on false ones.
+
+    All of them are held against each other once; what is stored after that was checked before, and only this machine's
+    clock can have been wrong.
+
+    Returns:
+        The block after which all was removed, to be collected again; None where no time was false.
+
+    Raises:
+        FalseBlockTime: the node says the same false times again; nothing is removed.
+    """
+    latest = (datetime.now(UTC) + MOST_AHEAD).replace(tzinfo=None)
+    suspected = [number for number in suspected_blocks(connection, network, latest) if number <= head.number]
+    for at in range(0, len(suspected), _STEP):
+        headers = read_headers(client, suspected[at : at + _STEP])
+        stored = connection.execute(
+            """
+            select block_number, block_hash, block_time
+            from raw.blocks
+            where network = ? and list_contains(?, block_number)
+            """,
+            [network, headers["block_number"].to_list()],
+        ).pl()
+        false = stored.join(headers, on=["block_number", "block_hash", "block_time"], how="anti").sort("block_number")
+        if not false.is_empty():
+            number, orphaned_hash, _ = false.row(0)
+            (canonical_hash,) = headers.filter(pl.col("block_number") == number)["block_hash"]
+            remove_orphaned(connection, network, number - 1, orphaned_hash, canonical_hash, batch_id)
+            return int(number) - 1
+    note_checked(connection, network)
+    return None

@@ -1,0 +1,19 @@
+-- Stored blocks that are dated after $latest, or before one that comes before them, or after one that comes after them.
+with ordered as (
+    select
+        block_number,
+        block_time,
+        max(block_time) filter (where block_time <= $latest) over (
+            order by block_number rows between unbounded preceding and 1 preceding
+        ) as latest_before,
+        min(block_time) over (
+            order by block_number rows between 1 following and unbounded following
+        ) as earliest_after
+    from raw.blocks
+    where network = $network
+)
+
+select block_number
+from ordered
+where block_time > $latest or block_time < latest_before or block_time > earliest_after
+order by block_number;
