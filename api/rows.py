@@ -218,7 +218,7 @@ class SupplyRow(Row, frozen=True):
 
     total_supply_raw: str
     total_supply: str | None
-    is_observed: bool
+    opened_by: OpenedBy
 
 
 class UnattributedRow(Row, frozen=True):

@@ -1,7 +1,7 @@
 select
     total_supply_raw::varchar as total_supply_raw,
     total_supply,
-    is_observed
+    opened_by
 from marts.supply_changes
 where
     subject_key = $subject_key

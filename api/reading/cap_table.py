@@ -210,7 +210,7 @@ def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSumma
         total_supply=found.total_supply if found else None,
         supply_status=supply_status,
         holder_count=len(balances),
-        holders_status="Complete" if rest == 0 and _is_from_nothing(snapshot, view, state) else "HoldersUnknown",
+        holders_status="Complete" if rest == 0 and _is_from_nothing(snapshot, view, state, found) else "HoldersUnknown",
         unattributed_raw=unattributed_raw,
         unattributed=shown.unattributed if shown else None,
         unattributed_percentage=shown.unattributed_percentage if shown else None,
@@ -226,9 +226,9 @@ def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSumma
     )
 
 
-def _is_from_nothing(snapshot: Snapshot, view: View, state: State) -> bool:
-    """Say whether nobody held anything before the covered range: its supply was read as zero, or it is the chain's."""
-    if state.first_block <= 1:
+def _is_from_nothing(snapshot: Snapshot, view: View, state: State, supply: SupplyRow | None) -> bool:
+    """Say whether nobody held anything before the range: it begins with the token or chain, or the supply was zero."""
+    if state.first_block <= 1 or (supply is not None and supply.opened_by == "Creation"):
         return True
     before = snapshot.row(
         "supply_as_of",
@@ -238,4 +238,4 @@ def _is_from_nothing(snapshot: Snapshot, view: View, state: State) -> bool:
         first_block=state.first_block,
         block_number=state.first_block - 1,
     )
-    return before is not None and before.is_observed and before.total_supply_raw == "0"
+    return before is not None and before.total_supply_raw == "0"

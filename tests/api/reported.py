@@ -222,6 +222,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "total_supply_raw": supply,
             "total_supply": text_of(supply, DECIMALS),
             "is_observed": True,
+            "opened_by": "Observed",
         }
         for first, _ in RANGES
     ]

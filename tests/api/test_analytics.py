@@ -301,8 +301,9 @@ def test_holdings_are_complete_at_the_moment_asked_about(world: World) -> None:
 MOMENTS = ("?asOf=block:150", "?asOf=block:305", "")
 
 
-def test_holders_are_complete_at_the_moment_asked_about(world: World) -> None:
-    """The view begins before anybody held anything, then all of the supply is somebody's."""
+@pytest.mark.parametrize("opened_by", ["Observed", "Creation"])
+def test_holders_are_complete_at_the_moment_asked_about(world: World, opened_by: str) -> None:
+    """The view begins before anybody held anything, read or not; then all of the supply is somebody's."""
 
     rows = marts_rows(world)
     opening = next(
@@ -310,8 +311,13 @@ def test_holders_are_complete_at_the_moment_asked_about(world: World) -> None:
         for row in rows["supply_changes"]
         if (row["subject_key"], row["range_from_block"]) == (world.subject_keys[EXAMPLE_TOKEN_ID], 251)
     )
-    rows["supply_changes"].append(opening | {"block_number": 251, "block_time": as_naive(time_of(251))})
-    opening |= {"total_supply_raw": 0, "total_supply": "0", "is_observed": True}
+    rows["supply_changes"].append(
+        opening | {"block_number": 251, "block_time": as_naive(time_of(251)), "opened_by": opened_by}
+    )
+    if opened_by == "Observed":
+        opening |= {"total_supply_raw": 0, "total_supply": "0"}
+    else:
+        rows["supply_changes"].remove(opening)
     publish(world.settings.serving_dir, 1, rows)
     with world.client() as client:
         tables = [client.get(f"{TOKEN}/cap-table?asOf=block:{block}").json() for block in (150, 305)]

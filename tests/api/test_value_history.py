@@ -123,6 +123,7 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "total_supply_raw": supply,
             "total_supply": str(supply),
             "is_observed": block in (99, 84_999),
+            "opened_by": "Observed",
         }
         for block, supply in SUPPLIES
     ]

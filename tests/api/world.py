@@ -563,6 +563,7 @@ def _add_small(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
             "total_supply_raw": raw,
             "total_supply": text_of(raw, 0),
             "is_observed": block < first,
+            "opened_by": "Observed",
         }
         for first, block, raw in ((100, 99, 150), (100, 150, 160), (251, 250, 160), (251, 310, 155))
     ]
@@ -727,6 +728,7 @@ def _add_foreign(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
             "total_supply_raw": 9 * 10**6,
             "total_supply": "9",
             "is_observed": True,
+            "opened_by": "Observed",
         }
     )
     _add_cap_table(rows, world, token, {h4: 7 * 10**6, h3: 2 * 10**6}, 9 * 10**6)

@@ -217,6 +217,7 @@ class _Teller:
                 "total_supply_raw": SUPPLY,
                 "total_supply": text_of(SUPPLY, 18),
                 "is_observed": True,
+                "opened_by": "Observed",
             }
             for first, _ in RANGES
         ]

@@ -68,6 +68,10 @@ def test_a_silent_burn_is_an_adjustment_and_never_a_debt(
         )
         assert int(quantity) == world.balance_of(hush, holder, head) == sent - burnt
         assert (reconciliation, opened) == ("Adjusted", opened_by)
+        # Nobody can have held anything before the token was there, read or not.
+        assert rows("select holders_status, unattributed_raw::varchar from marts.cap_table_summaries") == [
+            ("Complete", "0")
+        ]
         adjustments = "select from_address, to_address, amount_raw::varchar, block_number, is_located"
         assert rows(f"{adjustments} from marts.token_activities where activity_type = 'Adjustment'") == [
             (holder, None, str(burnt), head, False)

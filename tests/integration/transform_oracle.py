@@ -375,10 +375,10 @@ class Oracle:
         )
 
     def _is_from_nothing(self, subject: Subject) -> bool:
-        """Whether the supply was read as zero at the block before the newest range, or that is the chain's first."""
+        """Whether the newest range begins with the chain or the token, or the supply was read as zero before it."""
         first = self.world.covered(subject)[-1][0]
         read = [row.quantity for row in self.world.supplies if row[:2] == (subject.address, first - 1)]
-        return first == 1 or 0 in read
+        return first == 1 or (0 in read if read else first <= self.world.creations.get(subject.address, 1))
 
     def _token_activities(self, result: Expected, subject: Subject, points: Points) -> None:
         if not self._is_amount(subject.address):

@@ -51,7 +51,7 @@ supplies as (
 
 ),
 
--- Ranges before which nobody held anything: the supply was read as zero, as it is where there is no contract yet.
+-- Ranges before which nobody held anything: they begin with the token, or its supply was read as zero before them.
 openings as (
 
     select
@@ -62,9 +62,14 @@ openings as (
         on
             views.subject_key = changes.subject_key
             and views.from_block = changes.range_from_block
-            and views.from_block - 1 = changes.block_number
-            and changes.is_observed
-            and changes.total_supply_raw = 0::bignum
+            and (
+                changes.opened_by = 'Creation'
+                or (
+                    changes.opened_by = 'Observed'
+                    and views.from_block - 1 = changes.block_number
+                    and changes.total_supply_raw = 0::bignum
+                )
+            )
 
 ),
 

@@ -59,7 +59,8 @@ changes as (
         blocks.block_time,
         points.balance_raw as total_supply_raw,
         {{ to_amount('points.balance_raw', 'labels.decimals') }} as total_supply,
-        points.observed_raw is not null as is_observed
+        points.observed_raw is not null as is_observed,
+        points.opened_by
     from points
     inner join subjects on points.subject_key = subjects.subject_key
     left join blocks
