@@ -74,7 +74,7 @@ VARIABLES = (
     Variable("LEDGERMART_QUERY_MEMORY_MB", "1024", "most memory of the API's query engine, in megabytes"),
     Variable(
         "LEDGERMART_PIPELINE_MEMORY_MB",
-        "4096",
+        "half of the machine's memory",
         "most memory of the pipeline's query engine, in megabytes; what needs more works on disk",
     ),
 )
@@ -178,7 +178,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         rate_limit_per_minute=_integer(variables, "LEDGERMART_RATE_LIMIT_PER_MINUTE", 1, 10_000_000),
         query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
         query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
-        pipeline_memory_mb=_integer(variables, "LEDGERMART_PIPELINE_MEMORY_MB", 256, 1_000_000),
+        pipeline_memory_mb=_memory(variables, "LEDGERMART_PIPELINE_MEMORY_MB"),
     )
 
 
@@ -190,6 +190,12 @@ def _integer(variables: Mapping[str, str], name: str, lowest: int, highest: int)
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and lowest <= int(text) <= highest):
         raise SettingsError(f"{name} is {text!r}; set it to a whole number from {lowest} to {highest}")
     return int(text)
+
+
+def _memory(variables: Mapping[str, str], name: str) -> int:
+    if not variables.get(name):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2_000_000
+    return _integer(variables, name, 256, 1_000_000)
 
 
 def _path(variables: Mapping[str, str], name: str, default: Path) -> Path:

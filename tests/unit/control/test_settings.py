@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from control.settings import VARIABLES, Settings, SettingsError, load_settings
@@ -34,7 +35,7 @@ def test_defaults() -> None:
         rate_limit_per_minute=3000,
         query_timeout_seconds=30,
         query_memory_mb=1024,
-        pipeline_memory_mb=4096,
+        pipeline_memory_mb=psutil.virtual_memory().total // 2_000_000,
     )
     assert settings.warehouse_path == checkout / "data/warehouse.duckdb"
     assert settings.marts_path == checkout / "data/marts_build.duckdb"
