@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from control import access, ledgers, operations, tenants, tokens, wallets
 from control.access import Principal
 from control.models import TrackingWindow
@@ -33,6 +35,7 @@ from pipelines.load.state import finish_batch
 from pipelines.load.warehouse import open_warehouse
 from pipelines.operations import report_requests
 from pipelines.progress import write_progress
+from pipelines.publish import current_publication
 
 CHECKOUT = Path(__file__).parents[2]
 LEDGERMART = Path(sys.executable).with_name("ledgermart")
@@ -277,6 +280,13 @@ class Service:
         """Rows of a query over the warehouse."""
         with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
             return connection.execute(sql, list(parameters)).fetchall()
+
+    def published(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of a query over the version in force."""
+        current = current_publication(self.settings.serving_dir)
+        assert current is not None
+        with duckdb.connect(str(self.settings.serving_dir / current.file), read_only=True) as connection:
+            return connection.execute(sql).fetchall()
 
     def raw_rows(self, warehouse: Path | None = None) -> dict[str, list[tuple[Any, ...]]]:
         """All raw tables without batch ids and moments of collection, each in a stable order; coverage merged."""

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from control.operations import Status
@@ -31,14 +30,6 @@ def output(service: Service, *arguments: str, code: int = 0, **variables: str) -
     return printed
 
 
-def published(service: Service, query: str) -> list[tuple[Any, ...]]:
-    """Rows of the version in force."""
-    current = current_publication(service.settings.serving_dir)
-    assert current is not None
-    with duckdb.connect(str(service.settings.serving_dir / current.file), read_only=True) as connection:
-        return connection.execute(query).fetchall()
-
-
 def test_init_prints_the_key_once_and_publishes_an_empty_version(
     ready_folder: tuple[Path, str], ready_service: Service
 ) -> None:
@@ -47,7 +38,7 @@ def test_init_prints_the_key_once_and_publishes_an_empty_version(
     assert first["tenant"] == "first"
     assert first["apiKey"].startswith("lm_")
     for mart in ("tokens", "wallets", "token_activities", "cap_tables", "coverage"):
-        assert published(ready_service, f"select count(*) from marts.{mart}") == [(0,)]
+        assert ready_service.published(f"select count(*) from marts.{mart}") == [(0,)]
     version = current_publication(ready_service.settings.serving_dir)
     assert output(ready_service, "init", "--tenant", "first") == {"tenant": "first", "apiKey": None}
     assert output(ready_service, "init", "--tenant", "another")["apiKey"].startswith("lm_")
@@ -93,15 +84,15 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
     assert second["error"] in result["error"]
     assert result["published"].keys() == {"version", "publishedAt", "isNew"}
     assert (result["published"]["version"], result["published"]["isNew"]) == (before.version + 1, True)
-    assert published(service, "select status from marts.networks order by network") == [("Healthy",), ("Unreachable",)]
-    assert published(service, "select count(*), max(block_number) from marts.token_activities") == [(4, opening)]
+    assert service.published("select status from marts.networks order by network") == [("Healthy",), ("Unreachable",)]
+    assert service.published("select count(*), max(block_number) from marts.token_activities") == [(4, opening)]
 
     # With its node there, the second one is made good, alone.
     service.point_at("second", node.url)
     result = output(service, "cycle", "--network", "second")
     assert result["networks"].keys() == {"second"}
     assert result["networks"]["second"]["collectedTo"] == opening
-    assert published(service, "select count(*) from marts.token_activities") == [(8,)]
+    assert service.published("select count(*) from marts.token_activities") == [(8,)]
     version = result["published"]["version"]
 
     # With nothing new there is no new version.
@@ -183,7 +174,7 @@ def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
         assert (done["published"]["isNew"], done["isPublicationDue"]) == (True, False)
     assert service.operation(asked).status is Status.SUCCEEDED
     moved = [int(log["blockNumber"], 16) for log in world.transfer_logs(0, opening)]
-    assert published(service, "select count(*), min(block_number) from marts.token_activities") == [
+    assert service.published("select count(*), min(block_number) from marts.token_activities") == [
         (len(moved), min(moved))
     ]
 

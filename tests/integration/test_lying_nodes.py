@@ -186,6 +186,43 @@ def test_memory_of_a_cycle_is_bounded_whatever_the_head(scene: Scene, tmp_path: 
     assert "the node's head is implausible" in detail
 
 
+@pytest.mark.timeout(240)
+def test_the_command_names_the_network_that_lies_and_publishes_the_other(
+    node: AnvilNode, ready_service: Service
+) -> None:
+    service = ready_service
+    world = World(node, wallet_count=4)
+    gold = world.deploy_token("GOLD", 18)
+    opening = world.distribute(gold, 10)
+    tenant = service.tenant()
+    service.ledger(tenant, "second")
+    for ledger in ("local", "second"):
+        service.token(tenant, gold.address, tracked_from=instant(node, opening), ledger=ledger)
+    published = """
+        select networks.network, networks.status, networks.head_number, count(activities.token_id)
+        from marts.networks as networks
+        inner join marts.tokens as tokens on networks.network = tokens.network
+        left join marts.token_activities as activities on tokens.token_id = activities.token_id
+        group by all
+        order by all
+    """
+    with FaultProxy(node.url) as proxy:
+        proxy.inject(LieFault(methods=["eth_getBlockByNumber"], tell=latest_is(FALSE_HEAD)))
+        service.point_at("local", proxy.url)
+        service.point_at("second", node.url)
+        done = service.ledgermart("cycle")
+        assert done.returncode == 3, done.stdout + done.stderr
+        (line,) = done.stderr.splitlines()
+        assert "local: eth_getBlockByNumber" in line
+        assert "the node's head is implausible" in line
+        assert "second:" not in line
+        assert service.published(published) == [("local", "Unhealthy", None, 0), ("second", "Healthy", opening, 4)]
+        proxy.clear()
+        done = service.ledgermart("cycle")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert service.published(published) == [("local", "Healthy", opening, 4), ("second", "Healthy", opening, 4)]
+
+
 TEN_YEARS = 3_652 * 86_400
 
 
