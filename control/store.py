@@ -20,7 +20,7 @@ from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, select, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError
+from sqlalchemy.exc import InterfaceError, OperationalError, ProgrammingError, TimeoutError
 from sqlalchemy.orm import Session
 
 from control import service_secrets
@@ -179,8 +179,12 @@ def _sqlite_engine(url: URL) -> Engine:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
-        raise StoreUnavailable(f"the control store cannot be used: {error.orig}") from error
+    except (OperationalError, InterfaceError, ProgrammingError) as error:
+        # A wrong parameter of the URL is an error of no statement; one of a statement is a mistake in it.
+        if isinstance(error, ProgrammingError) and error.statement is not None:
+            raise
+        # The driver names hosts and files, never the password, on several lines and with advice.
+        raise StoreUnavailable(f"the control store cannot be used: {' '.join(str(error.orig).split())}") from error
     except TimeoutError as error:
         raise StoreUnavailable("the control store has no free connection") from error
 

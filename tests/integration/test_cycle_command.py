@@ -217,6 +217,20 @@ def test_malformed_variable_is_named(variable: str, value: str, ready_service: S
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("parameters", "reason"), [("", "Connection refused"), ("?unheard_of=1", 'invalid connection option "unheard_of"')]
+)
+def test_a_control_store_that_is_not_there_is_one_line(parameters: str, reason: str, ready_service: Service) -> None:
+    url = f"postgresql://someone:hidden-word@127.0.0.1:{free_port()}/control{parameters}"
+    done = ready_service.ledgermart("cycle", LEDGERMART_CONTROL_URL=url)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: the control store cannot be used: ")
+    assert reason in line
+    assert "hidden-word" not in line
+
+
 def test_malformed_network_definition_is_named(ready_service: Service) -> None:
     definitions = ready_service.settings.networks_file
     definitions.write_text(definitions.read_text().replace("chain_id = 31337", 'chain_id = "mainnet"', 1))
