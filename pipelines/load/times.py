@@ -23,7 +23,10 @@ def first_conflict(connection: duckdb.DuckDBPyConnection, network: str, headers:
 
 
 def suspected_blocks(connection: duckdb.DuckDBPyConnection, network: str, latest: datetime) -> list[int]:
-    """Stored blocks dated after `latest` and, as long as the network was not checked, blocks that are not in order."""
+    """Stored blocks dated after `latest` and, as long as the network is not checked, others that may be false.
+
+    Those are blocks that are not in order, and the tail that is not final.
+    """
     row = connection.execute(
         """
         select
@@ -43,5 +46,10 @@ def suspected_blocks(connection: duckdb.DuckDBPyConnection, network: str, latest
 def note_checked(connection: duckdb.DuckDBPyConnection, network: str) -> None:
     """Record that the network's stored headers are in order."""
     with transaction(connection):
-        connection.execute("delete from raw.checked_times where network = ?", [network])
+        note_contradicted(connection, network)
         connection.execute("insert into raw.checked_times values (?)", [network])
+
+
+def note_contradicted(connection: duckdb.DuckDBPyConnection, network: str) -> None:
+    """Record that the network's stored headers are to be checked again."""
+    connection.execute("delete from raw.checked_times where network = ?", [network])

@@ -309,3 +309,35 @@ def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, sce
         assert rows[table] == clean[table]
     scene.check()
     assert service.good_cycle().reorganised_after is None
+
+
+def test_a_false_time_in_order_is_read_again_once_later_blocks_contradict_it(scene: Scene) -> None:
+    """The newest block an hour late, for one cycle: nothing contradicts it before the next block is there."""
+    scene.move(5)
+    newest = scene.node.head()
+    scene.lie(later_by(3_600, newest))
+    scene.service.good_cycle()
+    scene.proxy.clear()
+    scene.move(3)
+    assert scene.service.cycle().error is not None
+    assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
+    assert scene.service.good_cycle().reorganised_after == newest - 1
+    scene.check()
+    assert scene.service.good_cycle().reorganised_after is None
+
+
+def test_earlier_times_of_the_whole_chain_replace_none_that_are_stored(scene: Scene) -> None:
+    scene.move(5)
+    scene.service.good_cycle()
+    scene.node.mine_empty(80, 1)
+    scene.service.good_cycle()
+    before = scene.service.raw_rows()
+    scene.world = World(scene.node, wallet_count=4)
+    scene.move(3)
+    scene.lie(later_by(-86_400))
+    for _ in range(2):
+        assert scene.service.cycle().error is not None
+        assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
+        assert scene.service.raw_rows() == before
+    scene.proxy.clear()
+    scene.check()

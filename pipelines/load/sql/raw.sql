@@ -191,7 +191,8 @@ create table if not exists raw.blocks (
 -- Of the blocks of warehouses of the first releases nobody knows it.
 alter table raw.blocks add column if not exists is_tail boolean;
 
--- Networks whose stored headers were held against each other once: times that come later are checked before they are stored.
+-- Networks whose stored headers were held against each other, and that no later block contradicted since: times that come
+-- later are checked before they are stored.
 create table if not exists raw.checked_times (network varchar not null);
 
 create table if not exists raw.token_transfers (

@@ -1,8 +1,10 @@
--- Stored blocks that are dated after $latest, or before one that comes before them, or after one that comes after them.
+-- Stored blocks that are dated after $latest, or before one that comes before them, or after one that comes after them;
+-- and those of the tail that is not final: its times may be false though in order, and later blocks contradict them then.
 with ordered as (
     select
         block_number,
         block_time,
+        is_tail,
         max(block_time) filter (where block_time <= $latest) over (
             order by block_number rows between unbounded preceding and 1 preceding
         ) as latest_before,
@@ -15,5 +17,12 @@ with ordered as (
 
 select block_number
 from ordered
-where block_time > $latest or block_time < latest_before or block_time > earliest_after
+where
+    block_time > $latest
+    or block_time < latest_before
+    or block_time > earliest_after
+    or (
+        is_tail
+        and block_number > (select coalesce(max(final_number), -1) from raw.network_states where network = $network)
+    )
 order by block_number;
