@@ -17,7 +17,7 @@ from api.errors import ApiError
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.paging import CursorSigner, Position
 from api.reports import rows as report_row_types
-from api.rows import BlockRow, Row
+from api.rows import BlockRow, NetworkRow, Row
 from api.serving import Serving, load_queries
 from tests.api.marts import publish
 from tests.api.test_errors import problem
@@ -150,7 +150,7 @@ def test_a_version_in_use_stays_open(world: World) -> None:
                 time.sleep(0.21)
                 with serving.snapshot():
                     pass
-            assert old.rows("block", BlockRow, network="ethereum", block_number=400)
+            assert old.rows("networks", NetworkRow)
     finally:
         serving.close()
 
@@ -169,7 +169,7 @@ def test_a_slow_statement_is_interrupted(world: World) -> None:
             assert time.monotonic() - started < 5
             assert (caught.value.status, caught.value.code) == (503, "query-timeout")
             assert "LEDGERMART_QUERY_TIMEOUT_SECONDS" in caught.value.detail
-            assert snapshot.rows("block", BlockRow, network="ethereum", block_number=400)
+            assert snapshot.rows("networks", NetworkRow)
     finally:
         serving.close()
 
@@ -246,13 +246,17 @@ def test_what_is_remembered_is_of_one_version(world: World) -> None:
 
 def test_requests_of_threads_do_not_share_cursors(world: World) -> None:
     serving = Serving(world.settings.serving_dir, 256, 10)
+    serving._queries["one_block"] = (
+        "select block_number, block_hash, block_time from marts.blocks "
+        "where network = 'ethereum' and block_number = $block_number"
+    )
     errors: list[BaseException] = []
 
     def read() -> None:
         try:
             for block in range(390, 411):
                 with serving.snapshot() as snapshot:
-                    found = snapshot.row("block", BlockRow, network="ethereum", block_number=block)
+                    found = snapshot.row("one_block", BlockRow, block_number=block)
                     assert found is not None
                     assert found.block_number == block
         except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
@@ -276,7 +280,7 @@ def test_a_timeout_becomes_a_problem(world: World, monkeypatch: pytest.MonkeyPat
     with world.client(settings=replace(world.settings, query_timeout_seconds=1)) as client:
         queries = client.app.state.services.serving._queries
         slow = queries["wallet_activities_newest_first"].replace(
-            "amount\nfrom", f"(select block_number::varchar from ({SLOW})) as amount\nfrom"
+            "amount,\n", f"(select block_number::varchar from ({SLOW})) as amount,\n"
         )
         monkeypatch.setitem(queries, "wallet_activities_newest_first", slow)
         answer = client.get(f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities")

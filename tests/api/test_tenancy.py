@@ -9,7 +9,7 @@ from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.rows import HolderRow
 from api.serving import Serving
 from tests.api.test_errors import problem
-from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World, time_of
 
 TABULAR = ("application/json", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 
@@ -60,7 +60,7 @@ def test_the_same_address_shows_the_own_rows_alone(world: World) -> None:
 
         token, wallet = f"/v1/tokens/{FOREIGN_TOKEN_ID}", f"/v1/wallets/{FOREIGN_WALLET_ID}"
         assert [(row["id"], row["amount"]) for row in rows(f"{token}/activities")] == [("act-06-1", "7")]
-        for moment in ("", "?asOf=block:150"):
+        for moment in ("", f"?asOf={time_of(150):%Y-%m-%dT%H:%M:%SZ}"):
             table = client.get(f"{token}/cap-table{moment}").json()
             assert [(row["wallet"], row["quantity"]) for row in table["data"]] == [(h4, "7"), (h3, "2")]
             assert table["totalSupply"] == "9"

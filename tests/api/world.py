@@ -332,7 +332,7 @@ def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
                 "block_time": time_of(block).replace(tzinfo=None),
                 "is_tail": block >= 390,
             }
-            for block in (99, 100, 120, 150, 200, 250, 251, 300, 310, *range(390, 411))
+            for block in (99, 100, 120, 130, 150, 200, 250, 251, 300, 310, *range(390, 411))
         ],
     }
     for subject_id in _ADDRESSES:
