@@ -202,11 +202,15 @@ def test_no_number_of_any_answer_is_a_float(client: TestClient[Any], path: str) 
     def refuse(text: str) -> None:
         raise AssertionError(f"a number with a fraction: {text}")
 
-    for token_id in (EXAMPLE_TOKEN_ID, BIG_TOKEN_ID, WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID):
-        json.loads(client.get(f"/v1/tokens/{token_id}/{path}").content, parse_float=refuse)
-    json.loads(client.get(f"{TOKEN}/cap-table?asOf=block:305").content, parse_float=refuse)
-    for url in ("/v1/tokens", "/v1/wallets", TOKEN, WALLET, f"{WALLET}/activities", f"{WALLET}/balances"):
-        json.loads(client.get(url).content, parse_float=refuse)
+    urls = [
+        *(f"/v1/tokens/{each}/{path}" for each in (EXAMPLE_TOKEN_ID, BIG_TOKEN_ID, WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID)),
+        f"{TOKEN}/cap-table?asOf=block:305",
+        *("/v1/tokens", "/v1/wallets", TOKEN, WALLET, f"{WALLET}/activities", f"{WALLET}/balances"),
+    ]
+    for url in urls:
+        answer = client.get(url)
+        assert answer.status_code == 200, (url, answer.text)
+        json.loads(answer.content, parse_float=refuse)
 
 
 def holdings(answer: dict[str, Any]) -> dict[str, int]:

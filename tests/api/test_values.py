@@ -191,6 +191,7 @@ def test_tabular_answers_have_the_values(valued: World) -> None:
     with valued.client() as client:
         for path in (f"{TOKEN}/activities", f"{TOKEN}/cap-table", f"{WALLET}/activities"):
             rows = client.get(path).json()["data"]
+            assert any(row["value"] for row in rows), path
             table = client.get(path, headers={"Accept": "text/csv"}).text.splitlines()
             assert "explanation" not in table[0]
             place = table[0].split(",").index("value")

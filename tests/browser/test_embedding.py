@@ -29,6 +29,7 @@ def test_shown_in_a_page_of_another_origin(stage: Stage, visit: Visit, report: s
         # The page is as high as the report asks for, so it has no scroll bar of its own.
         assert heights[-1] > 900
         assert frame.evaluate("innerHeight") == heights[-1]
+    assert any("/embed/" in line for line in stage.api.log)
     assert not any("eyJ" in line for line in stage.api.log)
 
 
@@ -129,6 +130,7 @@ def test_an_open_report_renews_its_token(stage: Stage, visit: Visit) -> None:
         with visitor.page.expect_request(lambda request: "/rows" in request.url) as asked:
             frame.locator("#table-head th", has_text="Value").get_by_role("button").click()
         assert asked.value.header_value("authorization") == f"Bearer {fresh}"
+    assert any("/embed/" in line for line in stage.api.log)
     assert not any("eyJ" in line for line in stage.api.log)
 
 
