@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
+
 from pipelines.folders import sync
 from pipelines.load.warehouse import connect, utc_now
 
@@ -49,6 +51,18 @@ def current_publication(serving_dir: Path) -> Publication | None:
         return None
     path = versions[newest]
     return Publication(newest, path.name, datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
+
+
+def newest_is_readable(serving_dir: Path) -> bool:
+    """Whether the pointer can be read and the file that it names can be opened; else a version is to be published."""
+    named = _read_pointer(serving_dir)
+    if named is None or named.version not in published_versions(serving_dir):
+        return False
+    try:
+        duckdb.connect(str(published_versions(serving_dir)[named.version]), read_only=True).close()
+    except duckdb.IOException:
+        return False
+    return True
 
 
 def _read_pointer(serving_dir: Path) -> Publication | None:

@@ -21,6 +21,7 @@ from pipelines.extract.evm.blocks import read_head
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.lock import is_locked
 from pipelines.progress import NetworkProgress, Progress, read_progress
+from pipelines.publish import newest_is_readable
 
 JOB = "cycle"
 _TICK_SECONDS = 5
@@ -123,6 +124,11 @@ def has_price_work(progress: Progress | None) -> bool:
     return progress.has_unfinished_discoveries or any(source.is_due(now) for source in progress.price_sources.values())
 
 
+def is_publication_due(progress: Progress | None, settings: Settings) -> bool:
+    """Whether something is collected and not published, or what was published last cannot be read any more."""
+    return progress is not None and (progress.is_behind or not newest_is_readable(settings.serving_dir))
+
+
 def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str]) -> bool:
     """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing.
 
@@ -172,7 +178,7 @@ def cycle_sensor(
         finally:
             store.close()
         requests = []
-        if due or changed or has_price_work(progress) or (progress is not None and progress.is_behind):
+        if due or changed or has_price_work(progress) or is_publication_due(progress, settings):
             cursor.launched_at = time.time()
             cursor.launched_after = None if progress is None else progress.batch_id
             requests.append(dg.RunRequest(asset_selection=selection_of(due, shared), tags={"networks": ",".join(due)}))

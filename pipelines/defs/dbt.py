@@ -21,6 +21,7 @@ from pipelines.defs.keys import filled_by
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
+from pipelines.publish import newest_is_readable
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
 _DBT = str(Path(sys.executable).with_name("dbt"))
@@ -150,7 +151,9 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
     def transform(context: dg.AssetExecutionContext, warehouse: Warehouse, dbt: DbtCliResource) -> Iterator[Any]:
         """Build the marts where something changed; with nothing new, nothing is published either."""
         with warehouse.open() as connection:
-            if not transform_due(connection, warehouse.settings.as_of_seconds):
+            is_due = transform_due(connection, warehouse.settings.as_of_seconds)
+            # What is published follows a build; also where nothing is new but the file that readers have is lost.
+            if not is_due and newest_is_readable(warehouse.settings.serving_dir):
                 context.log.info("nothing new: the marts stay as they are")
                 return
             built = built_fingerprint(connection)

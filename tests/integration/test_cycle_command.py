@@ -139,6 +139,21 @@ def test_expected_failures_are_one_line(ready_service: Service) -> None:
     assert "Stack Trace" in (service.settings.data_dir / "logs" / "cycle.log").read_text()
 
 
+def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: Service) -> None:
+    service = ready_service
+    before = output(service, "cycle")["published"]
+    assert output(service, "cycle")["published"] == {**before, "isNew": False}
+    current = current_publication(service.settings.serving_dir)
+    assert current is not None
+    damaged = service.settings.serving_dir / current.file
+    damaged.chmod(0o600)
+    damaged.write_bytes(b"")
+    mended = output(service, "cycle")["published"]
+    assert (mended["version"], mended["isNew"]) == (before["version"] + 1, True)
+    assert service.published("select version from marts.publication") == [(mended["version"],)]
+    assert output(service, "cycle")["published"] == {**mended, "isNew": False}
+
+
 @pytest.mark.timeout(480)
 def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
     node: AnvilNode, ready_service: Service

@@ -21,6 +21,7 @@ from pipelines.defs.keys import NETWORK_ASSETS, network_key
 from pipelines.load.lock import writer_lock
 from pipelines.load.warehouse import open_warehouse
 from pipelines.progress import write_progress
+from pipelines.publish import current_publication, publish
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import Token, World
@@ -161,6 +162,9 @@ class Scene:
 
     def publish(self) -> None:
         """Say that everything collected is published."""
+        settings = self.service.settings
+        if current_publication(settings.serving_dir) is None:
+            publish(settings.marts_path, settings.serving_dir, 1)
         self.edit_progress(is_behind=False)
 
     def edit_progress(self, network: str | None = None, **fields: object) -> None:
@@ -220,6 +224,15 @@ def test_cycle_seconds_apart(scene: Scene) -> None:
 def test_what_is_collected_and_not_published_starts_a_cycle(scene: Scene) -> None:
     scene.edit_progress(is_behind=True)
     assert scene.sensor.tick() == []
+
+
+def test_what_was_published_and_is_lost_starts_a_cycle(scene: Scene) -> None:
+    published = current_publication(scene.service.settings.serving_dir)
+    assert published is not None
+    (scene.service.settings.serving_dir / published.file).unlink()
+    assert scene.sensor.tick() == []
+    scene.publish()
+    assert scene.sensor.tick() == "nothing to do"
 
 
 def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(scene: Scene) -> None:

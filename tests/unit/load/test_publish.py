@@ -7,7 +7,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipelines.publish import current_publication, publish, published_versions, remove_old_versions
+from pipelines.publish import (
+    current_publication,
+    newest_is_readable,
+    publish,
+    published_versions,
+    remove_old_versions,
+)
 
 
 @pytest.fixture
@@ -109,6 +115,35 @@ def test_without_the_pointer_or_its_file_the_newest_is_in_force(marts: Path, tmp
     assert current is not None
     assert current.version == (1 if loss == "the file it names" else 2)
     assert _number(serving / current.file) == 1
+
+
+@pytest.mark.parametrize(
+    "loss", ["pointer", "half a pointer", "the file it names", "all of the file", "half of the file", "other content"]
+)
+def test_what_cannot_be_read_is_published_again(marts: Path, tmp_path: Path, loss: str) -> None:
+    serving = tmp_path / "serving"
+    assert not newest_is_readable(serving)
+    for batch in (1, 2):
+        publish(marts, serving, batch)
+    assert newest_is_readable(serving)
+    pointer, newest = serving / "current.json", serving / "marts-000000000002.duckdb"
+    newest.chmod(0o600)
+    match loss:
+        case "pointer":
+            pointer.unlink()
+        case "half a pointer":
+            pointer.write_bytes(pointer.read_bytes()[:9])
+        case "the file it names":
+            newest.unlink()
+        case "all of the file":
+            newest.write_bytes(b"")
+        case "half of the file":
+            newest.write_bytes(newest.read_bytes()[:5000])
+        case _:
+            newest.write_bytes(b"<html>" * 100_000)
+    assert not newest_is_readable(serving)
+    assert publish(marts, serving, 2).version == 3
+    assert newest_is_readable(serving)
 
 
 def test_old_versions_go_after_the_grace_period_or_beyond_the_budget(marts: Path, tmp_path: Path) -> None:
