@@ -44,20 +44,23 @@ labels as (
 
 ),
 
+-- A range holds what is before the block that follows it, where the chain had one; else what is up to its last block.
+-- Blocks may have the same time: then the one that follows is not held, and the time of the last one is not either.
 held_ranges as (
 
     select
         subject_key,
         from_block,
+        to_block,
         from_time,
-        greatest(
-            to_time,
-            lead(from_time) over (
+        is_covered,
+        coalesce(
+            lead(case when to_block is not null then from_time end) over (
                 partition by subject_key
                 order by from_block
-            ) - interval 1 microsecond
-        ) as held_to_time,
-        is_covered
+            ),
+            to_time + interval 1 microsecond
+        ) as held_until_time
     from coverage
 
 ),
@@ -68,14 +71,14 @@ before as (
         wallets.subject_key,
         wallets.as_of_block_time - interval 24 hours as at_time,
         held_ranges.from_block as range_from_block,
-        held_ranges.held_to_time >= wallets.as_of_block_time as is_same_range
+        held_ranges.to_block = wallets.as_of_block_number as is_same_range
     from wallets
     inner join held_ranges
         on
             wallets.subject_key = held_ranges.subject_key
             and held_ranges.is_covered
             and held_ranges.from_time <= wallets.as_of_block_time - interval 24 hours
-            and held_ranges.held_to_time >= wallets.as_of_block_time - interval 24 hours
+            and held_ranges.held_until_time > wallets.as_of_block_time - interval 24 hours
 
 ),
 
