@@ -276,16 +276,17 @@ def _end_of(moment: Moment) -> datetime:
 def _not_covered(view: View, moment: Moment) -> ApiError:
     before: list[datetime] = []
     after: list[datetime] = []
-    for row in view.ranges:
+    for position, row in enumerate(view.ranges):
         if not row.is_covered:
             continue
-        first, last = as_utc(row.from_time), as_utc(row.to_time)
+        first, last, until = as_utc(row.from_time), as_utc(row.to_time), as_utc(_held_until(view, position))
         if moment.block_number is not None:
             is_before = row.to_block is not None and row.to_block < moment.block_number
         else:
             is_before = last is not None and last < _end_of(moment)
-        if is_before and last is not None:
-            before.append(last)
+        if is_before and last is not None and until is not None:
+            # The next block may share the last one's second, which is not covered then.
+            before.append(min(last, until - _INSTANT))
         elif not is_before and first is not None:
             after.append(first)
     detail = (

@@ -4,13 +4,18 @@ import io
 import json
 import random
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
 
+from api.errors import ApiError
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.parameters import Moment
+from api.reading.moments import View, covered_range_at, resolve_covered
+from api.rows import CoverageRow
 from tests.api.marts import publish
 from tests.api.test_coverage import coverage_rows
 from tests.api.test_errors import problem
@@ -50,6 +55,21 @@ def stored(block: int, *, is_tail: bool = False) -> dict[str, Any]:
 
 
 # Instants, days and blocks
+
+
+def test_a_moment_that_is_named_as_covered_is_covered_where_blocks_share_a_second() -> None:
+    """The range ends within a second that the next block shares: at that second not all of it is collected."""
+    last = datetime(2026, 1, 1, 0, 0, 10)  # noqa: DTZ001 - as marts have it
+    ranges = [
+        CoverageRow(5, 9, last - timedelta(seconds=8), last, is_covered=True, reason=None),
+        CoverageRow(10, 20, last, last + timedelta(seconds=9), is_covered=False, reason="TrackingDisabled"),
+    ]
+    view = View(cast(Any, SimpleNamespace(id="tok_1")), [], None, None, ranges)
+    asked = Moment("asOf", "that second", end=last.replace(tzinfo=UTC) + INSTANT)
+    with pytest.raises(ApiError) as refused:
+        resolve_covered(cast(Any, None), view, asked)
+    assert isinstance(refused.value.before, datetime)
+    assert covered_range_at(view, refused.value.before + INSTANT) == ranges[0]
 
 
 @pytest.mark.parametrize("offset", [timedelta(), INSTANT, timedelta(seconds=11, microseconds=999_999)])
