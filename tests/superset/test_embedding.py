@@ -96,8 +96,8 @@ def test_the_wallet_is_that_of_the_json_interface(browser: Browser, api: Api, po
         [now] = cells_of(dashboard, "Left out of the value")
         assert now[:2] == [values["totalValue"], values["currency"]]
         rows = cells_of(dashboard, "Activities of the wallet")
-        assert [(row[1], row[4], row[5]) for row in rows] == [
-            (row["type"], row["amount"], row["value"] or "N/A") for row in activities["data"]
+        assert [(row[1], *row[4:7]) for row in rows] == [
+            (row["type"], row["amount"], row["amountStatus"], row["value"] or "N/A") for row in activities["data"]
         ]
         held = {row[1] for row in cells_of(dashboard, "Balances")}
         assert held == {row["quantity"] for row in balances["current"]}
