@@ -56,10 +56,11 @@ def current_publication(serving_dir: Path) -> Publication | None:
 def newest_is_readable(serving_dir: Path) -> bool:
     """Whether the pointer can be read and the file that it names can be opened; else a version is to be published."""
     named = _read_pointer(serving_dir)
-    if named is None or named.version not in published_versions(serving_dir):
+    path = None if named is None else published_versions(serving_dir).get(named.version)
+    if path is None:
         return False
     try:
-        duckdb.connect(str(published_versions(serving_dir)[named.version]), read_only=True).close()
+        duckdb.connect(str(path), read_only=True).close()
     except duckdb.IOException:
         return False
     return True

@@ -393,3 +393,17 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
     count_if(status != 'Priced') = 0 as is_complete,
     coalesce(list(symbol order by symbol) filter (where status != 'Priced'), []) as unpriced
 {%- endmacro %}
+
+
+{# The instant before which a row of coverage holds every block since its first: the time of the block that follows, where the
+   chain had one; else just after its last. What has no last block is a window that no block has reached yet: it begins at
+   an instant, not with a block. #}
+{% macro held_until_time() -%}
+    coalesce(
+        lead(case when to_block is not null then from_time end) over (
+            partition by subject_key
+            order by from_block
+        ),
+        to_time + interval 1 microsecond
+    )
+{%- endmacro %}

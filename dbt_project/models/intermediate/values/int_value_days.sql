@@ -47,8 +47,6 @@ valued_subjects as (
 
 ),
 
--- A range holds what is before the block that follows it, where the chain had one; else what is up to its last block.
--- What has no last block is a window that no block has reached yet: it begins at an instant, not with a block.
 held_ranges as (
 
     select
@@ -56,13 +54,7 @@ held_ranges as (
         from_block,
         from_time,
         is_covered,
-        coalesce(
-            lead(case when to_block is not null then from_time end) over (
-                partition by subject_key
-                order by from_block
-            ),
-            to_time + interval 1 microsecond
-        ) as held_until_time
+        {{ held_until_time() }} as held_until_time
     from coverage
 
 ),

@@ -44,7 +44,6 @@ labels as (
 
 ),
 
--- A range holds what is before the block that follows it, where the chain had one; else what is up to its last block.
 -- Blocks may have the same time: then the one that follows is not held, and the time of the last one is not either.
 held_ranges as (
 
@@ -54,13 +53,7 @@ held_ranges as (
         to_block,
         from_time,
         is_covered,
-        coalesce(
-            lead(case when to_block is not null then from_time end) over (
-                partition by subject_key
-                order by from_block
-            ),
-            to_time + interval 1 microsecond
-        ) as held_until_time
+        {{ held_until_time() }} as held_until_time
     from coverage
 
 ),
