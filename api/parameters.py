@@ -19,6 +19,9 @@ from api.schemas.tokens import HolderChangeKind, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
 from control.instants import FORMS, is_day, read_block, read_instant_or_day
 
+INSTANT = timedelta(microseconds=1)
+"""The smallest step of times in stores: a moment that includes an instant ends so much after it."""
+
 _AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
 # What can be read as a declared type; whether the value is one that may be given is asked later.
 _FORMS = {
@@ -185,7 +188,7 @@ def read_moment(text: str, parameter: str = "asOf") -> Moment:
     if number is not None:
         return Moment(parameter, text, block_number=number)
     instant = read_instant_or_day(parameter, text, f"{FORMS} or block:N")
-    span = timedelta(days=1) if is_day(text) else timedelta(microseconds=1)
+    span = timedelta(days=1) if is_day(text) else INSTANT
     return Moment(parameter, text, end=_add(parameter, instant, span))
 
 

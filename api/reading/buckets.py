@@ -3,16 +3,15 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Protocol, TypeVar
 
-from api.parameters import TimeRange
+from api.parameters import INSTANT, TimeRange
 from api.reading.intervals import bounds, intervals
 from api.reading.moments import State, View, covered_range_at, covered_until
 from api.rows import as_utc
 from api.schemas.common import Interval
 
-_INSTANT = timedelta(microseconds=1)
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -41,15 +40,15 @@ class Bucket:
     @property
     def last_day(self) -> date:
         """The day of its last moment."""
-        return (self.end - _INSTANT).date()
+        return (self.end - INSTANT).date()
 
     def known_end(self, newest: datetime) -> datetime:
         """Return its end, or just after the newest moment while it is not over."""
-        return self.end if self.is_over else newest + _INSTANT
+        return self.end if self.is_over else newest + INSTANT
 
     def valued_at(self, newest: datetime) -> datetime:
         """Return the moment whose price values the state at its end: the last one before what is known to end it."""
-        return self.known_end(newest) - _INSTANT
+        return self.known_end(newest) - INSTANT
 
     @property
     def is_covered(self) -> bool:
@@ -80,17 +79,17 @@ def read_buckets(view: View, state: State, asked: TimeRange, interval: Interval)
     newest = state.valued_at
     if newest is None:
         return []
-    until = (covered_until(view) if state.is_current else None) or newest + _INSTANT
+    until = (covered_until(view) if state.is_current else None) or newest + INSTANT
     start, end = bounds(asked, newest)
     first = next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
     if asked.start is None and first is not None and start < first < end:
         start = first
     found: list[Bucket] = []
-    for begin, finish in intervals(start, end, max(newest, until - _INSTANT), interval):
+    for begin, finish in intervals(start, end, max(newest, until - INSTANT), interval):
         is_over = finish <= until
         if begin > newest and not is_over:
             break
-        covered = covered_range_at(view, finish if is_over else newest + _INSTANT)
+        covered = covered_range_at(view, finish if is_over else newest + INSTANT)
         found.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
     return found
 

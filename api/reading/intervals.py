@@ -3,13 +3,12 @@
 from datetime import UTC, datetime, time, timedelta
 
 from api.errors import invalid_parameter
-from api.parameters import TimeRange
+from api.parameters import INSTANT, TimeRange
 from api.schemas.common import Interval
 
 UNITS: dict[Interval, str] = {"1h": "hour", "1d": "day", "1w": "week", "1M": "month"}
 """What `date_trunc` cuts to, for each length."""
 
-_INSTANT = timedelta(microseconds=1)
 _MOST = 10_000
 _DEFAULT_DAYS = 30
 _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
@@ -17,10 +16,10 @@ _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 
 def bounds(asked: TimeRange, newest: datetime) -> tuple[datetime, datetime]:
     """Return start and end of a range; a bound left open is 30 days before the end, or just after `newest`."""
-    end = asked.end or newest + _INSTANT
+    end = asked.end or newest + INSTANT
     if asked.start is not None:
         return asked.start, end
-    last_day = datetime.combine((max(end, _FIRST_INSTANT + _INSTANT) - _INSTANT).date(), time(), UTC)
+    last_day = datetime.combine((max(end, _FIRST_INSTANT + INSTANT) - INSTANT).date(), time(), UTC)
     return days_before(last_day, _DEFAULT_DAYS - 1), end
 
 

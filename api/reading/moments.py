@@ -7,20 +7,19 @@ and the moment. What was stored for others is not told of.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from api.errors import ApiError
-from api.parameters import Moment, TimeRange
+from api.parameters import INSTANT, Moment, TimeRange
 from api.rows import BlockRow, CoverageRow, NetworkRow, TokenRow, WalletRow, as_naive, as_utc
 from api.schemas.common import AsOf, Coverage, FieldError, Finality, Gap, GapReason
 from api.serving import Snapshot
 from control.subjects import Kind, SubjectRow, Window
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
-_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ def state_before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
         return None
     block = _newest_stored(snapshot, view, covered.from_block, covered.to_block, end)
     number = block.block_number if block else covered.from_block
-    return _state(snapshot, view, covered, number, block, end - _INSTANT)
+    return _state(snapshot, view, covered, number, block, end - INSTANT)
 
 
 def to_as_of(view: View, state: State | None, version: int) -> AsOf:
@@ -189,7 +188,7 @@ def _held_until(view: View, position: int) -> datetime | None:
     if following is not None and following.to_block is not None and following.from_time is not None:
         return following.from_time
     last = view.ranges[position].to_time
-    return None if last is None else last + _INSTANT
+    return None if last is None else last + INSTANT
 
 
 def _current(view: View) -> State | None:
@@ -286,7 +285,7 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
             is_before = last is not None and last < _end_of(moment)
         if is_before and last is not None and until is not None:
             # The next block may share the last one's second, which is not covered then.
-            before.append(min(last, until - _INSTANT))
+            before.append(min(last, until - INSTANT))
         elif not is_before and first is not None:
             after.append(first)
     detail = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from api.calls import Fetch, Fetched
 from api.paging import Key
-from api.parameters import TimeRange
+from api.parameters import INSTANT, TimeRange
 from api.price_rows import LatestPriceRow, PriceAtRow, PriceStepRow, SourcePriceRow
 from api.reading.intervals import bounds, intervals, label
 from api.reading.pages import cut
@@ -21,7 +21,6 @@ from api.schemas.prices import LatestPrice, PricePoint
 from api.serving import Snapshot
 from control.pricing.pairs import PairRow
 
-_INSTANT = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -169,7 +168,7 @@ def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoi
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
         left = [span for span in spans if after is None or _key(span[0]) < after]
         kept = left[:limit]
-        moments = [filters.now if finish > filters.now else finish - _INSTANT for _, finish in kept]
+        moments = [filters.now if finish > filters.now else finish - INSTANT for _, finish in kept]
         pair_key = filters.pair.pair_key
         steps = prices_at(snapshot, filters.pair.tenant_id, [(pair_key, moment) for moment in moments])
         points = [
@@ -203,7 +202,7 @@ def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoi
 
 def _conditions(filters: PriceFilters, after: Key | None) -> dict[str, Any]:
     """Return the bounds of a page: a page goes on before the time that its key counts in microseconds."""
-    just_after_now = filters.now + _INSTANT
+    just_after_now = filters.now + INSTANT
     end = min(filters.times.end or just_after_now, just_after_now)
     if after is not None:
         end = _EPOCH + timedelta(microseconds=int(after[0]))
@@ -216,7 +215,7 @@ def _conditions(filters: PriceFilters, after: Key | None) -> dict[str, Any]:
 
 
 def _key(instant: datetime) -> tuple[int]:
-    return ((instant - _EPOCH) // _INSTANT,)
+    return ((instant - _EPOCH) // INSTANT,)
 
 
 def _is_too_old(row: LatestPriceRow, now: datetime) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from api.calls import Fetched
 from api.paging import Key
+from api.parameters import INSTANT
 from api.reading.cap_table import read_summary, to_holdings
 from api.reading.moments import State, View, state_before
 from api.reading.values import amount_text
@@ -20,7 +21,6 @@ from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, Repor
 from api.serving import Snapshot
 
 _SPAN = timedelta(days=30)
-_INSTANT = timedelta(microseconds=1)
 _CHUNK = 1_000
 """Ranks whose balances of 30 days before are looked up at once: 30 to 50 ms of processor time for one or for all."""
 
@@ -248,7 +248,7 @@ class Holders:
     def _state_before(self, state: State) -> State | None:
         if state.valued_at is None:
             return None
-        end = state.valued_at - _SPAN + _INSTANT
+        end = state.valued_at - _SPAN + INSTANT
         key = ("state-before", *self._keys.values(), end)
         return self.snapshot.remember(key, lambda: state_before(self.snapshot, self.view, end))
 

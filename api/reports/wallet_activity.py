@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
-from api.parameters import Moment, TimeRange, read_range
+from api.parameters import INSTANT, Moment, TimeRange, read_range
 from api.reading import balances, wallet_values
 from api.reading.activities import FIRST_TIME, LAST_TIME, to_reference
 from api.reading.concentration import quotient
@@ -45,7 +45,6 @@ from control.networks.families import codec_for
 
 _MOST_DAYS = 366
 _DAY = timedelta(days=1)
-_INSTANT = timedelta(microseconds=1)
 _VALUE_DECIMALS = 18
 
 
@@ -224,7 +223,7 @@ def _worth_then(snapshot: Snapshot, view: View, state: State, positions: Sequenc
     unpriced = sorted(one.token.symbol or one.token.ledger_id for one in positions if one.value is None)
     if state.valued_at is None:
         return _Worth(value, status, not unpriced, unpriced, None, "UnknownTime", [])
-    before = state_before(snapshot, view, state.valued_at - _DAY + _INSTANT)
+    before = state_before(snapshot, view, state.valued_at - _DAY + INSTANT)
     if before is None:
         return _Worth(value, status, not unpriced, unpriced, None, "NotCovered", [])
     change, change_status, omitted = change_between(positions, balances.positions(snapshot, view, before))
