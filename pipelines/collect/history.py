@@ -41,7 +41,7 @@ from pipelines.load.history import (
     open_requests,
     resolve_request,
 )
-from pipelines.load.ranges import BlockRange
+from pipelines.ranges import BlockRange
 
 # A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
 _LONG_HISTORY = 10_000

@@ -25,7 +25,7 @@ from pipelines.load.chain import (
     replace_wallet_range,
 )
 from pipelines.load.coverage import record_verified
-from pipelines.load.ranges import BlockRange
+from pipelines.ranges import BlockRange
 
 # One write holds at most about this many transfers: 25,000 rows are some 15 MB decoded, and the cost of a transaction
 # (a few milliseconds) disappears beside them. 50,000 cost no less CPU and 20 MiB more at the peak.

@@ -26,7 +26,7 @@ from pipelines.load.chain import (
     replace_wallet_range,
 )
 from pipelines.load.coverage import read_coverage, read_verified
-from pipelines.load.ranges import BlockRange
+from pipelines.ranges import BlockRange
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
 _RANGES_PER_CYCLE = 20

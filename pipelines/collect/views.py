@@ -12,8 +12,8 @@ from control.networks.definitions import Network
 from pipelines.extract.evm.blocks import Header, find_first_block_at_or_after
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.coverage import SubjectKind, Watched, read_coverage
-from pipelines.load.ranges import BlockRange, difference
 from pipelines.load.warehouse import transaction
+from pipelines.ranges import BlockRange, difference
 
 # The genesis block has no transactions; its state is read as that before block 1.
 FIRST_BLOCK = 1

@@ -6,8 +6,8 @@ import duckdb
 import polars as pl
 
 from pipelines.load.coverage import SubjectKind, Watched, record_coverage, record_verified
-from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import sql, transaction, utc_now
+from pipelines.ranges import BlockRange
 
 # Headers of the unfinalised tail that are stored at most, its newest ones: more than any reorganisation goes back.
 MOST_TAIL_BLOCKS = 10_000

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 import duckdb
 import polars as pl
 
-from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import utc_now
+from pipelines.ranges import BlockRange
 
 SubjectKind = Literal["token", "wallet", "native"]
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 import duckdb
 
 from pipelines.load.coverage import SubjectKind, tracked_kind
-from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import sql, transaction, utc_now
+from pipelines.ranges import BlockRange
 
 
 @dataclass(frozen=True)

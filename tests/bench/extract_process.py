@@ -24,8 +24,8 @@ from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfer
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.chain import insert_blocks, replace_token_range
 from pipelines.load.control import open_batch, replace_control
-from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import open_warehouse
+from pipelines.ranges import BlockRange
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"

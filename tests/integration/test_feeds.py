@@ -11,8 +11,8 @@ import pytest
 from control.networks.definitions import Network, load_networks
 from control.pricing.definitions import feeds_of
 from pipelines.extract.errors import MarketUnknown, NodeUnreachable, SourceRefused, WrongChain
-from pipelines.extract.prices import feeds
-from pipelines.extract.prices.feeds import FeedClient
+from pipelines.extract.evm import feeds
+from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.prices.protocol import HistoryPage, MarketPrice
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.feeds import ScriptedFeed, deploy_feed, price_path

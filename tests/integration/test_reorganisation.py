@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from pipelines.load.chain import HashMismatchError, replace_token_range
-from pipelines.load.ranges import BlockRange
 from pipelines.load.warehouse import open_warehouse
+from pipelines.ranges import BlockRange
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import ActionFault, FaultProxy
 from tests.chain.node import AnvilNode

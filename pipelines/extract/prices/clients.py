@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.prices.exchanges import ExchangeClient
-from pipelines.extract.prices.feeds import FeedClient
 from pipelines.extract.prices.protocol import Market, PriceClient
 from pipelines.extract.prices.reference_rates import ReferenceRateClient
 
