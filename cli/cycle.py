@@ -12,9 +12,9 @@ from control.settings import Settings
 from pipelines.definitions import build_definitions
 from pipelines.defs.cycle import JOB, selection_of
 from pipelines.defs.keys import NETWORK_ASSETS, OUTCOME, network_key
-from pipelines.load.lock import WriterBusyError
-from pipelines.progress import Progress, read_progress
-from pipelines.publish import Publication, current_publication
+from pipelines.deliver.progress import Progress, read_progress
+from warehouse.lock import WriterBusyError
+from warehouse.versions import Publication, current_publication
 
 EXIT_FAILED = 1
 EXIT_NETWORK_FAILED = 3

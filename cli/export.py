@@ -1,4 +1,4 @@
-"""`ledgermart export`: its progress bars; what is written is in `pipelines.export`."""
+"""`ledgermart export`: its progress bars; what is written is in `pipelines.deliver.export`."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from rich.table import Table
 from control import tenants
 from control.settings import Settings
 from control.store import open_store
-from pipelines.export import Format, Listener, export
-from pipelines.publish import current_publication
+from pipelines.deliver.export import Format, Listener, export
+from warehouse.versions import current_publication
 
 
 def run_export(
@@ -28,7 +28,7 @@ def run_export(
 
     Raises:
         NotFound: there is no such tenant.
-        ExportError, FolderBusyError: as `pipelines.export.export`.
+        ExportError, FolderBusyError: as `pipelines.deliver.export.export`.
     """
     with open_store(settings).read() as session:
         tenant = tenants.get_by_name(session, tenant_name)

@@ -18,7 +18,7 @@ from control.networks.definitions import NetworksError
 from control.pricing.definitions import PriceSourcesError
 from control.settings import Settings, SettingsError
 from control.store import open_store
-from pipelines.folders import FolderError
+from warehouse.folders import FolderError
 
 if TYPE_CHECKING:
     from api.schemas.reports import Theme
@@ -68,7 +68,7 @@ def main(ctx: click.Context) -> None:
 def init(settings: Settings, name: str, as_json: bool) -> None:
     """Prepare the stores, create a tenant and print its first admin key, once."""
     from cli.cycle import run_cycle
-    from pipelines.publish import current_publication
+    from warehouse.versions import current_publication
 
     store = open_store(settings)
     store.migrate()
@@ -230,7 +230,7 @@ def up(settings: Settings) -> None:
     """Run API, Dagster and the continuous schedule until stopped."""
     from cli.cycle import EXIT_BUSY
     from cli.up import run
-    from pipelines.load.lock import WriterBusyError, describe_holder, writer_lock
+    from warehouse.lock import WriterBusyError, describe_holder, writer_lock
 
     lock = settings.data_dir / "up.lock"
     try:
@@ -275,7 +275,7 @@ def export(
     for a formula. The folder appears when all is written, with a manifest.json that says what is in it.
     """
     from cli.export import print_export, run_export
-    from pipelines.export import Format
+    from pipelines.deliver.export import Format
 
     found = run_export(settings, name, Format(form), out, marts=marts, force=force, console=_err)
     if as_json:
@@ -316,7 +316,7 @@ def sandbox(ctx: click.Context, name: str, parent: Path | None, refresh: bool, a
 def sandbox_list(parent: Path, as_json: bool) -> None:
     """List the sandboxes."""
     from cli.sandbox import print_sandboxes
-    from pipelines.sandbox import list_sandboxes
+    from pipelines.deliver.sandbox import list_sandboxes
 
     found = list_sandboxes(parent)
     if as_json:
@@ -331,7 +331,7 @@ def sandbox_list(parent: Path, as_json: bool) -> None:
 @click.pass_obj
 def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
     """Remove a sandbox and all that was built in it."""
-    from pipelines.sandbox import remove_sandbox
+    from pipelines.deliver.sandbox import remove_sandbox
 
     remove_sandbox(parent / name)
     if as_json:

@@ -1,4 +1,4 @@
-"""`ledgermart sandbox`: its progress bar and tables; what a sandbox is, is in `pipelines.sandbox`."""
+"""`ledgermart sandbox`: its progress bar and tables; what a sandbox is, is in `pipelines.deliver.sandbox`."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from rich.table import Table
 
 from cli.environment import age
 from control.settings import Settings
-from pipelines.sandbox import Listener, Sandbox, make_sandbox
+from pipelines.deliver.sandbox import Listener, Sandbox, make_sandbox
 
 
 def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Console) -> Sandbox:
     """Make a sandbox, and show who is waited for and how far the copy is.
 
     Raises:
-        SandboxError, FolderBusyError: as `pipelines.sandbox.make_sandbox`.
+        SandboxError, FolderBusyError: as `pipelines.deliver.sandbox.make_sandbox`.
     """
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:

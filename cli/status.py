@@ -13,9 +13,9 @@ from control.operations import OperationRow
 from control.settings import Settings
 from control.snapshot import ControlSnapshot, read_snapshot
 from control.store import open_store
-from pipelines.load.lock import describe_holder, is_locked
-from pipelines.progress import Progress, read_progress
-from pipelines.publish import current_publication
+from pipelines.deliver.progress import Progress, read_progress
+from warehouse.lock import describe_holder, is_locked
+from warehouse.versions import current_publication
 
 
 def read_status(settings: Settings) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
 from pipelines.defs.keys import NETWORK_ASSETS, network_key
+from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.evm.blocks import read_head
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.lock import is_locked
-from pipelines.progress import NetworkProgress, Progress, read_progress
-from pipelines.publish import newest_is_readable
+from warehouse.lock import is_locked
+from warehouse.versions import newest_is_readable
 
 JOB = "cycle"
 _TICK_SECONDS = 5

@@ -21,7 +21,7 @@ from pipelines.defs.keys import filled_by
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
-from pipelines.publish import newest_is_readable
+from warehouse.versions import newest_is_readable
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
 _DBT = str(Path(sys.executable).with_name("dbt"))

@@ -10,11 +10,11 @@ from pipelines.collect.history import collect_history
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Throttle, next_cycle
+from pipelines.deliver.operations import report_requests
 from pipelines.load.checks import check_batch
 from pipelines.load.control import batch_of_run, open_batch
 from pipelines.load.history import has_open_history
 from pipelines.load.state import finish_batch
-from pipelines.operations import report_requests
 
 
 def history_asset(networks: list[str]) -> dg.AssetsDefinition:

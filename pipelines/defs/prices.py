@@ -16,12 +16,12 @@ from pipelines.collect.prices.polling import PriceReport, collect_prices
 from pipelines.defs.keys import DISCOVERIES, DISCOVERIES_LAST, MARKET_PRICES, MARKETS, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Throttle, next_cycle
+from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.load.chain import note_failure
 from pipelines.load.control import batch_of_run, open_batch
 from pipelines.load.discoveries import has_unfinished_discoveries
 from pipelines.load.history import has_open_history
 from pipelines.load.state import finish_batch
-from pipelines.operations import cancelled_discoveries, report_discoveries
 
 _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 

@@ -4,10 +4,10 @@ import dagster as dg
 
 from pipelines.defs.keys import OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
+from pipelines.deliver.progress import write_progress
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import finish_batch, newest_publication, record_publication, transformed_batch
-from pipelines.progress import write_progress
-from pipelines.publish import publish, remove_old_versions
+from warehouse.versions import publish, remove_old_versions
 
 
 def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:

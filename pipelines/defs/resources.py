@@ -7,8 +7,8 @@ import dagster as dg
 import duckdb
 
 from control.settings import Settings, load_settings
-from pipelines.load.lock import writer_lock
 from pipelines.load.warehouse import open_warehouse
+from warehouse.lock import writer_lock
 
 
 class Warehouse(dg.ConfigurableResource["Warehouse"]):

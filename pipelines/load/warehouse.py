@@ -1,7 +1,6 @@
-"""Opening the warehouse, and the transactions in it. The one module that knows that the warehouse is a file."""
+"""Opening the warehouse with its raw tables, and the transactions in it."""
 
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse.opening import connect
+
 _SQL = Path(__file__).parent / "sql"
-_LOCK_POLL_SECONDS = 0.25
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
@@ -33,25 +33,6 @@ def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, o
 def utc_now() -> datetime:
     """Now, as the warehouse stores instants: UTC without a zone."""
     return datetime.now(UTC).replace(tzinfo=None)
-
-
-def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB file, for writing unless told.
-
-    DuckDB lets one process at a time open a file it writes. Writers queue by `writer_lock`; what can still
-    hold the file is a child that outlived a killed writer, and that ends by itself.
-
-    Raises:
-        duckdb.IOException: the file stayed in use for `wait_seconds`, or cannot be opened at all.
-    """
-    deadline = time.monotonic() + wait_seconds
-    while True:
-        try:
-            return duckdb.connect(str(path), read_only=read_only)
-        except duckdb.IOException as error:
-            if "lock" not in str(error).lower() or time.monotonic() >= deadline:
-                raise
-            time.sleep(_LOCK_POLL_SECONDS)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.progress import read_progress
+from pipelines.deliver.progress import read_progress
 from tests.bench.measurement import Measurement
 from tests.bench.workload import instant_of, new_service, running_world, track
 from tests.chain.world import Token, World

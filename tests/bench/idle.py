@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psutil
 
-from pipelines.load.lock import is_locked
-from pipelines.progress import read_progress
+from pipelines.deliver.progress import read_progress
 from tests.bench.measurement import Measurement
 from tests.bench.workload import instant_of, new_service, running_world, track
 from tests.chain.world import World
+from warehouse.lock import is_locked
 
 _NETWORKS = 5
 _FIRST_CHAIN_ID = 31_337

@@ -28,14 +28,14 @@ from control.subjects import Kind, SubjectRow
 from pipelines.collect.history import collect_history
 from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
+from pipelines.deliver.operations import report_requests
+from pipelines.deliver.progress import write_progress
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.checks import check_batch
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.state import finish_batch
 from pipelines.load.warehouse import open_warehouse
-from pipelines.operations import report_requests
-from pipelines.progress import write_progress
-from pipelines.publish import current_publication
+from warehouse.versions import current_publication
 
 CHECKOUT = Path(__file__).parents[2]
 LEDGERMART = Path(sys.executable).with_name("ledgermart")

@@ -24,11 +24,11 @@ from control.snapshot import read_snapshot
 from pipelines.collect.prices.asking import opener
 from pipelines.collect.prices.discovery import DiscoveryReport, collect_discoveries
 from pipelines.collect.prices.polling import PriceReport, collect_prices
+from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.price_control import newest_manual_price
 from pipelines.load.state import finish_batch, record_publication, record_transform
 from pipelines.load.warehouse import open_warehouse
-from pipelines.operations import cancelled_discoveries, report_discoveries
 from tests.chain.feeds import ScriptedFeed
 from tests.integration.harness import LocalNetwork, Service
 

@@ -52,7 +52,7 @@ def script(page: str) -> str:
 def copy(tmp_path: Path) -> Path:
     """A copy of what the page names."""
     checkout = tmp_path / "clone"
-    for folder in ("api", "cli", "control", "dbt_project", "docs", "pipelines"):
+    for folder in ("api", "cli", "control", "dbt_project", "docs", "pipelines", "warehouse"):
         shutil.copytree(
             CHECKOUT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__", "target", "logs")
         )

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from control.operations import Status
-from pipelines.load.lock import writer_lock
-from pipelines.progress import read_progress
-from pipelines.publish import current_publication
+from pipelines.deliver.progress import read_progress
 from tests.chain.fault_proxy import FaultProxy, HttpFault
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
@@ -20,6 +18,8 @@ from tests.chain.world import World
 from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
+from warehouse.lock import writer_lock
+from warehouse.versions import current_publication
 
 
 def output(service: Service, *arguments: str, code: int = 0, **variables: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publish import publish
+from warehouse.versions import publish
 
 _COMMAND = Path(sys.executable).with_name("ledgermart")
 # Without a group database entry of their own: kernel and service look at the number alone.

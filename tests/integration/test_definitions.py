@@ -18,15 +18,15 @@ from pipelines.definitions import build_definitions
 from pipelines.defs import cycle
 from pipelines.defs.cycle import JOB
 from pipelines.defs.keys import NETWORK_ASSETS, network_key
-from pipelines.load.lock import writer_lock
+from pipelines.deliver.progress import write_progress
 from pipelines.load.warehouse import open_warehouse
-from pipelines.progress import write_progress
-from pipelines.publish import current_publication, publish
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import Token, World
 from tests.integration.harness import Service
 from tests.integration.oracle import instant
+from warehouse.lock import writer_lock
+from warehouse.versions import current_publication, publish
 
 # dagster-dbt 0.29 asks a pydantic model for its fields in the old way.
 pytestmark = pytest.mark.filterwarnings("ignore:The `__fields__` attribute:DeprecationWarning")

@@ -11,12 +11,12 @@ import pytest
 from litestar.testing import TestClient
 
 from api.app import create_app
-from pipelines.publish import publish
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
 from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
+from warehouse.versions import publish
 
 MOST = 2**256 - 1
 GOLDEN = (0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, MOST)

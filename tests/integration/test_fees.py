@@ -11,10 +11,10 @@ from litestar.testing import TestClient
 
 from api.app import create_app
 from control.settings import load_settings
-from pipelines.publish import publish
 from tests.chain.scripted_node import ScriptedNode, block_hash
 from tests.integration.dbt_runner import CYCLE, Stores, run_dbt
 from tests.integration.harness import LocalNetwork, Service
+from warehouse.versions import publish
 
 WALLET, OTHER = "0x" + "11" * 20, "0x" + "22" * 20
 FIRST, HEAD = 10, 60

@@ -12,10 +12,8 @@ import duckdb
 import pytest
 
 from control.operations import OperationRow, Status
-from pipelines.load.lock import is_locked
 from pipelines.load.state import record_publication, record_transform
 from pipelines.load.warehouse import open_warehouse
-from pipelines.publish import current_publication
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.clean_collection import check_against_clean
@@ -24,6 +22,8 @@ from tests.integration.dbt_runner import Stores, run_dbt
 from tests.integration.harness import CHECKOUT, LEDGERMART, LocalNetwork, Service
 from tests.integration.oracle import instant
 from tests.integration.test_transform import content
+from warehouse.lock import is_locked
+from warehouse.versions import current_publication
 
 LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
 

@@ -20,11 +20,11 @@ from litestar.testing import TestClient
 from api.app import create_app
 from control.models import TrackingWindow
 from control.settings import load_settings
-from pipelines.publish import publish
 from tests.chain.replay_node import ReplayNode
 from tests.chain.world import TRANSFER_TOPIC, ZERO_ADDRESS
 from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
+from warehouse.versions import publish
 
 FOLDER = Path(__file__).parents[3] / "shared" / "real-mainnet"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"not present: {FOLDER}")

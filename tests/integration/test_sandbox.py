@@ -8,9 +8,9 @@ from typing import Any
 
 import duckdb
 
-from pipelines.load.lock import writer_lock
 from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import CHECKOUT, LEDGERMART, Service
+from warehouse.lock import writer_lock
 
 _DBT = str(Path(sys.executable).with_name("dbt"))
 

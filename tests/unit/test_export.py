@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from control.settings import Settings, load_settings
-from pipelines.export import ExportError, Format, Listener, export
-from pipelines.folders import FolderBusyError, new_folder
+from pipelines.deliver.export import ExportError, Format, Listener, export
 from tests.api import marts
+from warehouse.folders import FolderBusyError, new_folder
 
 _HUGE = 2**256 - 1
 _AT = "2026-03-01 00:00:01.5"

@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.collect.prices.routes import update_routes
 from pipelines.defs.cycle import has_price_work
+from pipelines.deliver.progress import Progress, read_progress, write_progress
 from pipelines.load.discoveries import (
     Part,
     WindowPrice,
@@ -27,7 +28,6 @@ from pipelines.load.state import (
     was_read_to_end,
 )
 from pipelines.load.warehouse import utc_now
-from pipelines.progress import Progress, read_progress, write_progress
 from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
 
 MINUTE = timedelta(minutes=1)

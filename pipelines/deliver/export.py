@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 
 from control.settings import Settings
-from pipelines.folders import FolderError, new_folder
-from pipelines.publish import Publication, current_publication
+from warehouse.folders import FolderError, new_folder
+from warehouse.versions import Publication, current_publication
 
 _POLL_SECONDS = 0.2
 _MANIFEST = "manifest.json"
@@ -183,7 +183,7 @@ def _chosen(known: dict[str, list[_Column]], marts: Sequence[str]) -> dict[str, 
     for mart, columns in chosen.items():
         if mart not in _NAMED_BY_TENANT and "tenant_id" not in {column.name for column in columns}:
             raise ExportError(
-                f"mart {mart!r} has no tenant_id, and pipelines/export.py does not say whose its rows are"
+                f"mart {mart!r} has no tenant_id, and pipelines/deliver/export.py does not say whose its rows are"
             )
     return chosen
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import duckdb
 
-from pipelines.folders import sync
-from pipelines.load.warehouse import connect, utc_now
+from warehouse.folders import sync
+from warehouse.opening import connect
 
 _PUBLICATION_COMMENTS = """
     comment on table marts.publication is 'The published version. Grain: one row.';
@@ -115,7 +115,7 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
         connection.execute(
             "create or replace table marts.publication as select ?::bigint as version, ?::bigint as batch_id, "
             "?::timestamp as built_at",
-            [version, batch_id, utc_now()],
+            [version, batch_id, datetime.now(UTC).replace(tzinfo=None)],
         )
         connection.execute(_PUBLICATION_COMMENTS)
         connection.execute("force checkpoint")

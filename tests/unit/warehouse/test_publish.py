@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipelines.publish import (
+from warehouse.versions import (
     current_publication,
     newest_is_readable,
     publish,

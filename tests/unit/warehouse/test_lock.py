@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.load.lock import WriterBusyError, copy_lock, is_locked, writer_lock
+from warehouse.lock import WriterBusyError, copy_lock, is_locked, writer_lock
 
 _HOLD = """
 import sys, pathlib
-from pipelines.load.lock import writer_lock
+from warehouse.lock import writer_lock
 with writer_lock(pathlib.Path(sys.argv[1]), "the other writer", 1):
     print("held", flush=True)
     sys.stdin.read()
@@ -59,7 +59,7 @@ def test_nobody_holds_a_lock_that_was_never_taken(tmp_path: Path) -> None:
 
 _COPY = """
 import sys, pathlib
-from pipelines.load.lock import copy_lock
+from warehouse.lock import copy_lock
 with copy_lock(pathlib.Path(sys.argv[1]), print):
     print("held", flush=True)
     sys.stdin.read()

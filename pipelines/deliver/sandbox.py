@@ -29,10 +29,10 @@ from typing import Any
 import duckdb
 
 from control.settings import Settings
-from pipelines.folders import FolderError, new_folder
-from pipelines.load.lock import copy_lock
-from pipelines.load.warehouse import connect
-from pipelines.publish import Publication, current_publication
+from warehouse.folders import FolderError, new_folder
+from warehouse.lock import copy_lock
+from warehouse.opening import connect
+from warehouse.versions import Publication, current_publication
 
 _MANIFEST = Path("dbt") / "target" / "manifest.json"
 # linux/fs.h: share the blocks of another file instead of copying them, where the file system can.

@@ -1,0 +1,1 @@
+"""What leaves the pipeline: exports, sandboxes, progress, states of operations. Nothing that collects knows it."""
