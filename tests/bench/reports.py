@@ -24,7 +24,7 @@ from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.world import World, make_world
 from tests.bench.large_report import Size, publish_large
 from tests.bench.measurement import Measurement
-from tests.browser.stage import Portal
+from tests.browser.servers import Portal
 from tests.browser.visitor import Visitor, launch, visiting
 from tests.chain.process import free_port, stop_process, tied_to_parent
 from tests.e2e.client import ApiClient

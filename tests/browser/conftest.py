@@ -1,6 +1,6 @@
 """Fixtures: the browser, a market, the API on it, and the customer's site that embeds its reports.
 
-One of each for all tests of this folder; what changes the market or the tenant's settings takes a stage of its own.
+One of each for all tests of this folder; what changes the market or the tenant's settings takes servers of its own.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.world import World, copy_world
 from tests.browser.published import make_market
-from tests.browser.stage import Api, Portal, allow
+from tests.browser.servers import Api, Portal, allow
 from tests.browser.visitor import Visitor, launch, visiting
 
 Visit = Callable[..., AbstractContextManager[Visitor]]
 
 
 @dataclass(frozen=True)
-class Stage:
+class Servers:
     """The API on a market, and a site on another origin that may frame its reports."""
 
     api: Api
@@ -50,17 +50,17 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="package")
-def stage(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A stage for tests that only look."""
-    with _staged(template, tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
+def servers(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Servers for tests that only look."""
+    with _serving(template, tmp_path_factory.mktemp("servers")) as servers:
+        yield servers
 
 
 @pytest.fixture
-def own_stage(template: World, tmp_path: Path) -> Iterator[Stage]:
-    """A stage for one test, which may change anything."""
-    with _staged(template, tmp_path) as stage:
-        yield stage
+def own_servers(template: World, tmp_path: Path) -> Iterator[Servers]:
+    """Servers for one test, which may change anything."""
+    with _serving(template, tmp_path) as servers:
+        yield servers
 
 
 @pytest.fixture
@@ -79,11 +79,11 @@ def visit(browser: Browser) -> Iterator[Visit]:
 
 
 @contextmanager
-def _staged(template: World, folder: Path) -> Iterator[Stage]:
+def _serving(template: World, folder: Path) -> Iterator[Servers]:
     with ExitStack() as opened:
         world = copy_world(template, folder)
         opened.callback(world.store.close)
         api = opened.enter_context(Api(world))
         portal = opened.enter_context(Portal(api))
         allow(api, portal.origin)
-        yield Stage(api, portal)
+        yield Servers(api, portal)

@@ -1,6 +1,6 @@
 """A market for the reports: a token with some hundred holders, and a treasury with some hundred activities.
 
-It is played through in plain Python, day by day from 2026-02-01 to 2026-11-20, as the pipeline would see it: in two
+It is worked through in plain Python, day by day from 2026-02-01 to 2026-11-20, as the pipeline would see it: in two
 covered ranges with a gap between them. Symbols hold HTML, as anybody may deploy a contract with such a symbol. What
 the marts say of it is in `published`.
 """

@@ -11,7 +11,7 @@ from playwright.sync_api import Frame
 
 from tests.api.marts import publish
 from tests.browser.configured import DESK_ID, DESK_NAME, LUMEN_ID, LUMEN_NAME, TREASURY_NAME
-from tests.browser.conftest import Stage, Visit
+from tests.browser.conftest import Servers, Visit
 from tests.browser.published import market_rows, publish_market
 from tests.browser.reading import Cell, Table, decimal_or_none, walked
 from tests.browser.visitor import Visitor
@@ -22,14 +22,14 @@ PAGE = 25
 Holders = list[dict[str, Any]]
 
 
-def opened(visitor: Visitor, stage: Stage, **parameters: str) -> tuple[Frame, Table]:
-    frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID, **parameters))
+def opened(visitor: Visitor, servers: Servers, **parameters: str) -> tuple[Frame, Table]:
+    frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID, **parameters))
     return frame, Table(visitor, frame)
 
 
 @pytest.fixture(scope="module")
-def client(stage: Stage) -> Iterator[ApiClient]:
-    with stage.api.client("viewer") as client:
+def client(servers: Servers) -> Iterator[ApiClient]:
+    with servers.api.client("viewer") as client:
         yield client
 
 
@@ -76,9 +76,9 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-def test_every_sort_and_page(stage: Stage, visit: Visit, holders: Holders) -> None:
+def test_every_sort_and_page(servers: Servers, visit: Visit, holders: Holders) -> None:
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         assert shown(table) == true(holders[:PAGE])
         assert table.range() == f"1-25 of {len(holders)} holders"
         for label, key in SORTS.items():
@@ -95,9 +95,9 @@ def test_every_sort_and_page(stage: Stage, visit: Visit, holders: Holders) -> No
             assert directions == {"ascending", "descending"}
 
 
-def test_sort_by_reconciliation(stage: Stage, visit: Visit, holders: Holders) -> None:
+def test_sort_by_reconciliation(servers: Servers, visit: Visit, holders: Holders) -> None:
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         for _ in range(2):
             direction = table.sort("Reconciliation")
             table.choose("#page-size", "200")
@@ -110,9 +110,9 @@ def test_sort_by_reconciliation(stage: Stage, visit: Visit, holders: Holders) ->
             table.choose("#page-size", "25")
 
 
-def test_filter(stage: Stage, visit: Visit, holders: Holders) -> None:
+def test_filter(servers: Servers, visit: Visit, holders: Holders) -> None:
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         for state in ("Reconciled", "Adjusted", "Unchecked"):
             matching = [row for row in holders if row["reconciliation"] == state]
             table.choose("#filter-reconciliation", state)
@@ -120,11 +120,11 @@ def test_filter(stage: Stage, visit: Visit, holders: Holders) -> None:
             assert table.range().endswith(f"of {len(matching)} holders"), state
 
 
-def test_search(stage: Stage, visit: Visit, holders: Holders) -> None:
+def test_search(servers: Servers, visit: Visit, holders: Holders) -> None:
     part = holders[40]["wallet"].lower()[5:9]
     matching = [row for row in holders if part in row["wallet"].lower()]
     with visit() as visitor:
-        frame, table = opened(visitor, stage)
+        frame, table = opened(visitor, servers)
         table.search(part.upper())
         assert shown(table) == true(matching[:PAGE])
         table.search("EXCHANGE <I>")
@@ -137,10 +137,10 @@ def test_search(stage: Stage, visit: Visit, holders: Holders) -> None:
 
 
 @pytest.mark.parametrize("narrowed", [False, True])
-def test_download(stage: Stage, visit: Visit, holders: Holders, narrowed: bool) -> None:
+def test_download(servers: Servers, visit: Visit, holders: Holders, narrowed: bool) -> None:
     expected = [row for row in holders if row["reconciliation"] == "Adjusted"] if narrowed else holders
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         if narrowed:
             table.choose("#filter-reconciliation", "Adjusted")
         table.sort("Holder")
@@ -152,11 +152,11 @@ def test_download(stage: Stage, visit: Visit, holders: Holders, narrowed: bool) 
     ]
 
 
-def test_headline_numbers(stage: Stage, visit: Visit, client: ApiClient, holders: Holders) -> None:
+def test_headline_numbers(servers: Servers, visit: Visit, client: ApiClient, holders: Holders) -> None:
     head = client.get(CAP_TABLE, limit=1)
     token = client.get(f"/v1/tokens/{LUMEN_ID}")
     with visit() as visitor:
-        frame, _ = opened(visitor, stage)
+        frame, _ = opened(visitor, servers)
         tiles = {
             tile.locator("dt").inner_text(): Cell(
                 tile.locator("dd .number").inner_text(),
@@ -183,13 +183,13 @@ def test_headline_numbers(stage: Stage, visit: Visit, client: ApiClient, holders
         assert "price" in strip.lower()
 
 
-def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_stage: Stage, visit: Visit) -> None:
+def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_servers: Servers, visit: Visit) -> None:
     """Over holders that may not be all; over all of them there is none, and the figures are there."""
-    world = own_stage.world
+    world = own_servers.world
     with visit() as visitor:
-        frame, _ = opened(visitor, own_stage)
+        frame, _ = opened(visitor, own_servers)
         banner = frame.locator("#incomplete")
-        with own_stage.api.client() as client:
+        with own_servers.api.client() as client:
             share = client.get(CAP_TABLE, limit=1)["unattributed"]["percentage"]
         assert f"{round(Decimal(share), 2)}%" in banner.inner_text()
         assert f"POST /v1/tokens/{LUMEN_ID}/history-requests" in banner.inner_text()
@@ -206,7 +206,7 @@ def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_stage: Stage, visi
     summary |= {"hhi": "81.25", "gini": "0.75", "nakamoto": 7, "total_supply_raw": held}
     publish(world.settings.serving_dir, 2, rows)
     with visit() as visitor:
-        frame, _ = opened(visitor, own_stage)
+        frame, _ = opened(visitor, own_servers)
         assert frame.locator("#incomplete").is_hidden()
         assert "unconcentrated" in frame.inner_text("#kpis")
         assert "Holders unknown" not in frame.inner_text("#kpis")
@@ -214,11 +214,11 @@ def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_stage: Stage, visi
         visitor.screenshot("cap-table-holders-complete")
 
 
-def test_as_of_a_moment(stage: Stage, visit: Visit, client: ApiClient) -> None:
+def test_as_of_a_moment(servers: Servers, visit: Visit, client: ApiClient) -> None:
     then = walked(client.pages(CAP_TABLE, limit=200, asOf="2026-05-01"))
     head = client.get(CAP_TABLE, limit=1, asOf="2026-05-01")
     with visit() as visitor:
-        frame, table = opened(visitor, stage, asOf="2026-05-01")
+        frame, table = opened(visitor, servers, asOf="2026-05-01")
         assert shown(table) == true(then[:PAGE])
         assert table.range() == f"1-25 of {len(then)} holders"
         assert f"Block {head['asOf']['blockNumber']:,}" in frame.inner_text("#strip")
@@ -229,37 +229,37 @@ def test_as_of_a_moment(stage: Stage, visit: Visit, client: ApiClient) -> None:
         visitor.screenshot("cap-table-as-of")
 
 
-def test_a_moment_that_was_not_collected(stage: Stage, visit: Visit) -> None:
+def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03"), "empty")
+        frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03"), "empty")
         assert "Nearest collected moments" in frame.inner_text("#panel")
         visitor.screenshot("state-not-covered")
         assert visitor.forgive("status of 409")
 
 
-def test_html_in_names_stays_text(stage: Stage, visit: Visit) -> None:
+def test_html_in_names_stays_text(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame, table = opened(visitor, stage)
+        frame, table = opened(visitor, servers)
         assert LUMEN_NAME in frame.inner_text("h1")
         assert [row["holder"].name for row in table.rows()][:2] == [TREASURY_NAME, DESK_NAME]
         assert frame.locator("#content i:has-text('desk'), #content b:has-text('Network')").count() == 0
         assert frame.evaluate("document.title") != "pwned"
 
 
-def test_change_in_thirty_days(stage: Stage, visit: Visit, client: ApiClient, holders: Holders) -> None:
+def test_change_in_thirty_days(servers: Servers, visit: Visit, client: ApiClient, holders: Holders) -> None:
     before = {row["wallet"]: row for row in walked(client.pages(CAP_TABLE, limit=200, asOf="2026-10-21T16:40:00Z"))}
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         for row, now in zip(table.rows(), holders[:PAGE], strict=True):
             then = Decimal(before[now["wallet"]]["quantity"]) if now["wallet"] in before else Decimal(0)
             assert row["change"].number == Decimal(now["quantity"]) - then
 
 
-def test_a_new_version_while_it_is_open(own_stage: Stage, visit: Visit) -> None:
+def test_a_new_version_while_it_is_open(own_servers: Servers, visit: Visit) -> None:
     """Pages keep to the version that the head came from, until it is gone; then everything is read anew."""
-    world, folder = own_stage.world, own_stage.world.settings.serving_dir
+    world, folder = own_servers.world, own_servers.world.settings.serving_dir
     with visit() as visitor:
-        frame, table = opened(visitor, own_stage)
+        frame, table = opened(visitor, own_servers)
         publish_market(world, 2, without_smallest=True)
         table.turn("last")
         assert table.range().endswith("of 430 holders")
@@ -274,19 +274,19 @@ def test_a_new_version_while_it_is_open(own_stage: Stage, visit: Visit) -> None:
         assert visitor.forgive("status of 410")
 
 
-def test_what_is_not_collected_yet(stage: Stage, visit: Visit) -> None:
-    with stage.api.client() as client:
+def test_what_is_not_collected_yet(servers: Servers, visit: Visit) -> None:
+    with servers.api.client() as client:
         fresh = next(row for row in walked(client.pages("/v1/tokens")) if row["symbol"] == "FRESH")
     with visit() as visitor:
-        frame = visitor.open(stage.portal.page("cap-table", tokenId=fresh["id"]), "empty")
+        frame = visitor.open(servers.portal.page("cap-table", tokenId=fresh["id"]), "empty")
         assert "No holders to show yet" in frame.inner_text("#nothing")
         assert visitor.axe(frame) == []
         visitor.screenshot("state-empty")
 
 
-def test_a_deleted_token(own_stage: Stage, visit: Visit) -> None:
-    with visit() as visitor, own_stage.api.client() as client:
-        frame, table = opened(visitor, own_stage)
+def test_a_deleted_token(own_servers: Servers, visit: Visit) -> None:
+    with visit() as visitor, own_servers.api.client() as client:
+        frame, table = opened(visitor, own_servers)
         client.delete(f"/v1/wallets/{DESK_ID}")
         client.delete(f"/v1/tokens/{LUMEN_ID}")
         table.head("Holder").get_by_role("button").click()

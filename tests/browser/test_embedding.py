@@ -8,9 +8,9 @@ import pytest
 from api.reports import tokens
 from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
-from tests.browser.conftest import Stage, Visit
+from tests.browser.conftest import Servers, Visit
 from tests.browser.reading import Table
-from tests.browser.stage import Portal, allow, token_of
+from tests.browser.servers import Portal, allow, token_of
 from tests.e2e.client import ApiError
 
 REPORTS = {"cap-table": {"tokenId": LUMEN_ID}, "wallet-activity": {"walletId": TREASURY_ID}}
@@ -19,9 +19,9 @@ UNAUTHORIZED = r"status of 401"
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_shown_in_a_page_of_another_origin(stage: Stage, visit: Visit, report: str) -> None:
+def test_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, report: str) -> None:
     with visit() as visitor:
-        frame = visitor.open(stage.portal.page(report, **REPORTS[report]))
+        frame = visitor.open(servers.portal.page(report, **REPORTS[report]))
         assert visitor.page.evaluate("location.origin") != frame.evaluate("location.origin")
         assert "#" not in frame.evaluate("location.href")
         assert frame.evaluate("performance.getEntriesByType('navigation')[0].type") == "navigate"
@@ -29,26 +29,26 @@ def test_shown_in_a_page_of_another_origin(stage: Stage, visit: Visit, report: s
         # The page is as high as the report asks for, so it has no scroll bar of its own.
         assert heights[-1] > 900
         assert frame.evaluate("innerHeight") == heights[-1]
-    assert any("/embed/" in line for line in stage.api.log)
-    assert not any("eyJ" in line for line in stage.api.log)
+    assert any("/embed/" in line for line in servers.api.log)
+    assert not any("eyJ" in line for line in servers.api.log)
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_an_origin_that_is_not_allowed_cannot_frame_it(stage: Stage, visit: Visit, report: str) -> None:
-    with Portal(stage.api) as stranger, visit() as visitor:
+def test_an_origin_that_is_not_allowed_cannot_frame_it(servers: Servers, visit: Visit, report: str) -> None:
+    with Portal(servers.api) as stranger, visit() as visitor:
         visitor.page.goto(stranger.page(report, **REPORTS[report]))
         assert visitor.page.wait_for_selector("iframe").content_frame().url.startswith("chrome-error:")
         assert not [path for path in visitor.paths if "/embed/data" in path]
         assert visitor.forgive(REFUSED)
 
 
-def test_without_origins_only_the_api_itself_may_frame_it(own_stage: Stage, visit: Visit) -> None:
-    allow(own_stage.api)
+def test_without_origins_only_the_api_itself_may_frame_it(own_servers: Servers, visit: Visit) -> None:
+    allow(own_servers.api)
     with visit() as visitor:
-        visitor.page.goto(own_stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        visitor.page.goto(own_servers.portal.page("cap-table", tokenId=LUMEN_ID))
         assert visitor.page.wait_for_selector("iframe").content_frame().url.startswith("chrome-error:")
         assert visitor.forgive(REFUSED)
-        with own_stage.api.client() as client:
+        with own_servers.api.client() as client:
             link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)
         visitor.open(link["reportUrl"])
 
@@ -57,15 +57,15 @@ def test_without_origins_only_the_api_itself_may_frame_it(own_stage: Stage, visi
     ("report", "parameters"),
     [("cap-table", {"tokenId": FOREIGN_TOKEN_ID}), ("wallet-activity", {"walletId": FOREIGN_WALLET_ID})],
 )
-def test_what_another_tenant_tracks_does_not_exist(stage: Stage, report: str, parameters: dict[str, str]) -> None:
-    with stage.api.client() as client, pytest.raises(ApiError) as refused:
+def test_what_another_tenant_tracks_does_not_exist(servers: Servers, report: str, parameters: dict[str, str]) -> None:
+    with servers.api.client() as client, pytest.raises(ApiError) as refused:
         client.get(f"/v1/reports/{report}", **parameters)
     assert refused.value.status == 404
 
 
-def test_an_unknown_link_is_a_page_that_says_so(stage: Stage, visit: Visit) -> None:
+def test_an_unknown_link_is_a_page_that_says_so(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        answer = visitor.page.goto(f"{stage.api.url}/embed/cap-table/emb_01k9zr3m5e8v2c7q4w6t1x0y99")
+        answer = visitor.page.goto(f"{servers.api.url}/embed/cap-table/emb_01k9zr3m5e8v2c7q4w6t1x0y99")
         assert answer is not None
         assert answer.status == 404
         assert visitor.page.inner_text("h1")
@@ -74,10 +74,10 @@ def test_an_unknown_link_is_a_page_that_says_so(stage: Stage, visit: Visit) -> N
         assert visitor.forgive("status of 404")
 
 
-def test_a_link_that_has_expired(stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_has_expired(servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "LIFE", timedelta(0))
     with visit() as visitor:
-        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID), "expired")
+        frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID), "expired")
         assert "expired" in frame.inner_text("#panel")
         assert "LMN" not in frame.inner_text("body")
         assert visitor.page.evaluate("messages.map((message) => message.type)").count("report:token-expired") >= 1
@@ -91,14 +91,14 @@ def test_a_link_that_has_expired(stage: Stage, visit: Visit, monkeypatch: pytest
 
 
 def test_expiry_in_the_middle_is_mended_by_the_host(
-    stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch
+    servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the end of its session a report asks for no further token; its host may hand over one of a new session."""
     life = timedelta(seconds=6)
     monkeypatch.setattr(tokens, "LIFE", life)
     monkeypatch.setattr(tokens, "SESSION", life)
     with visit() as visitor:
-        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID))
         monkeypatch.undo()
         time.sleep(life.total_seconds())
         sort = frame.locator("#table-head th", has_text="Quantity").get_by_role("button")
@@ -117,10 +117,10 @@ def test_expiry_in_the_middle_is_mended_by_the_host(
         assert visitor.forgive(UNAUTHORIZED)
 
 
-def test_an_open_report_renews_its_token(stage: Stage, visit: Visit) -> None:
+def test_an_open_report_renews_its_token(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         visitor.page.clock.install()
-        frame = visitor.open(stage.portal.page("wallet-activity", walletId=TREASURY_ID))
+        frame = visitor.open(servers.portal.page("wallet-activity", walletId=TREASURY_ID))
         visitor.page.clock.fast_forward(timedelta(minutes=7).total_seconds() * 1000)
         assert "POST /embed/token" not in visitor.paths
         with visitor.page.expect_response("**/embed/token") as renewed:
@@ -130,13 +130,13 @@ def test_an_open_report_renews_its_token(stage: Stage, visit: Visit) -> None:
         with visitor.page.expect_request(lambda request: "/rows" in request.url) as asked:
             frame.locator("#table-head th", has_text="Value").get_by_role("button").click()
         assert asked.value.header_value("authorization") == f"Bearer {fresh}"
-    assert any("/embed/" in line for line in stage.api.log)
-    assert not any("eyJ" in line for line in stage.api.log)
+    assert any("/embed/" in line for line in servers.api.log)
+    assert not any("eyJ" in line for line in servers.api.log)
 
 
-def test_only_the_page_around_it_hands_over_tokens(stage: Stage, visit: Visit) -> None:
+def test_only_the_page_around_it_hands_over_tokens(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame = visitor.open(stage.portal.page("cap-table", tokenId=LUMEN_ID))
+        frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID))
         frame.evaluate("window.postMessage({type: 'report:token', token: 'forged'}, '*')")
         visitor.page.evaluate("frame.contentWindow.postMessage({type: 'report:token', token: null}, origin)")
         table = Table(visitor, frame)
@@ -147,9 +147,9 @@ def test_only_the_page_around_it_hands_over_tokens(stage: Stage, visit: Visit) -
         assert visitor.forgive(UNAUTHORIZED)
 
 
-def test_revocation_ends_every_open_report(own_stage: Stage, visit: Visit) -> None:
-    page = own_stage.portal.page("cap-table", tokenId=LUMEN_ID)
-    with visit() as visitor, own_stage.api.client() as client:
+def test_revocation_ends_every_open_report(own_servers: Servers, visit: Visit) -> None:
+    page = own_servers.portal.page("cap-table", tokenId=LUMEN_ID)
+    with visit() as visitor, own_servers.api.client() as client:
         frame = visitor.open(page)
         link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
         client.post("/v1/reports/revocations", {})
@@ -165,8 +165,8 @@ def test_revocation_ends_every_open_report(own_stage: Stage, visit: Visit) -> No
         visitor.open(page)  # by a new link
 
 
-def test_a_token_of_another_report_shows_nothing(stage: Stage, visit: Visit) -> None:
-    with visit() as visitor, stage.api.client() as client:
+def test_a_token_of_another_report_shows_nothing(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor, servers.api.client() as client:
         cap_table = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
         wallet = client.get("/v1/reports/wallet-activity", walletId=TREASURY_ID)["reportUrl"]
         visitor.page.goto(f"{cap_table.partition('#')[0]}#t={token_of(wallet)}")

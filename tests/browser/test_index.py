@@ -9,20 +9,20 @@ import pytest
 
 from api.reports import tokens
 from tests.browser.configured import LUMEN_NAME, TREASURY_NAME
-from tests.browser.conftest import Stage, Visit
+from tests.browser.conftest import Servers, Visit
 from tests.e2e.service import LEDGERMART
 
 
 @pytest.fixture(scope="module")
-def link(stage: Stage) -> str:
+def link(servers: Servers) -> str:
     """The link that the command prints to a holder of a viewer's key."""
-    settings = stage.world.settings
+    settings = servers.world.settings
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("LEDGERMART_")},
         "LEDGERMART_DATA_DIR": str(settings.data_dir),
         "LEDGERMART_NETWORKS": str(settings.networks_file),
-        "LEDGERMART_PUBLIC_URL": stage.api.url,
-        "LEDGERMART_API_KEY": stage.world.keys["viewer"],
+        "LEDGERMART_PUBLIC_URL": servers.api.url,
+        "LEDGERMART_API_KEY": servers.world.keys["viewer"],
     }
     done = subprocess.run(
         [str(LEDGERMART), "report", "--json"], env=environment, capture_output=True, text=True, check=False
@@ -31,8 +31,8 @@ def link(stage: Stage) -> str:
     return str(json.loads(done.stdout)["reportUrl"])
 
 
-def test_every_report_of_the_tenant_and_no_other(stage: Stage, visit: Visit, link: str) -> None:
-    with stage.api.client("viewer") as client:
+def test_every_report_of_the_tenant_and_no_other(servers: Servers, visit: Visit, link: str) -> None:
+    with servers.api.client("viewer") as client:
         tokens = [row for page in client.pages("/v1/tokens") for row in page["data"]]
         wallets = [row for page in client.pages("/v1/wallets") for row in page["data"]]
     with visit() as visitor:
@@ -76,7 +76,7 @@ def test_search_and_open(visit: Visit, link: str, part: str, search: str, title:
 
 
 def test_a_report_in_the_index_is_kept_alive(
-    stage: Stage, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
+    servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
 ) -> None:
     """The index page is the host of what it opens: it hands over a fresh link when the report's token is over."""
     monkeypatch.setattr(tokens, "LIFE", timedelta(0))

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Frame
 
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
-from tests.browser.conftest import Stage, Visit
+from tests.browser.conftest import Servers, Visit
 from tests.browser.reading import Table
 from tests.browser.visitor import Visitor
 
@@ -26,15 +26,15 @@ _IS_LIGHT = """() => {
 }"""
 
 
-def opened(visitor: Visitor, stage: Stage, report: str, **parameters: str) -> Frame:
-    return visitor.open(stage.portal.page(report, **REPORTS[report], **parameters))
+def opened(visitor: Visitor, servers: Servers, report: str, **parameters: str) -> Frame:
+    return visitor.open(servers.portal.page(report, **REPORTS[report], **parameters))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("report", REPORTS)
-def test_nothing_for_axe_to_find(stage: Stage, visit: Visit, report: str, theme: str) -> None:
+def test_nothing_for_axe_to_find(servers: Servers, visit: Visit, report: str, theme: str) -> None:
     with visit(viewport=WIDE) as visitor:
-        frame = opened(visitor, stage, report, theme=theme)
+        frame = opened(visitor, servers, report, theme=theme)
         assert visitor.axe(frame) == []
         visitor.screenshot(f"{report}-{theme}")
         for details in frame.locator("details").all():
@@ -44,9 +44,9 @@ def test_nothing_for_axe_to_find(stage: Stage, visit: Visit, report: str, theme:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("report", REPORTS)
-def test_narrow_screens(stage: Stage, visit: Visit, report: str, theme: str) -> None:
+def test_narrow_screens(servers: Servers, visit: Visit, report: str, theme: str) -> None:
     with visit(viewport=NARROW, has_touch=True, is_mobile=True) as visitor:
-        frame = opened(visitor, stage, report, theme=theme)
+        frame = opened(visitor, servers, report, theme=theme)
         for width in (400, 360):
             visitor.page.set_viewport_size({"width": width, "height": 860})
             assert frame.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
@@ -55,10 +55,10 @@ def test_narrow_screens(stage: Stage, visit: Visit, report: str, theme: str) -> 
         visitor.screenshot(f"{report}-{theme}-narrow")
 
 
-def test_in_between(stage: Stage, visit: Visit) -> None:
+def test_in_between(servers: Servers, visit: Visit) -> None:
     with visit(viewport={"width": 800, "height": 1000}) as visitor:
         for report in REPORTS:
-            frame = opened(visitor, stage, report)
+            frame = opened(visitor, servers, report)
             assert frame.evaluate("document.documentElement.scrollWidth <= innerWidth")
             visitor.screenshot(f"{report}-800")
 
@@ -67,20 +67,20 @@ def test_in_between(stage: Stage, visit: Visit) -> None:
     ("theme", "preference", "is_dark"),
     [("auto", "light", False), ("auto", "dark", True), ("light", "dark", False), ("dark", "light", True)],
 )
-def test_theme(stage: Stage, visit: Visit, theme: str, preference: str, is_dark: bool) -> None:
+def test_theme(servers: Servers, visit: Visit, theme: str, preference: str, is_dark: bool) -> None:
     with visit(color_scheme=preference) as visitor:
-        frame = opened(visitor, stage, "cap-table", theme=theme)
+        frame = opened(visitor, servers, "cap-table", theme=theme)
         assert frame.evaluate(_IS_LIGHT) is not is_dark
         if theme == "auto":
             visitor.page.emulate_media(color_scheme="light" if is_dark else "dark")
             frame.wait_for_function(f"(light) => ({_IS_LIGHT})() === light", arg=is_dark)
 
 
-def test_numbers_as_the_language_writes_them(stage: Stage, visit: Visit) -> None:
+def test_numbers_as_the_language_writes_them(servers: Servers, visit: Visit) -> None:
     shown = {}
     for locale in ("en-US", "de-DE", "fr-FR", "ar-EG"):
         with visit(locale=locale) as visitor:
-            frame = opened(visitor, stage, "cap-table")
+            frame = opened(visitor, servers, "cap-table")
             shown[locale] = Table(visitor, frame).rows()[0]["quantity"].text
             if locale == "de-DE":
                 visitor.screenshot("cap-table-german")
@@ -92,9 +92,9 @@ def test_numbers_as_the_language_writes_them(stage: Stage, visit: Visit) -> None
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_paper(stage: Stage, visit: Visit, report: str) -> None:
+def test_paper(servers: Servers, visit: Visit, report: str) -> None:
     """Printed, a report is white whatever the theme, whole, and without what cannot be pressed."""
-    with visit(viewport=WIDE) as visitor, stage.api.client() as client:
+    with visit(viewport=WIDE) as visitor, servers.api.client() as client:
         link = client.get(f"/v1/reports/{report}", theme="dark", **REPORTS[report])
         frame = visitor.open(link["reportUrl"])
         visitor.page.emulate_media(media="print")
@@ -106,9 +106,9 @@ def test_paper(stage: Stage, visit: Visit, report: str) -> None:
         visitor.screenshot(f"{report}-print")
 
 
-def test_by_keyboard_alone(stage: Stage, visit: Visit) -> None:
+def test_by_keyboard_alone(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame = opened(visitor, stage, "cap-table")
+        frame = opened(visitor, servers, "cap-table")
         table, keyboard = Table(visitor, frame), visitor.page.keyboard
 
         def reach(selector: str, key: str = "Tab") -> None:
@@ -142,9 +142,9 @@ def test_by_keyboard_alone(stage: Stage, visit: Visit) -> None:
             keyboard.press("Enter")
 
 
-def test_charts_say_what_they_show(stage: Stage, visit: Visit) -> None:
+def test_charts_say_what_they_show(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame = opened(visitor, stage, "cap-table")
+        frame = opened(visitor, servers, "cap-table")
         labels = [chart.get_attribute("aria-label") or "" for chart in frame.locator("[role=img]").all()]
         assert any("Ownership" in label and "other holders" in label for label in labels)
         assert any("Concentration" in label for label in labels)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Frame
 
 from tests.browser.configured import DESK_NAME, TREASURY_ID, TREASURY_NAME
-from tests.browser.conftest import Stage, Visit
+from tests.browser.conftest import Servers, Visit
 from tests.browser.market import DESK, SPAM_SYMBOL
 from tests.browser.reading import Table, parsed, walked
 from tests.browser.visitor import Visitor
@@ -21,14 +21,14 @@ PAGE = 25
 Activities = list[dict[str, Any]]
 
 
-def opened(visitor: Visitor, stage: Stage, **parameters: str) -> tuple[Frame, Table]:
-    frame = visitor.open(stage.portal.page("wallet-activity", walletId=TREASURY_ID, **parameters))
+def opened(visitor: Visitor, servers: Servers, **parameters: str) -> tuple[Frame, Table]:
+    frame = visitor.open(servers.portal.page("wallet-activity", walletId=TREASURY_ID, **parameters))
     return frame, Table(visitor, frame)
 
 
 @pytest.fixture(scope="module")
-def client(stage: Stage) -> Iterator[ApiClient]:
-    with stage.api.client("viewer") as client:
+def client(servers: Servers) -> Iterator[ApiClient]:
+    with servers.api.client("viewer") as client:
         yield client
 
 
@@ -71,9 +71,9 @@ def true(rows: Activities) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_rows_and_pages(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_rows_and_pages(servers: Servers, visit: Visit, activities: Activities) -> None:
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         assert table.head("Time").get_attribute("aria-sort") == "descending"
         assert shown(table) == true(activities[:PAGE])
         assert table.range() == f"1-25 of {len(activities)} activities"
@@ -97,12 +97,12 @@ WORDS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-def test_every_sort(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_every_sort(servers: Servers, visit: Visit, activities: Activities) -> None:
     """Every activity is there once, in order; what has no value comes last in either direction."""
     by_hash = {(row["transactionHash"], row["type"]): row for row in activities}
     assert len(by_hash) == len(activities)
     with visit() as visitor:
-        frame, table = opened(visitor, stage)
+        frame, table = opened(visitor, servers)
 
         def page() -> Activities:
             return [by_hash[row["transaction"].full or "", kind_of(row["type"].text)] for row in table.rows()]
@@ -145,9 +145,9 @@ FILTERS = (
 EVERYTHING = {"#filter-type": "All types", "#filter-direction": "In and out", "#filter-token": "All tokens"}
 
 
-def test_every_filter(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_every_filter(servers: Servers, visit: Visit, activities: Activities) -> None:
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         for select, label, name, value in FILTERS:
             matching = [
                 row for row in activities if (row["token"]["symbol"] if name == "token" else row[name]) == value
@@ -160,7 +160,7 @@ def test_every_filter(stage: Stage, visit: Visit, activities: Activities) -> Non
             assert table.range().endswith(f"of {len(activities)} activities")
 
 
-def test_filters_together_with_search_and_download(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_filters_together_with_search_and_download(servers: Servers, visit: Visit, activities: Activities) -> None:
     matching = [
         row
         for row in activities
@@ -170,7 +170,7 @@ def test_filters_together_with_search_and_download(stage: Stage, visit: Visit, a
     ]
     assert 1 < len(matching) < PAGE
     with visit() as visitor:
-        frame, table = opened(visitor, stage)
+        frame, table = opened(visitor, servers)
         table.choose("#filter-type", "Transfer out")
         table.choose("#filter-token", "LMN")
         table.search("exchange <i>")
@@ -182,20 +182,20 @@ def test_filters_together_with_search_and_download(stage: Stage, visit: Visit, a
     assert [[line[name] for name in names] for line in lines] == [[row[name] for name in names] for row in matching]
 
 
-def test_search_by_hash(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_search_by_hash(servers: Servers, visit: Visit, activities: Activities) -> None:
     wanted = activities[100]["transactionHash"]
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         table.search(wanted)
         assert shown(table) == true([row for row in activities if row["transactionHash"] == wanted])
         table.search(wanted[-8:])
         assert shown(table) == true([row for row in activities if wanted[-8:] in row["transactionHash"]][:PAGE])
 
 
-def test_whole_download(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_whole_download(servers: Servers, visit: Visit, activities: Activities) -> None:
     """Every row, and no cell that a spreadsheet would run."""
     with visit() as visitor:
-        _, table = opened(visitor, stage)
+        _, table = opened(visitor, servers)
         lines = list(csv.DictReader(io.StringIO(table.download())))
     assert [(line["transactionHash"], line["amount"]) for line in lines] == [
         (row["transactionHash"], row["amount"]) for row in activities
@@ -208,9 +208,9 @@ def _is_number(text: str) -> bool:
     return text.lstrip("-").replace(".", "", 1).isdigit()
 
 
-def test_linked_zoom(stage: Stage, visit: Visit, activities: Activities) -> None:
+def test_linked_zoom(servers: Servers, visit: Visit, activities: Activities) -> None:
     with visit() as visitor:
-        frame, table = opened(visitor, stage)
+        frame, table = opened(visitor, servers)
         table.act(lambda: frame.click("[data-range='1M']"))
         assert frame.get_attribute("[data-range='1M']", "aria-pressed") == "true"
         chip = frame.inner_text("#chip-text")
@@ -222,10 +222,12 @@ def test_linked_zoom(stage: Stage, visit: Visit, activities: Activities) -> None
         assert table.range().endswith(f"of {len(activities)} activities")
 
 
-def test_headline_numbers_and_holdings(stage: Stage, visit: Visit, client: ApiClient, activities: Activities) -> None:
+def test_headline_numbers_and_holdings(
+    servers: Servers, visit: Visit, client: ApiClient, activities: Activities
+) -> None:
     wallet, balances = client.get(WALLET), client.get(f"{WALLET}/balances")
     with visit() as visitor:
-        frame, _ = opened(visitor, stage)
+        frame, _ = opened(visitor, servers)
         tiles = {tile.locator("dt").inner_text(): tile.locator("dd .number") for tile in frame.locator(".kpi").all()}
         titles = {name: tile.get_attribute("title") or tile.inner_text() for name, tile in tiles.items()}
         assert parsed(titles["Wallet value"]) == Decimal(wallet["totalValue"])
@@ -257,13 +259,13 @@ def shortened_symbol() -> str:
     return SPAM_SYMBOL[:8]
 
 
-def test_value_history(stage: Stage, visit: Visit, client: ApiClient) -> None:
+def test_value_history(servers: Servers, visit: Visit, client: ApiClient) -> None:
     """The chart's table has every day with every digit, and says which are not known or not whole."""
     points = client.get(f"{WALLET}/value-history", interval="1d", **{"from": "2026-02-01", "to": "2026-11-21"})[
         "points"
     ]
     with visit() as visitor:
-        frame, _ = opened(visitor, stage)
+        frame, _ = opened(visitor, servers)
         frame.click("#value-data summary")
         rows = frame.evaluate(
             "() => [...document.querySelectorAll('#value-data tbody tr')].map((row) =>"
@@ -280,20 +282,20 @@ def test_value_history(stage: Stage, visit: Visit, client: ApiClient) -> None:
         assert frame.locator("#value-partial").is_visible()
 
 
-def test_a_range_of_the_past(stage: Stage, visit: Visit, client: ApiClient) -> None:
+def test_a_range_of_the_past(servers: Servers, visit: Visit, client: ApiClient) -> None:
     asked = {"from": "2026-03-01", "to": "2026-04-01"}
     then = walked(client.pages(f"{WALLET}/activities", limit=200, **asked))
     with visit() as visitor:
-        frame, table = opened(visitor, stage, **asked)
+        frame, table = opened(visitor, servers, **asked)
         assert table.range() == f"1-25 of {len(then)} activities"
         assert shown(table) == true(then[:PAGE])
         assert "Past moment" in frame.inner_text("#moment")
         visitor.screenshot("wallet-activity-past")
 
 
-def test_html_in_names_and_symbols_stays_text(stage: Stage, visit: Visit) -> None:
+def test_html_in_names_and_symbols_stays_text(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame, table = opened(visitor, stage)
+        frame, table = opened(visitor, servers)
         assert frame.inner_text("h1") == TREASURY_NAME
         assert SPAM_SYMBOL in {cell.name for cell in table.column("token")}
         assert frame.locator("#content img, #content script").count() == 0

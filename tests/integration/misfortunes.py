@@ -1,7 +1,7 @@
 """What goes wrong on chains, and every number compared: `python -m tests.integration.misfortunes [--faults]`.
 
-The misfortunes are played together, on one real node and before one service. At the end everything that the API shows
-is held against the node's answers. With `--faults` the same is played once more behind providers that fail, and has to
+The misfortunes happen together, on one real node and before one service. At the end everything that the API shows
+is held against the node's answers. With `--faults` the same happens once more behind providers that fail, and has to
 end in the same state.
 """
 
@@ -31,8 +31,8 @@ from tests.chain.fault_proxy import (
 )
 from tests.chain.node import NodeError
 from tests.e2e.client import ApiError
-from tests.integration.misfortunes_scripts import MISFORTUNES, Act, Misfortune
-from tests.integration.misfortunes_stage import Faults, Stage, StageError, prepare
+from tests.integration.misfortunes_scripts import MISFORTUNES, Case, Misfortune
+from tests.integration.misfortunes_system import Faults, System, SystemFailure, prepare
 from tests.integration.misfortunes_verify import Chain, Finding, check_subject, end_state
 
 # A set for each run of the pipeline: two among the misfortunes, then until it is idle.
@@ -54,7 +54,7 @@ PROVIDER_FAULTS = Faults(
         [HttpFault(status=429, retry_after="1", times=2), StaleFault(blocks=70, times=2)],
     ],
 )
-PERFORMANCES = (("Every number against the node's", None), ("Behind failing providers", PROVIDER_FAULTS))
+ROUNDS = (("Every number against the node's", None), ("Behind failing providers", PROVIDER_FAULTS))
 # Blocks after the last event, so that all of it is final and has been looked at once more since.
 _FINALITY = 70
 _MOST_PROBLEMS = 40
@@ -67,7 +67,7 @@ _DONE = object()
 
 @dataclass(frozen=True)
 class Result:
-    """What a performance ended with: a finding for each misfortune, the state it left, and faults that never acted."""
+    """What a round ended with: a finding for each misfortune, the state it left, and faults that never occurred."""
 
     findings: dict[Misfortune, Finding]
     state: dict[str, Any]
@@ -76,44 +76,46 @@ class Result:
     @property
     def problems(self) -> list[str]:
         """All that is wrong."""
-        return [f"{played.name}: {text}" for played, finding in self.findings.items() for text in finding.problems]
+        return [
+            f"{misfortune.name}: {text}" for misfortune, finding in self.findings.items() for text in finding.problems
+        ]
 
 
-def play(stage: Stage, misfortunes: Sequence[Misfortune] = MISFORTUNES) -> dict[Misfortune, Act]:
-    """Play misfortunes on an open stage, until the service has nothing left to do.
+def run_all(system: System, misfortunes: Sequence[Misfortune] = MISFORTUNES) -> dict[Misfortune, Case]:
+    """Run the scripts of misfortunes on an open system, until the service has nothing left to do.
 
     Raises:
-        StageError: the service did not get on.
+        SystemFailure: the service did not get on.
     """
-    wallets = iter(stage.world.wallets)
-    acts = {misfortune: Act(stage, wallets) for misfortune in misfortunes}
-    under_way = {misfortune: misfortune.play(act) for misfortune, act in acts.items()}
-    for run in (stage.collect, stage.cycle, None):
+    wallets = iter(system.world.wallets)
+    cases = {misfortune: Case(system, wallets) for misfortune in misfortunes}
+    under_way = {misfortune: misfortune.script(case) for misfortune, case in cases.items()}
+    for run in (system.collect, system.cycle, None):
         under_way = {misfortune: script for misfortune, script in under_way.items() if next(script, _DONE) is not _DONE}
         if run is not None:
             run()
     assert not under_way, "a script has more than three parts"
     for _ in range(_FINALITY):
-        stage.world.mine()
-    stage.settle()
-    return acts
+        system.world.mine()
+    system.settle()
+    return cases
 
 
-def compare(stage: Stage, acts: Mapping[Misfortune, Act]) -> Result:
+def compare(system: System, cases: Mapping[Misfortune, Case]) -> Result:
     """Hold everything that the API shows against the node."""
-    chain = Chain(stage.world)
+    chain = Chain(system.world)
     return Result(
-        {misfortune: _compare(chain, act) for misfortune, act in acts.items()},
-        end_state([subject for act in acts.values() for subject in act.expected]),
-        stage.unused_faults(),
+        {misfortune: _compare(chain, case) for misfortune, case in cases.items()},
+        end_state([subject for case in cases.values() for subject in case.expected]),
+        system.unused_faults(),
     )
 
 
-def _compare(chain: Chain, act: Act) -> Finding:
+def _compare(chain: Chain, case: Case) -> Finding:
     finding = Finding()
-    for subject, expected in act.expected.items():
+    for subject, expected in case.expected.items():
         check_subject(chain, subject, expected, finding)
-    for what, is_so in act.checks:
+    for what, is_so in case.checks:
         finding.count(None if is_so() else f"not so: {what}")
     return finding
 
@@ -161,7 +163,7 @@ def _conclude(results: Sequence[Result], console: Console) -> int:
 
 
 def main() -> int:
-    """Play them all; 0 every number is true, 1 some is not, 2 it could not be played to the end."""
+    """Run them all; 0 every number is true, 1 some is not, 2 it could not be run to the end."""
     parser = argparse.ArgumentParser(prog="python -m tests.integration.misfortunes", description=__doc__)
     parser.add_argument("--faults", action="store_true", help="once more behind failing providers")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
@@ -178,19 +180,19 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="misfortunes-") as folder:
             prepare(prepared := Path(folder) / "prepared")
             results: list[Result] = []
-            for title, faults in PERFORMANCES if options.faults else PERFORMANCES[:1]:
+            for title, faults in ROUNDS if options.faults else ROUNDS[:1]:
                 with (
-                    console.status("Playing on a real node; this takes a minute or two."),
-                    Stage(shutil.copytree(prepared, Path(folder) / str(len(results))), faults) as stage,
+                    console.status("Running on a real node; this takes a minute or two."),
+                    System(shutil.copytree(prepared, Path(folder) / str(len(results))), faults) as system,
                 ):
-                    results.append(compare(stage, play(stage, chosen)))
+                    results.append(compare(system, run_all(system, chosen)))
                 show(title, results[-1], console)
             return _conclude(results, console)
     except KeyboardInterrupt:
         console.print("Stopped.")
         return 130
-    except (StageError, NodeError, ApiError) as error:
-        console.print(f"[red]It could not be played to the end:[/] {escape(str(error))}")
+    except (SystemFailure, NodeError, ApiError) as error:
+        console.print(f"[red]It could not be run to the end:[/] {escape(str(error))}")
         return 2
 
 

@@ -11,18 +11,18 @@ from typing import Any
 from tests.chain.fault_proxy import ActionFault, HttpFault
 from tests.chain.world import ZERO_ADDRESS, Token, World, call_data
 from tests.e2e.client import ApiError
-from tests.integration.misfortunes_stage import Stage, Subject, Tenant
+from tests.integration.misfortunes_system import Subject, System, Tenant
 from tests.integration.misfortunes_verify import Expectation
 
 _COIN = 10**18
 
 
-class Act:
-    """One misfortune being played: its own wallets, and what has to come of it."""
+class Case:
+    """One misfortune that is under way: its own wallets, and what has to come of it."""
 
-    def __init__(self, stage: Stage, wallets: Iterator[str]) -> None:
-        self.stage = stage
-        self.world: World = stage.world
+    def __init__(self, system: System, wallets: Iterator[str]) -> None:
+        self.system = system
+        self.world: World = system.world
         self.expected: dict[Subject, Expectation] = {}
         self.checks: list[tuple[str, Callable[[], bool]]] = []
         self._wallets = wallets
@@ -33,7 +33,7 @@ class Act:
 
     def tenant(self, name: str = "acme") -> Tenant:
         """Return a tenant of the service."""
-        return self.stage.tenant(name)
+        return self.system.tenant(name)
 
     def add(self, what: Token | str, label: str, tenant: str = "acme") -> Subject:
         """Have a tenant add a token or a wallet, whose end state is compared."""
@@ -69,7 +69,7 @@ class Act:
         return self.world.mine()
 
 
-Play = Callable[[Act], Iterator[None]]
+Script = Callable[[Case], Iterator[None]]
 
 
 @dataclass(frozen=True)
@@ -78,142 +78,142 @@ class Misfortune:
 
     name: str
     told: str
-    play: Play
+    script: Script
 
 
-def _mid_life_start(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("GOLD", 18)
-    wallet, *others = act.wallets(6)
-    act.world.distribute(token, 10**6, [wallet, *others])
-    act.world.transfer_many(30, [token], wallets=[wallet, *others], per_block=6)
-    act.expect(act.track(token, "GOLD"), behaviour="Standard")
-    act.track(wallet, "wallet in mid-life")
-    act.world.submit(wallet, others[0], value=_COIN)
-    act.world.transfer_many(20, [token], wallets=[wallet, *others[:3]], per_block=5)
+def _mid_life_start(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("GOLD", 18)
+    wallet, *others = case.wallets(6)
+    case.world.distribute(token, 10**6, [wallet, *others])
+    case.world.transfer_many(30, [token], wallets=[wallet, *others], per_block=6)
+    case.expect(case.track(token, "GOLD"), behaviour="Standard")
+    case.track(wallet, "wallet in mid-life")
+    case.world.submit(wallet, others[0], value=_COIN)
+    case.world.transfer_many(20, [token], wallets=[wallet, *others[:3]], per_block=5)
     yield
-    act.world.transfer_many(20, [token], wallets=[wallet, *others], per_block=5)
+    case.world.transfer_many(20, [token], wallets=[wallet, *others], per_block=5)
 
 
-def _toggled(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("SILVER", 6)
-    wallet, *others = act.wallets(5)
+def _toggled(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("SILVER", 6)
+    wallet, *others = case.wallets(5)
     holders = [wallet, *others]
-    act.world.distribute(token, 10**9, holders)
-    subjects = [act.track(token, "SILVER"), act.track(wallet, "toggled wallet")]
-    act.world.transfer_many(12, [token], wallets=holders, per_block=4)
+    case.world.distribute(token, 10**9, holders)
+    subjects = [case.track(token, "SILVER"), case.track(wallet, "toggled wallet")]
+    case.world.transfer_many(12, [token], wallets=holders, per_block=4)
     for subject in subjects:
         subject.disable()
     # Nobody may see these.
-    act.pass_round(token, holders, 1_000)
-    act.world.submit(wallet, others[1], value=3 * _COIN)
-    act.world.mine()
+    case.pass_round(token, holders, 1_000)
+    case.world.submit(wallet, others[1], value=3 * _COIN)
+    case.world.mine()
     yield
     for subject in subjects:
         subject.enable()
-    act.pass_round(token, holders, 77)
+    case.pass_round(token, holders, 77)
     for subject in subjects:
         subject.disable()
         # A window without a block.
         subject.enable()
         subject.disable()
-    act.pass_round(token, holders, 1_001)
+    case.pass_round(token, holders, 1_001)
     for subject in subjects:
         subject.enable()
-    act.world.submit(others[2], wallet, value=_COIN // 7)
-    act.pass_round(token, holders, 5)
+    case.world.submit(others[2], wallet, value=_COIN // 7)
+    case.pass_round(token, holders, 5)
     yield
-    act.pass_round(token, holders, 6)
+    case.pass_round(token, holders, 6)
     subjects[0].disable()
-    act.pass_round(token, holders, 9)
+    case.pass_round(token, holders, 9)
 
 
-def _rebasing(act: Act) -> Iterator[None]:
-    token = act.world.deploy_strange_token("RebaseToken", "REB", 18)
-    holders = act.wallets(4)
-    act.world.distribute(token, 10**20, holders)
-    subject = act.track(token, "REB")
-    wallet = act.track(holders[0], "holder of REB")
-    act.pass_round(token, holders, 10**18)
+def _rebasing(case: Case) -> Iterator[None]:
+    token = case.world.deploy_strange_token("RebaseToken", "REB", 18)
+    holders = case.wallets(4)
+    case.world.distribute(token, 10**20, holders)
+    subject = case.track(token, "REB")
+    wallet = case.track(holders[0], "holder of REB")
+    case.pass_round(token, holders, 10**18)
     yield
-    act.send(act.world.deployer, token.address, call_data("RebaseToken", "rebase", 11 * 10**17))
+    case.send(case.world.deployer, token.address, call_data("RebaseToken", "rebase", 11 * 10**17))
     yield
-    act.pass_round(token, holders, 10**18 + 1)
-    act.send(act.world.deployer, token.address, call_data("RebaseToken", "rebase", 105 * 10**16 + 7))
-    act.pass_round(token, holders[:2], 10**17 + 3)
-    act.expect(subject, adjusted=frozenset(holders), is_lying=True, behaviour="Rebasing")
-    act.expect(wallet, adjusted=frozenset({token.address}))
+    case.pass_round(token, holders, 10**18 + 1)
+    case.send(case.world.deployer, token.address, call_data("RebaseToken", "rebase", 105 * 10**16 + 7))
+    case.pass_round(token, holders[:2], 10**17 + 3)
+    case.expect(subject, adjusted=frozenset(holders), is_lying=True, behaviour="Rebasing")
+    case.expect(wallet, adjusted=frozenset({token.address}))
 
 
-def _fee_on_transfer(act: Act, sink_is_known: bool) -> Iterator[None]:
-    *holders, sink = act.wallets(4)
+def _fee_on_transfer(case: Case, sink_is_known: bool) -> Iterator[None]:
+    *holders, sink = case.wallets(4)
     symbol = "SINK" if sink_is_known else "BURN"
     arguments = (250, sink if sink_is_known else ZERO_ADDRESS)
-    token = act.world.deploy_strange_token("FeeToken", symbol, 9, *arguments)
-    act.world.distribute(token, 10**12, [*holders, sink])
-    subject = act.track(token, symbol)
-    wallet = act.track(holders[0], f"holder of {symbol}")
+    token = case.world.deploy_strange_token("FeeToken", symbol, 9, *arguments)
+    case.world.distribute(token, 10**12, [*holders, sink])
+    subject = case.track(token, symbol)
+    wallet = case.track(holders[0], f"holder of {symbol}")
     if sink_is_known:
-        act.world.transfer(token, sink, holders[0], 10**6)
-    act.pass_round(token, holders, 10**10)
+        case.world.transfer(token, sink, holders[0], 10**6)
+    case.pass_round(token, holders, 10**10)
     yield
-    act.pass_round(token, holders, 10**9 + 1)
-    act.pass_round(token, holders, 33_333)
+    case.pass_round(token, holders, 10**9 + 1)
+    case.pass_round(token, holders, 33_333)
     adjusted = frozenset([*holders, *([sink] if sink_is_known else [])])
-    act.expect(subject, adjusted=adjusted, behaviour="FeeOnTransfer")
-    act.expect(wallet, adjusted=frozenset({token.address}))
+    case.expect(subject, adjusted=adjusted, behaviour="FeeOnTransfer")
+    case.expect(wallet, adjusted=frozenset({token.address}))
 
 
-def _silent_mint(act: Act) -> Iterator[None]:
-    token = act.world.deploy_strange_token("LyingToken", "HUSH", 18)
-    known, other, stranger, *resting = act.wallets(7)
-    act.world.distribute(token, 10**18, [known, other, *resting])
-    subject = act.track(token, "HUSH")
-    wallet = act.track(known, "holder of HUSH")
-    act.pass_round(token, [known, other, *resting], 10**17)
+def _silent_mint(case: Case) -> Iterator[None]:
+    token = case.world.deploy_strange_token("LyingToken", "HUSH", 18)
+    known, other, stranger, *resting = case.wallets(7)
+    case.world.distribute(token, 10**18, [known, other, *resting])
+    subject = case.track(token, "HUSH")
+    wallet = case.track(known, "holder of HUSH")
+    case.pass_round(token, [known, other, *resting], 10**17)
     yield
     for holder, is_counted in ((known, True), (stranger, True), (other, False)):
         call = call_data("LyingToken", "mint_silently", holder, 10**15, is_counted)
-        act.world.submit(act.world.deployer, token.address, call)
-    act.world.mine()
+        case.world.submit(case.world.deployer, token.address, call)
+    case.world.mine()
     yield
-    act.send(act.world.deployer, token.address, call_data("LyingToken", "burn_silently", other, 10**14, True))
-    act.expect(subject, adjusted=frozenset({known, other}), behaviour="NonConforming")
-    act.expect(wallet, adjusted=frozenset({token.address}))
+    case.send(case.world.deployer, token.address, call_data("LyingToken", "burn_silently", other, 10**14, True))
+    case.expect(subject, adjusted=frozenset({known, other}), behaviour="NonConforming")
+    case.expect(wallet, adjusted=frozenset({token.address}))
 
 
-def _fake_event(act: Act) -> Iterator[None]:
-    token = act.world.deploy_strange_token("LyingToken", "FAKE", 18)
-    giver, taker, poor = act.wallets(3)
-    act.world.distribute(token, 10**18, [giver, taker])
-    subject = act.track(token, "FAKE")
-    wallet = act.track(poor, "wallet in a fake event")
-    act.pass_round(token, [giver, taker], 10**17)
+def _fake_event(case: Case) -> Iterator[None]:
+    token = case.world.deploy_strange_token("LyingToken", "FAKE", 18)
+    giver, taker, poor = case.wallets(3)
+    case.world.distribute(token, 10**18, [giver, taker])
+    subject = case.track(token, "FAKE")
+    wallet = case.track(poor, "wallet in a fake event")
+    case.pass_round(token, [giver, taker], 10**17)
     yield
-    act.send(act.world.deployer, token.address, call_data("LyingToken", "emit_falsely", giver, taker, 5 * 10**20))
-    act.send(act.world.deployer, token.address, call_data("LyingToken", "emit_falsely", poor, giver, 10**16))
-    act.expect(subject, adjusted=frozenset({giver, taker, poor}), behaviour="NonConforming")
-    act.expect(wallet, adjusted=frozenset({token.address}))
+    case.send(case.world.deployer, token.address, call_data("LyingToken", "emit_falsely", giver, taker, 5 * 10**20))
+    case.send(case.world.deployer, token.address, call_data("LyingToken", "emit_falsely", poor, giver, 10**16))
+    case.expect(subject, adjusted=frozenset({giver, taker, poor}), behaviour="NonConforming")
+    case.expect(wallet, adjusted=frozenset({token.address}))
 
 
-def _nested_calls(act: Act) -> Iterator[None]:
-    payer, library = act.world.deploy("NestedPayer"), act.world.deploy("NestedPayer")
-    template = act.world.deploy("Destructible")
-    sender, paid, undone = act.wallets(3)
+def _nested_calls(case: Case) -> Iterator[None]:
+    payer, library = case.world.deploy("NestedPayer"), case.world.deploy("NestedPayer")
+    template = case.world.deploy("Destructible")
+    sender, paid, undone = case.wallets(3)
     salt = (1).to_bytes(32)
-    born = act.world.call("NestedPayer", payer, "create_with_value", template, salt).lower()
+    born = case.world.call("NestedPayer", payer, "create_with_value", template, salt).lower()
     subjects = {
-        address: act.track(address, f"wallet {role} by nested calls")
+        address: case.track(address, f"wallet {role} by nested calls")
         for address, role in ((paid, "paid"), (undone, "not paid"), (born, "born"), (sender, "of the sender"))
     }
-    deep = act.send(sender, payer, call_data("NestedPayer", "pay_deep", paid, 4), value=5 * _COIN)
-    both = act.send(sender, payer, call_data("NestedPayer", "pay_one_of_two", undone, paid, 2), value=7 * _COIN + 1)
+    deep = case.send(sender, payer, call_data("NestedPayer", "pay_deep", paid, 4), value=5 * _COIN)
+    both = case.send(sender, payer, call_data("NestedPayer", "pay_one_of_two", undone, paid, 2), value=7 * _COIN + 1)
     yield
-    delegated = act.send(sender, payer, call_data("NestedPayer", "pay_by_delegate", library, paid), value=_COIN)
-    made = act.send(sender, payer, call_data("NestedPayer", "create_with_value", template, salt), value=3)
-    act.send(sender, payer, call_data("NestedPayer", "pay_and_fail", paid, 1), value=_COIN)
-    act.send(sender, payer, call_data("NestedPayer", "pay_one_of_two", paid, undone, 1), value=4)
-    last = act.world.node.rpc("eth_getBlockByNumber", ["latest", False])
-    act.expect(
+    delegated = case.send(sender, payer, call_data("NestedPayer", "pay_by_delegate", library, paid), value=_COIN)
+    made = case.send(sender, payer, call_data("NestedPayer", "create_with_value", template, salt), value=3)
+    case.send(sender, payer, call_data("NestedPayer", "pay_and_fail", paid, 1), value=_COIN)
+    case.send(sender, payer, call_data("NestedPayer", "pay_one_of_two", paid, undone, 1), value=4)
+    last = case.world.node.rpc("eth_getBlockByNumber", ["latest", False])
+    case.expect(
         subjects[paid],
         internals=(
             (*deep, "In", 5 * _COIN, payer),
@@ -221,80 +221,80 @@ def _nested_calls(act: Act) -> Iterator[None]:
             (*delegated, "In", _COIN, payer),
         ),
     )
-    act.expect(subjects[undone], internals=((int(last["number"], 16), last["transactions"][0], "In", 2, payer),))
-    act.expect(subjects[born], internals=((*made, "In", 3, payer),))
-    act.expect(subjects[sender], internals=())
+    case.expect(subjects[undone], internals=((int(last["number"], 16), last["transactions"][0], "In", 2, payer),))
+    case.expect(subjects[born], internals=((*made, "In", 3, payer),))
+    case.expect(subjects[sender], internals=())
 
 
-def _self_destruct(act: Act) -> Iterator[None]:
-    contract = act.world.deploy("Destructible")
-    owner, heir = act.wallets(2)
-    subject = act.track(heir, "heir of a contract")
-    act.send(owner, contract, value=9 * _COIN)
+def _self_destruct(case: Case) -> Iterator[None]:
+    contract = case.world.deploy("Destructible")
+    owner, heir = case.wallets(2)
+    subject = case.track(heir, "heir of a contract")
+    case.send(owner, contract, value=9 * _COIN)
     yield
-    ended = act.send(owner, contract, call_data("Destructible", "destroy", heir))
-    act.expect(subject, internals=((*ended, "In", 9 * _COIN, contract),))
+    ended = case.send(owner, contract, call_data("Destructible", "destroy", heir))
+    case.expect(subject, internals=((*ended, "In", 9 * _COIN, contract),))
 
 
-def _batch(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("BULK", 18)
-    act.track(token, "BULK")
-    wallet = act.track(act.wallets(1)[0], "wallet beside a batch")
-    act.world.distribute(token, 10**18, [wallet.address])
+def _batch(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("BULK", 18)
+    case.track(token, "BULK")
+    wallet = case.track(case.wallets(1)[0], "wallet beside a batch")
+    case.world.distribute(token, 10**18, [wallet.address])
     # Receivers that are nobody's wallets.
     data = call_data("TestToken", "emit_many", 10_000, 10**15, 1_000_000)
-    act.send(act.world.deployer, token.address, data, gas=10**9)
+    case.send(case.world.deployer, token.address, data, gas=10**9)
     yield
 
 
-def _two_tenants(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("SHARED", 2)
-    wallet, *others = act.wallets(5)
+def _two_tenants(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("SHARED", 2)
+    wallet, *others = case.wallets(5)
     holders = [wallet, *others]
-    act.world.distribute(token, 10**6, holders)
-    act.track(token, "SHARED")
-    mine = act.track(wallet, "shared wallet")
-    act.world.transfer_many(12, [token], wallets=holders, per_block=4)
-    act.world.submit(wallet, others[0], value=_COIN)
-    act.world.mine()
-    theirs = [act.add(token, "SHARED", "beta"), act.add(wallet, "shared wallet", "beta")]
+    case.world.distribute(token, 10**6, holders)
+    case.track(token, "SHARED")
+    mine = case.track(wallet, "shared wallet")
+    case.world.transfer_many(12, [token], wallets=holders, per_block=4)
+    case.world.submit(wallet, others[0], value=_COIN)
+    case.world.mine()
+    theirs = [case.add(token, "SHARED", "beta"), case.add(wallet, "shared wallet", "beta")]
     yield
     # Of the others, beta may not even know that they exist.
     for subject in theirs:
         subject.enable()
-    act.world.transfer_many(6, [token], wallets=holders[:2], per_block=2)
+    case.world.transfer_many(6, [token], wallets=holders[:2], per_block=2)
     theirs[0].disable()
-    act.world.transfer_many(6, [token], wallets=holders[:4], per_block=3)
+    case.world.transfer_many(6, [token], wallets=holders[:4], per_block=3)
     yield
     theirs[0].enable()
-    act.world.transfer_many(6, [token], wallets=holders[:3], per_block=3)
-    act.world.submit(others[0], wallet, value=_COIN // 3)
-    act.world.mine()
-    stranger = act.tenant("beta").client
-    act.require("another tenant's wallet is 404", lambda: _status_of(partial(stranger.get, mine.path)) == 404)
+    case.world.transfer_many(6, [token], wallets=holders[:3], per_block=3)
+    case.world.submit(others[0], wallet, value=_COIN // 3)
+    case.world.mine()
+    stranger = case.tenant("beta").client
+    case.require("another tenant's wallet is 404", lambda: _status_of(partial(stranger.get, mine.path)) == 404)
 
 
-def _filled_gap(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("GAP", 18)
-    wallet, *others = act.wallets(4)
+def _filled_gap(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("GAP", 18)
+    wallet, *others = case.wallets(4)
     holders = [wallet, *others]
-    act.world.distribute(token, 10**6, holders)
-    subjects = [act.track(token, "GAP"), act.track(wallet, "wallet with a gap")]
-    act.pass_round(token, holders[:2], 10)
+    case.world.distribute(token, 10**6, holders)
+    subjects = [case.track(token, "GAP"), case.track(wallet, "wallet with a gap")]
+    case.pass_round(token, holders[:2], 10)
     for subject in subjects:
         subject.disable()
-    first = act.world.node.head() + 1
-    act.world.transfer_many(20, [token], wallets=holders, per_block=5)
-    act.world.submit(wallet, others[0], value=_COIN // 9)
-    last = act.world.mine()
+    first = case.world.node.head() + 1
+    case.world.transfer_many(20, [token], wallets=holders, per_block=5)
+    case.world.submit(wallet, others[0], value=_COIN // 9)
+    last = case.world.mine()
     for subject in subjects:
         subject.enable()
-    act.pass_round(token, holders[1:], 11)
+    case.pass_round(token, holders[1:], 11)
     yield
     for subject in subjects:
         subject.request_history(f"block:{first}", f"block:{last}", None if subject.token else "full")
-    act.pass_round(token, holders, 12)
-    act.require(
+    case.pass_round(token, holders, 12)
+    case.require(
         "nothing is missing any more",
         lambda: all(
             len(subject.tenant.client.get(f"{subject.path}/coverage")["collected"]) == 1 for subject in subjects
@@ -302,40 +302,40 @@ def _filled_gap(act: Act) -> Iterator[None]:
     )
 
 
-def _history_from_creation(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("WHOLE", 18)
-    holders = act.wallets(6)
-    act.world.distribute(token, 10**20, holders)
-    act.world.transfer_many(40, [token], wallets=holders, per_block=4)
-    subject = act.track(token, "WHOLE")
-    never_tracked = act.add(act.world.deploy_token("PAST", 0), "PAST")
+def _history_from_creation(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("WHOLE", 18)
+    holders = case.wallets(6)
+    case.world.distribute(token, 10**20, holders)
+    case.world.transfer_many(40, [token], wallets=holders, per_block=4)
+    subject = case.track(token, "WHOLE")
+    never_tracked = case.add(case.world.deploy_token("PAST", 0), "PAST")
     assert never_tracked.token is not None
-    act.world.distribute(never_tracked.token, 10, holders)
-    act.world.transfer_many(20, [never_tracked.token], wallets=holders, per_block=5)
-    act.pass_round(token, holders[:3], 10**10)
+    case.world.distribute(never_tracked.token, 10, holders)
+    case.world.transfer_many(20, [never_tracked.token], wallets=holders, per_block=5)
+    case.pass_round(token, holders[:3], 10**10)
     yield
-    never_tracked.request_history("creation", f"block:{act.world.node.head() - 2}")
+    never_tracked.request_history("creation", f"block:{case.world.node.head() - 2}")
     subject.request_history("creation", "now")
     # Overlaps it, and collects nothing twice.
-    subject.request_history("block:1", f"block:{act.world.node.head() - 3}")
-    act.pass_round(token, holders, 10**11)
+    subject.request_history("block:1", f"block:{case.world.node.head() - 3}")
+    case.pass_round(token, holders, 10**11)
     client = subject.tenant.client
-    act.require(
+    case.require(
         "the balances are the supply",
         lambda: client.get(f"{subject.path}/cap-table")["unattributed"]["quantityRaw"] == "0",
     )
 
 
-def _cancelled_history(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("HALF", 18)
-    holders = act.wallets(3)
-    act.world.distribute(token, 10**20, holders)
-    first = act.world.node.head() + 1
+def _cancelled_history(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("HALF", 18)
+    holders = case.wallets(3)
+    case.world.distribute(token, 10**20, holders)
+    first = case.world.node.head() + 1
     for _ in range(30):
-        act.pass_round(token, holders, 10**9)
-        act.world.mine()
-    last = act.world.node.head()
-    subject = act.add(token, "HALF")
+        case.pass_round(token, holders, 10**9)
+        case.world.mine()
+    last = case.world.node.head()
+    subject = case.add(token, "HALF")
     yield
     request = subject.request_history(f"block:{first}", f"block:{last}")
 
@@ -348,118 +348,118 @@ def _cancelled_history(act: Act) -> Iterator[None]:
         )
 
     outage = HttpFault(status=503, when=is_beyond_the_middle)
-    for proxy in act.stage.proxies:
+    for proxy in case.system.proxies:
         proxy.inject(outage)
     yield
     client = subject.tenant.client
-    act.require("half of it was collected by then", lambda: 0 < client.get(request.path)["progress"]["done"] < 60)
+    case.require("half of it was collected by then", lambda: 0 < client.get(request.path)["progress"]["done"] < 60)
     client.delete(request.path)
-    for proxy in act.stage.proxies:
+    for proxy in case.system.proxies:
         proxy.withdraw(outage)
-    act.require("it is cancelled", lambda: client.get(request.path)["status"] == "Cancelled")
+    case.require("it is cancelled", lambda: client.get(request.path)["status"] == "Cancelled")
 
 
-def _native_history(act: Act) -> Iterator[None]:
-    payer = act.world.deploy("NestedPayer")
-    plain, full, other = act.wallets(3)
-    first = act.world.node.head() + 1
+def _native_history(case: Case) -> Iterator[None]:
+    payer = case.world.deploy("NestedPayer")
+    plain, full, other = case.wallets(3)
+    first = case.world.node.head() + 1
     for wallet in (plain, full):
         for amount in range(1, 6):
-            act.world.submit(other, wallet, value=amount * _COIN)
-            act.world.submit(wallet, other, value=amount * _COIN // 3)
-            act.world.mine()
-            act.world.mine()
-        act.send(other, payer, call_data("NestedPayer", "pay_deep", wallet, 2), value=_COIN)
-    last = act.world.node.head()
-    subjects = [act.track(plain, "wallet by balance only"), act.track(full, "wallet in full")]
-    act.world.submit(plain, full, value=_COIN // 5)
-    act.world.mine()
+            case.world.submit(other, wallet, value=amount * _COIN)
+            case.world.submit(wallet, other, value=amount * _COIN // 3)
+            case.world.mine()
+            case.world.mine()
+        case.send(other, payer, call_data("NestedPayer", "pay_deep", wallet, 2), value=_COIN)
+    last = case.world.node.head()
+    subjects = [case.track(plain, "wallet by balance only"), case.track(full, "wallet in full")]
+    case.world.submit(plain, full, value=_COIN // 5)
+    case.world.mine()
     yield
     for subject, mode in zip(subjects, ("balance-only", "full"), strict=True):
         subject.request_history(f"block:{first}", f"block:{last}", mode)
 
 
-def _rewards_and_withdrawals(act: Act) -> Iterator[None]:
-    proposer, withdrawer, busy = act.wallets(3)
-    subjects = [act.track(proposer, "wallet of a proposer"), act.track(withdrawer, "wallet of withdrawals")]
-    act.world.mine()
+def _rewards_and_withdrawals(case: Case) -> Iterator[None]:
+    proposer, withdrawer, busy = case.wallets(3)
+    subjects = [case.track(proposer, "wallet of a proposer"), case.track(withdrawer, "wallet of withdrawals")]
+    case.world.mine()
     for _ in range(2):
-        act.world.node.rpc("anvil_setCoinbase", [proposer])
-        act.send(busy, withdrawer, value=5)
-        act.world.node.rpc("anvil_setCoinbase", [ZERO_ADDRESS])
+        case.world.node.rpc("anvil_setCoinbase", [proposer])
+        case.send(busy, withdrawer, value=5)
+        case.world.node.rpc("anvil_setCoinbase", [ZERO_ADDRESS])
         # Credited without a transaction, as of a block that nobody has looked at yet.
-        block = act.world.mine()
-        balance = act.world.native_balance(withdrawer, block)
-        act.world.node.set_balance(withdrawer, balance + 32 * _COIN)
-        act.world.mine()
+        block = case.world.mine()
+        balance = case.world.native_balance(withdrawer, block)
+        case.world.node.set_balance(withdrawer, balance + 32 * _COIN)
+        case.world.mine()
         yield
     for subject in subjects:
-        act.expect(subject, internals=())
+        case.expect(subject, internals=())
 
 
-def _failed_transaction(act: Act) -> Iterator[None]:
-    payer = act.world.deploy("NestedPayer")
-    token = act.world.deploy_token("FAIL", 18)
-    wallet, other = act.wallets(2)
-    subject = act.track(wallet, "wallet whose transactions fail")
-    act.send(wallet, payer, call_data("NestedPayer", "pay_and_fail", other, 1), value=_COIN)
-    act.send(wallet, token.address, call_data("TestToken", "transfer", other, 1))
-    act.send(wallet, other, value=_COIN)
+def _failed_transaction(case: Case) -> Iterator[None]:
+    payer = case.world.deploy("NestedPayer")
+    token = case.world.deploy_token("FAIL", 18)
+    wallet, other = case.wallets(2)
+    subject = case.track(wallet, "wallet whose transactions fail")
+    case.send(wallet, payer, call_data("NestedPayer", "pay_and_fail", other, 1), value=_COIN)
+    case.send(wallet, token.address, call_data("TestToken", "transfer", other, 1))
+    case.send(wallet, other, value=_COIN)
     yield
-    act.expect(subject, internals=())
+    case.expect(subject, internals=())
 
 
-def _removal(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("GONE", 18)
-    holders = act.wallets(4)
-    act.world.distribute(token, 10**6, holders)
-    removed = act.track(token, "GONE")
-    act.track(token, "GONE", "beta")
-    act.pass_round(token, holders, 10)
+def _removal(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("GONE", 18)
+    holders = case.wallets(4)
+    case.world.distribute(token, 10**6, holders)
+    removed = case.track(token, "GONE")
+    case.track(token, "GONE", "beta")
+    case.pass_round(token, holders, 10)
     yield
-    acme = act.tenant()
+    acme = case.tenant()
     acme.remove(removed)
-    del act.expected[removed]
-    act.pass_round(token, holders[:3], 11)
-    again = act.add(token, "GONE, added anew")
-    act.require("the removed token is 404", lambda: _status_of(partial(acme.client.get, removed.path)) == 404)
-    act.require(
+    del case.expected[removed]
+    case.pass_round(token, holders[:3], 11)
+    again = case.add(token, "GONE, added anew")
+    case.require("the removed token is 404", lambda: _status_of(partial(acme.client.get, removed.path)) == 404)
+    case.require(
         "it is in no list",
         lambda: all(row["id"] != removed.id for page in acme.client.pages("/v1/tokens") for row in page["data"]),
     )
     yield
     again.enable()
-    act.pass_round(token, holders[:2], 12)
+    case.pass_round(token, holders[:2], 12)
 
 
-def _reorganised(act: Act) -> Iterator[None]:
-    token = act.world.deploy_token("FORK", 18)
-    wallet, *others = act.wallets(5)
+def _reorganised(case: Case) -> Iterator[None]:
+    token = case.world.deploy_token("FORK", 18)
+    wallet, *others = case.wallets(5)
     holders = [wallet, *others]
-    act.world.distribute(token, 10**12, holders)
-    act.track(token, "FORK")
-    act.track(wallet, "wallet on a fork")
-    act.pass_round(token, holders, 5)
+    case.world.distribute(token, 10**12, holders)
+    case.track(token, "FORK")
+    case.track(wallet, "wallet on a fork")
+    case.pass_round(token, holders, 5)
     yield
     depth = 30
-    ancestor = act.world.node.head()
+    ancestor = case.world.node.head()
     for number in range(depth):
-        act.world.submit(wallet, others[0], value=number)
-        act.pass_round(token, holders[:3], 1_000 + number)
-    act.stage.collect()
+        case.world.submit(wallet, others[0], value=number)
+        case.pass_round(token, holders[:3], 1_000 + number)
+    case.system.collect()
 
     def replace() -> None:
-        act.world.node.rpc("anvil_rollback", [act.world.node.head() - ancestor])
+        case.world.node.rpc("anvil_rollback", [case.world.node.head() - ancestor])
         for number in range(depth + 5):
-            act.world.submit(others[1], wallet, value=100 + number)
-            act.pass_round(token, holders[1:4], 2_000 + number)
+            case.world.submit(others[1], wallet, value=100 + number)
+            case.pass_round(token, holders[1:4], 2_000 + number)
 
     # Only a cycle with something to collect asks for logs.
-    act.world.mine()
-    act.stage.proxies[0].inject(ActionFault(action=replace, times=1, methods=["eth_getLogs"]))
-    act.require(
+    case.world.mine()
+    case.system.proxies[0].inject(ActionFault(action=replace, times=1, methods=["eth_getLogs"]))
+    case.require(
         "the reorganisation is recorded",
-        lambda: act.stage.service.query("select ancestor_block from raw.reorganisations") == [(ancestor,)],
+        lambda: case.system.service.query("select ancestor_block from raw.reorganisations") == [(ancestor,)],
     )
 
 

@@ -26,7 +26,7 @@ from tests.e2e.checks import (
     wallet_kind,
 )
 from tests.e2e.client import ApiError
-from tests.integration.misfortunes_stage import HistoryRequest, Subject
+from tests.integration.misfortunes_system import HistoryRequest, Subject
 
 Row = dict[str, Any]
 
@@ -34,7 +34,7 @@ _PAGE = 1000
 # Moments in each covered range at which everything is compared: its ends, and so many in between.
 _BETWEEN = 2
 _MADE_UP = ("Adjustment", "Internal")
-# What two performances have in common of an activity: chains are the same but for the hashes of blocks.
+# What two rounds have in common of an activity: chains are the same but for the hashes of blocks.
 _TOLD = (
     "type",
     "date",

@@ -134,7 +134,7 @@ class Sensor:
         return networks
 
 
-class Scene:
+class System:
     """A service with a token tracked on the network `local`, collected up to the head."""
 
     def __init__(self, service: Service, node: AnvilNode) -> None:
@@ -176,8 +176,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(service: Service, node: AnvilNode) -> Scene:
-    return Scene(service, node)
+def system(service: Service, node: AnvilNode) -> System:
+    return System(service, node)
 
 
 def text(moment: datetime) -> str:
@@ -185,22 +185,22 @@ def text(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_new_block_starts_a_cycle_and_nothing_new_starts_none(scene: Scene) -> None:
-    assert scene.sensor.tick() == "nothing to do"
-    scene.world.mine()
-    assert scene.sensor.tick() == ["local"]
-    scene.cycle()
-    assert scene.sensor.tick() == "nothing to do"
+def test_new_block_starts_a_cycle_and_nothing_new_starts_none(system: System) -> None:
+    assert system.sensor.tick() == "nothing to do"
+    system.world.mine()
+    assert system.sensor.tick() == ["local"]
+    system.cycle()
+    assert system.sensor.tick() == "nothing to do"
 
 
-def test_changed_configuration_starts_a_cycle(scene: Scene) -> None:
-    scene.service.wallet(scene.tenant, scene.world.wallets[0])
-    assert scene.sensor.tick() == ["local"]
-    scene.cycle()
-    assert scene.sensor.tick() == "nothing to do"
+def test_changed_configuration_starts_a_cycle(system: System) -> None:
+    system.service.wallet(system.tenant, system.world.wallets[0])
+    assert system.sensor.tick() == ["local"]
+    system.cycle()
+    assert system.sensor.tick() == "nothing to do"
     # One that concerns no network needs the snapshot and the marts alone, besides the networks in use.
-    scene.service.tenant("newcomer", "second")
-    assert scene.sensor.tick() == ["local"]
+    system.service.tenant("newcomer", "second")
+    assert system.sensor.tick() == ["local"]
 
 
 def test_nothing_is_known_before_the_first_cycle(service: Service) -> None:
@@ -208,36 +208,36 @@ def test_nothing_is_known_before_the_first_cycle(service: Service) -> None:
     assert Sensor(service.networks).tick() == []
 
 
-def test_unreadable_progress_costs_one_cycle(scene: Scene) -> None:
-    (scene.service.settings.data_dir / "progress.json").write_text('{"batch_id": 1}')
-    assert scene.sensor.tick() == ["local"]
+def test_unreadable_progress_costs_one_cycle(system: System) -> None:
+    (system.service.settings.data_dir / "progress.json").write_text('{"batch_id": 1}')
+    assert system.sensor.tick() == ["local"]
 
 
-def test_cycle_seconds_apart(scene: Scene) -> None:
-    scene.world.mine()
-    scene.sensor.cursor = json.dumps({"launched_at": time.time() - 8, "polled_at": {}})
-    assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(scene.sensor.tick())
-    scene.sensor.cursor = json.dumps({"launched_at": time.time() - 11, "polled_at": {}})
-    assert scene.sensor.tick() == ["local"]
+def test_cycle_seconds_apart(system: System) -> None:
+    system.world.mine()
+    system.sensor.cursor = json.dumps({"launched_at": time.time() - 8, "polled_at": {}})
+    assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(system.sensor.tick())
+    system.sensor.cursor = json.dumps({"launched_at": time.time() - 11, "polled_at": {}})
+    assert system.sensor.tick() == ["local"]
 
 
-def test_what_is_collected_and_not_published_starts_a_cycle(scene: Scene) -> None:
-    scene.edit_progress(is_behind=True)
-    assert scene.sensor.tick() == []
+def test_what_is_collected_and_not_published_starts_a_cycle(system: System) -> None:
+    system.edit_progress(is_behind=True)
+    assert system.sensor.tick() == []
 
 
-def test_what_was_published_and_is_lost_starts_a_cycle(scene: Scene) -> None:
-    published = current_publication(scene.service.settings.serving_dir)
+def test_what_was_published_and_is_lost_starts_a_cycle(system: System) -> None:
+    published = current_publication(system.service.settings.serving_dir)
     assert published is not None
-    (scene.service.settings.serving_dir / published.file).unlink()
-    assert scene.sensor.tick() == []
-    scene.publish()
-    assert scene.sensor.tick() == "nothing to do"
+    (system.service.settings.serving_dir / published.file).unlink()
+    assert system.sensor.tick() == []
+    system.publish()
+    assert system.sensor.tick() == "nothing to do"
 
 
-def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(scene: Scene) -> None:
-    service = scene.service
-    asked = service.ask_history(scene.tenant, scene.subject, "creation")
+def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(system: System) -> None:
+    service = system.service
+    asked = service.ask_history(system.tenant, system.subject, "creation")
     service.good_cycle()
     with open_warehouse(service.settings.warehouse_path) as connection:
         ((batch,),) = connection.execute("select max(batch_id) from raw.batches").fetchall()
@@ -246,85 +246,85 @@ def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(scene: Sce
     with open_warehouse(service.settings.warehouse_path) as connection:
         assert write_progress(connection, service.settings.data_dir, batch).was_read_to_end
     now = {"launched_at": time.time(), "polled_at": {}}
-    scene.sensor.cursor = json.dumps(now)
-    assert scene.sensor.tick() == ["local"]
-    assert scene.sensor.cursor is not None
-    scene.sensor.cursor = json.dumps({**json.loads(scene.sensor.cursor), **now})
-    assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(scene.sensor.tick())
+    system.sensor.cursor = json.dumps(now)
+    assert system.sensor.tick() == ["local"]
+    assert system.sensor.cursor is not None
+    system.sensor.cursor = json.dumps({**json.loads(system.sensor.cursor), **now})
+    assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(system.sensor.tick())
 
 
-def test_head_is_asked_for_not_oftener_than_poll_seconds(scene: Scene) -> None:
-    scene.world.mine()
-    scene.sensor.cursor = json.dumps({"launched_at": 0.0, "polled_at": {"local": time.time() + 5}})
-    assert scene.sensor.tick() == "nothing to do"
-    assert scene.sensor.tick() == ["local"]
+def test_head_is_asked_for_not_oftener_than_poll_seconds(system: System) -> None:
+    system.world.mine()
+    system.sensor.cursor = json.dumps({"launched_at": 0.0, "polled_at": {"local": time.time() + 5}})
+    assert system.sensor.tick() == "nothing to do"
+    assert system.sensor.tick() == ["local"]
 
 
-def test_unreachable_network_is_tried_less_and_less(scene: Scene) -> None:
-    service = scene.service
+def test_unreachable_network_is_tried_less_and_less(system: System) -> None:
+    service = system.service
     service.point_at("local", f"http://127.0.0.1:{free_port()}")
     sensor = Sensor(service.networks)
     # The first time is news, for the cycle to record.
     assert sensor.tick() == ["local"]
-    scene.fail()
+    system.fail()
     assert sensor.tick() == "nothing to do"
     now = datetime.now(UTC)
     for failures, seconds in ((1, 10), (2, 20), (4, 80), (6, 320), (40, 320)):
         # Other networks' cycles go on meanwhile; only its own last try counts.
         for early, expected in ((8, "nothing to do"), (-2, ["local"])):
             tried_at = text(now - timedelta(seconds=seconds - early))
-            scene.edit_progress("local", failures_in_a_row=failures, tried_at=tried_at)
+            system.edit_progress("local", failures_in_a_row=failures, tried_at=tried_at)
             assert sensor.tick() == expected, (failures, seconds, early)
 
 
-def test_failure_is_made_good_also_where_nothing_is_tracked_any_more(scene: Scene) -> None:
-    service = scene.service
-    service.track(scene.tenant, scene.subject, False, scene.opened + timedelta(seconds=1))
-    scene.world.mine()
+def test_failure_is_made_good_also_where_nothing_is_tracked_any_more(system: System) -> None:
+    service = system.service
+    service.track(system.tenant, system.subject, False, system.opened + timedelta(seconds=1))
+    system.world.mine()
     service.point_at("local", f"http://127.0.0.1:{free_port()}")
-    scene.fail()
-    service.point_at("local", scene.node.url)
+    system.fail()
+    service.point_at("local", system.node.url)
     sensor = Sensor(service.networks)
-    scene.edit_progress("local", tried_at=text(datetime.now(UTC) - timedelta(minutes=1)))
+    system.edit_progress("local", tried_at=text(datetime.now(UTC) - timedelta(minutes=1)))
     assert sensor.tick() == ["local"]
-    scene.cycle()
+    system.cycle()
     assert sensor.tick() == "nothing to do"
 
 
-def test_window_that_ends_beyond_the_head_is_collected_to_its_end(scene: Scene) -> None:
+def test_window_that_ends_beyond_the_head_is_collected_to_its_end(system: System) -> None:
     """Disabled while the node has not got the blocks before that moment: they come later, and then no more."""
-    service = scene.service
-    service.track(scene.tenant, scene.subject, False, scene.opened + timedelta(seconds=30))
-    assert scene.sensor.tick() == ["local"]
-    scene.cycle()
-    assert scene.sensor.tick() == "nothing to do"
+    service = system.service
+    service.track(system.tenant, system.subject, False, system.opened + timedelta(seconds=30))
+    assert system.sensor.tick() == ["local"]
+    system.cycle()
+    assert system.sensor.tick() == "nothing to do"
     for _ in range(3):
-        scene.world.distribute(scene.token, 5)
-        if scene.sensor.tick() == ["local"]:
-            scene.cycle()
-    assert scene.sensor.tick() == "nothing to do"
-    last = scene.node.head() - 1
+        system.world.distribute(system.token, 5)
+        if system.sensor.tick() == ["local"]:
+            system.cycle()
+    assert system.sensor.tick() == "nothing to do"
+    last = system.node.head() - 1
     assert [row[4] for row in service.raw_rows()["coverage"]] == [last]
-    scene.world.mine()
-    assert scene.sensor.tick() == "nothing to do"
+    system.world.mine()
+    assert system.sensor.tick() == "nothing to do"
 
 
-def test_no_cycle_while_another_is_at_work(scene: Scene) -> None:
-    scene.world.mine()
-    with writer_lock(scene.service.settings.lock_path, "a test", 0):
-        assert scene.sensor.tick() == "a cycle is at work"
-    assert scene.sensor.tick() == ["local"]
+def test_no_cycle_while_another_is_at_work(system: System) -> None:
+    system.world.mine()
+    with writer_lock(system.service.settings.lock_path, "a test", 0):
+        assert system.sensor.tick() == "a cycle is at work"
+    assert system.sensor.tick() == ["local"]
 
 
 def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.world.mine()
-    run = create_run_for_test(scene.sensor.instance, job_name=JOB, status=dg.DagsterRunStatus.STARTED)
-    assert scene.sensor.tick() == "a cycle is at work"
+    system.world.mine()
+    run = create_run_for_test(system.sensor.instance, job_name=JOB, status=dg.DagsterRunStatus.STARTED)
+    assert system.sensor.tick() == "a cycle is at work"
     monkeypatch.setattr(cycle, "_START_SECONDS", -1)
-    assert scene.sensor.tick() == "a cycle is at work"
-    assert scene.sensor.tick() == ["local"]
-    found = scene.sensor.instance.get_run_by_id(run.run_id)
+    assert system.sensor.tick() == "a cycle is at work"
+    assert system.sensor.tick() == ["local"]
+    found = system.sensor.instance.get_run_by_id(run.run_id)
     assert found is not None
     assert found.status is dg.DagsterRunStatus.FAILURE

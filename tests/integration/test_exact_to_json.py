@@ -30,7 +30,7 @@ def whole(raw: int, decimals: int) -> str:
 
 
 @dataclass(frozen=True)
-class Scene:
+class System:
     """What was collected, and a client of the API over it."""
 
     client: "TestClient[Any]"
@@ -41,7 +41,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     with AnvilNode(genesis_time=GENESIS_TIME) as node:
         service = Service(tmp_path_factory.mktemp("exact"), [LocalNetwork("local", node.url)])
         world = World(node, wallet_count=3)
@@ -68,20 +68,20 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     publish(service.settings.marts_path, service.settings.serving_dir, 1)
     with TestClient(create_app(service.settings)) as client:
         client.headers["Authorization"] = f"Bearer {service.bearer(tenant)}"
-        yield Scene(client, stores, tokens, wallet, holder)
+        yield System(client, stores, tokens, wallet, holder)
     service.close()
 
 
-def _rows(scene: Scene, path: str) -> list[dict[str, Any]]:
-    answer = scene.client.get(path, params={"limit": 1000})
+def _rows(system: System, path: str) -> list[dict[str, Any]]:
+    answer = system.client.get(path, params={"limit": 1000})
     assert answer.status_code == 200, answer.text
     rows: list[dict[str, Any]] = answer.json()["data"]
     return rows
 
 
 @pytest.mark.parametrize("decimals", DECIMALS)
-def test_activities_of_a_token(scene: Scene, decimals: int) -> None:
-    rows = _rows(scene, f"/v1/tokens/{scene.tokens[decimals]}/activities")
+def test_activities_of_a_token(system: System, decimals: int) -> None:
+    rows = _rows(system, f"/v1/tokens/{system.tokens[decimals]}/activities")
     expected = sorted([*GOLDEN, *GOLDEN[:-1]])
     assert sorted(int(row["amountRaw"]) for row in rows) == expected
     assert sorted((int(row["amountRaw"]), row["amount"]) for row in rows) == [
@@ -90,31 +90,31 @@ def test_activities_of_a_token(scene: Scene, decimals: int) -> None:
 
 
 @pytest.mark.parametrize("decimals", DECIMALS)
-def test_cap_table_of_the_largest_supply(scene: Scene, decimals: int) -> None:
-    answer = scene.client.get(f"/v1/tokens/{scene.tokens[decimals]}/cap-table").json()
+def test_cap_table_of_the_largest_supply(system: System, decimals: int) -> None:
+    answer = system.client.get(f"/v1/tokens/{system.tokens[decimals]}/cap-table").json()
     assert answer["totalSupplyRaw"] == str(MOST)
     assert answer["totalSupply"] == whole(MOST, decimals)
     (row,) = answer["data"]
-    assert row["wallet"].lower() == scene.holder
+    assert row["wallet"].lower() == system.holder
     assert (row["quantityRaw"], row["quantity"], row["percentage"]) == (str(MOST), whole(MOST, decimals), "100")
     assert answer["unattributed"]["quantity"] == "0"
 
 
-def test_activities_and_balances_of_a_wallet(scene: Scene) -> None:
+def test_activities_and_balances_of_a_wallet(system: System) -> None:
     decimals_of = {f"T{decimals}": decimals for decimals in DECIMALS}
-    activities = _rows(scene, f"/v1/wallets/{scene.wallet}/activities")
+    activities = _rows(system, f"/v1/wallets/{system.wallet}/activities")
     rows = [row for row in activities if row["token"]["symbol"] in decimals_of]
     assert len(rows) == len(DECIMALS) * (2 * len(GOLDEN) - 1)
     for row in rows:
         assert row["amount"] == whole(int(row["amountRaw"]), decimals_of[row["token"]["symbol"]])
-    balances = scene.client.get(f"/v1/wallets/{scene.wallet}/balances").json()["current"]
+    balances = system.client.get(f"/v1/wallets/{system.wallet}/balances").json()["current"]
     held = {row["token"]["symbol"]: row for row in balances}
     for symbol, decimals in decimals_of.items():
         assert (held[symbol]["quantityRaw"], held[symbol]["quantity"]) == (str(MOST), whole(MOST, decimals))
 
 
-def test_no_mart_holds_a_float_but_in_a_column_that_says_approx(scene: Scene) -> None:
-    with open_marts(scene.stores) as connection:
+def test_no_mart_holds_a_float_but_in_a_column_that_says_approx(system: System) -> None:
+    with open_marts(system.stores) as connection:
         columns = connection.execute(
             "select table_name, column_name, data_type from duckdb_columns() where schema_name = 'marts'"
         ).fetchall()

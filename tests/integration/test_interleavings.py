@@ -1,6 +1,6 @@
 """Any interleaving of tracking, history, traffic, reorganisations and crashes ends as one clean collection would.
 
-Steps are drawn by hypothesis and played on a real node. What is collected at the end is held against one cycle over the
+Steps are drawn by hypothesis and taken on a real node. What is collected at the end is held against one cycle over the
 same windows and requests into an empty warehouse, from the node as it is then. In fewer examples, as dbt takes time,
 so are the marts: each tenant's against those of a collection for that tenant alone.
 """
@@ -44,7 +44,7 @@ class _Killed(BaseException):
     """The process ends between two statements."""
 
 
-class _Mortal:
+class _FailingConnection:
     """A connection that answers so many calls; nothing is rolled back, as nobody is left to do it."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, calls: int) -> None:
@@ -61,7 +61,7 @@ class _Mortal:
         return call
 
 
-class Play:
+class Interleaving:
     """A node, a service with two tenants that follow some of the same addresses, and the steps that happen to them.
 
     Args:
@@ -206,12 +206,12 @@ class Play:
         """A cycle or a slice of history that is killed after so many statements."""
 
         @contextmanager
-        def mortal(path: Path) -> Iterator[_Mortal]:
+        def failing(path: Path) -> Iterator[_FailingConnection]:
             with open_warehouse(path) as connection:
-                yield _Mortal(connection, calls)
+                yield _FailingConnection(connection, calls)
 
         run = self.service.cycle if during == "cycle" else self.service.history
-        with mock.patch("tests.integration.harness.open_warehouse", mortal), suppress(_Killed):
+        with mock.patch("tests.integration.harness.open_warehouse", failing), suppress(_Killed):
             run()
 
     def publish(self) -> None:
@@ -302,19 +302,19 @@ def told(stores: Stores, tenant: str) -> dict[str, Rows]:
         }
 
 
-def check_marts(play: Play) -> None:
+def check_marts(run: Interleaving) -> None:
     """Marts grown step by step are those of a full refresh, and for each tenant those of a clean collection alone."""
-    refreshed = Stores(play.folder / "refreshed")
+    refreshed = Stores(run.folder / "refreshed")
     refreshed.folder.mkdir()
-    shutil.copy(play.stores.warehouse, refreshed.warehouse)
+    shutil.copy(run.stores.warehouse, refreshed.warehouse)
     run_dbt(refreshed, "run", "--full-refresh")
-    incremental, full = content(play.stores), content(refreshed)
+    incremental, full = content(run.stores), content(refreshed)
     for mart in incremental.keys() | full.keys():
         assert (mart, incremental.get(mart)) == (mart, full.get(mart))
-    for tenant in play.tenants:
-        alone = collect_cleanly(play.service, play.folder / tenant.tenant_id, [tenant.tenant_id])
+    for tenant in run.tenants:
+        alone = collect_cleanly(run.service, run.folder / tenant.tenant_id, [tenant.tenant_id])
         run_dbt(alone, "run")
-        shown, expected = told(play.stores, tenant.tenant_id), told(alone, tenant.tenant_id)
+        shown, expected = told(run.stores, tenant.tenant_id), told(alone, tenant.tenant_id)
         for mart in _MARTS:
             assert (mart, shown[mart]) == (mart, expected[mart])
 
@@ -341,7 +341,7 @@ _STEP = st.one_of(
     st.tuples(st.just("crash"), st.sampled_from(["cycle", "history"]), st.integers(0, 250)),
     st.tuples(st.just("publish")),
 )
-# One step of every kind at least, several times the ones that matter most; played in this order first.
+# One step of every kind at least, several times the ones that matter most; taken in this order first.
 _SCRIPT: Sequence[Step] = (
     ("ask", 0, "creation", "now", None, False),
     ("traffic", 3),
@@ -371,11 +371,11 @@ _SCRIPT: Sequence[Step] = (
 _LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
-def perform(play: Play, steps: Sequence[Step]) -> None:
-    """Play the steps, and let things settle."""
+def take_steps(run: Interleaving, steps: Sequence[Step]) -> None:
+    """Take the steps, and let things settle."""
     for name, *arguments in steps:
-        getattr(play, name)(*arguments)
-    play.settle()
+        getattr(run, name)(*arguments)
+    run.settle()
 
 
 def examples(count: int) -> settings:
@@ -391,30 +391,30 @@ def examples(count: int) -> settings:
 
 
 def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
-    with Play() as play:
+    with Interleaving() as run:
         finals = []
         for steps in ((("ask", 0, "creation", "now", None, False), ("history", None)), (("traffic", 4),)):
             for name, *arguments in (*steps, ("cycle",), ("reorganise", 12, 3), ("cycle",)):
-                getattr(play, name)(*arguments)
-            finals += play.service.query("select final_number from raw.network_states")
+                getattr(run, name)(*arguments)
+            finals += run.service.query("select final_number from raw.network_states")
         assert finals == sorted(finals)
-        play.settle()
-        check_against_clean(play.service, play.node, play.folder / "clean")
+        run.settle()
+        check_against_clean(run.service, run.node, run.folder / "clean")
 
 
 @pytest.mark.parametrize("apart", [5, pytest.param(1, marks=_LONG)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Cycles that repair a reorganisation and slices that collect a new request, each killed one statement later."""
-    with Play() as play:
+    with Interleaving() as run:
         for calls in range(0, 120, apart):
-            play.reorganise(4, 5)
-            play.crash("cycle", calls)
-        play.cycle()
+            run.reorganise(4, 5)
+            run.crash("cycle", calls)
+        run.cycle()
         for calls in range(0, 60, apart):
-            play.ask(calls % 7, calls, calls + 9, "full", False)
-            play.crash("history", calls)
-        play.settle()
-        check_against_clean(play.service, play.node, play.folder / "clean")
+            run.ask(calls % 7, calls, calls + 9, "full", False)
+            run.crash("history", calls)
+        run.settle()
+        check_against_clean(run.service, run.node, run.folder / "clean")
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(150, marks=_LONG)])
@@ -422,9 +422,9 @@ def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
     @examples(count)
     @given(st.lists(_STEP, min_size=10, max_size=30))
     def holds(steps: Sequence[Step]) -> None:
-        with Play() as play:
-            perform(play, steps)
-            check_against_clean(play.service, play.node, play.folder / "clean")
+        with Interleaving() as run:
+            take_steps(run, steps)
+            check_against_clean(run.service, run.node, run.folder / "clean")
 
     holds()
 
@@ -435,8 +435,8 @@ def test_marts_are_those_of_a_clean_collection_for_each_tenant_alone(count: int)
     @given(st.permutations(_SCRIPT))
     def holds(steps: Sequence[Step]) -> None:
         half = len(steps) // 2
-        with Play(has_marts=True) as play:
-            perform(play, [*steps[:half], ("publish",), *steps[half:]])
-            check_marts(play)
+        with Interleaving(has_marts=True) as run:
+            take_steps(run, [*steps[:half], ("publish",), *steps[half:]])
+            check_marts(run)
 
     holds()

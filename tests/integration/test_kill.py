@@ -28,7 +28,7 @@ from warehouse.versions import current_publication
 LONG = pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
 
 
-class Scene:
+class System:
     """A chain with traffic that goes on, and a service that follows tokens and wallets on it, also into the past."""
 
     def __init__(self, node: AnvilNode) -> None:
@@ -69,8 +69,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(node: AnvilNode) -> Scene:
-    return Scene(node)
+def system(node: AnvilNode) -> System:
+    return System(node)
 
 
 def statuses(service: Service, asked: list[OperationRow]) -> set[Status]:
@@ -91,11 +91,11 @@ def settle(service: Service) -> None:
 
 
 @pytest.mark.parametrize("kills", [5, LONG])
-def test_killed_collection_loses_nothing(kills: int, scene: Scene, make_service: MakeService, tmp_path: Path) -> None:
+def test_killed_collection_loses_nothing(kills: int, system: System, make_service: MakeService, tmp_path: Path) -> None:
     """Killed between any two statements of collection and history themselves, without the imports around them."""
-    service = make_service(LocalNetwork("local", scene.node.url), name="killed")
-    asked = scene.configure(service)
-    command = [sys.executable, "-m", "tests.integration.collect_once", str(tmp_path / "killed"), scene.node.url]
+    service = make_service(LocalNetwork("local", system.node.url), name="killed")
+    asked = system.configure(service)
+    command = [sys.executable, "-m", "tests.integration.collect_once", str(tmp_path / "killed"), system.node.url]
     chance = random.Random(kills)
     longest, killed = 3.0, 0
     for attempt in range(2 * kills):
@@ -114,21 +114,21 @@ def test_killed_collection_loses_nothing(kills: int, scene: Scene, make_service:
         if killed == kills:
             break
         if attempt % 2:
-            scene.go_on(3)
+            system.go_on(3)
     assert killed >= kills // 2
     settle(service)
     assert statuses(service, asked) == {Status.SUCCEEDED}
-    check_against_clean(service, scene.node, tmp_path / "clean")
+    check_against_clean(service, system.node, tmp_path / "clean")
 
 
 @pytest.mark.parametrize("kills", [1, LONG])
 def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
-    kills: int, scene: Scene, ready_service: Service, tmp_path: Path
+    kills: int, system: System, ready_service: Service, tmp_path: Path
 ) -> None:
     """The whole command, dbt and publishing included. Its dbt is killed with it, or outlives it."""
     service = ready_service
-    service.point_at("local", scene.node.url)
-    asked = scene.configure(service)
+    service.point_at("local", system.node.url)
+    asked = system.configure(service)
     chance = random.Random(kills + 4)
     longest = 12.0
     for attempt in range(kills):
@@ -151,7 +151,7 @@ def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
         # A dbt that outlives its cycle ends by itself; the version that is published was complete all the time.
         check_publication(service)
         assert not is_locked(service.settings.lock_path)
-        scene.go_on(2)
+        system.go_on(2)
     before = current_publication(service.settings.serving_dir)
     # Readings that open what history collected are the next cycle's.
     for _ in range(2):
@@ -164,7 +164,7 @@ def test_killed_cycle_leaves_a_version_that_opens_and_no_lock(
     assert after.version > before.version
     assert not is_locked(service.settings.lock_path)
     check_publication(service)
-    check_against_clean(service, scene.node, tmp_path / "clean")
+    check_against_clean(service, system.node, tmp_path / "clean")
     check_marts(service, tmp_path)
 
 

@@ -24,7 +24,7 @@ FALSE_HEAD = 2**59
 _FEW_CALLS = 200
 
 
-class Scene:
+class System:
     """A token on a node of this test, behind a proxy; tracked by a service from its distribution on."""
 
     def __init__(self, node: AnvilNode, proxy: FaultProxy, make_service: MakeService) -> None:
@@ -56,9 +56,9 @@ class Scene:
 
 
 @pytest.fixture
-def scene(node: AnvilNode, make_service: MakeService) -> Any:
+def system(node: AnvilNode, make_service: MakeService) -> Any:
     with FaultProxy(node.url) as proxy:
-        yield Scene(node, proxy, make_service)
+        yield System(node, proxy, make_service)
 
 
 def latest_is(number: int) -> Callable[[list[Any], Any], Any]:
@@ -93,87 +93,87 @@ def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
 @pytest.mark.parametrize("tell", [latest_is(FALSE_HEAD), everything_up_to(FALSE_HEAD)], ids=["alone", "consistently"])
 @pytest.mark.parametrize("is_first_cycle", [True, False])
 def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(
-    tell: Callable[[list[Any], Any], Any], is_first_cycle: bool, scene: Scene
+    tell: Callable[[list[Any], Any], Any], is_first_cycle: bool, system: System
 ) -> None:
-    scene.move(5)
+    system.move(5)
     if not is_first_cycle:
-        scene.service.good_cycle()
-        scene.move(3)
-    before = scene.service.raw_rows()
-    scene.lie(tell)
-    scene.proxy.calls.clear()
-    report = scene.service.cycle()
+        system.service.good_cycle()
+        system.move(3)
+    before = system.service.raw_rows()
+    system.lie(tell)
+    system.proxy.calls.clear()
+    report = system.service.cycle()
     assert report.error is not None
     assert "the node's head is implausible" in report.error
     assert str(FALSE_HEAD) in report.error
-    assert len(scene.proxy.calls) < _FEW_CALLS
-    assert scene.service.raw_rows() == before
-    assert scene.service.query("select status, detail from raw.network_states") == [("Unhealthy", report.error)]
-    scene.proxy.clear()
-    scene.check()
+    assert len(system.proxy.calls) < _FEW_CALLS
+    assert system.service.raw_rows() == before
+    assert system.service.query("select status, detail from raw.network_states") == [("Unhealthy", report.error)]
+    system.proxy.clear()
+    system.check()
 
 
-def test_a_head_beyond_the_defined_block_time_is_refused(scene: Scene, make_service: MakeService) -> None:
+def test_a_head_beyond_the_defined_block_time_is_refused(system: System, make_service: MakeService) -> None:
     """Four times as many blocks as the definition allows, and a burst, are let pass; the error names the field."""
-    scene.move(5)
-    service = make_service(LocalNetwork("local", scene.proxy.url, block_milliseconds=12_000), name="timed")
-    service.token(service.tenant(), scene.token.address, tracked_from=instant(scene.node, 0))
+    system.move(5)
+    service = make_service(LocalNetwork("local", system.proxy.url, block_milliseconds=12_000), name="timed")
+    service.token(service.tenant(), system.token.address, tracked_from=instant(system.node, 0))
     service.good_cycle()
-    head = scene.node.head()
-    scene.lie(latest_is(head + 1_001))
+    head = system.node.head()
+    system.lie(latest_is(head + 1_001))
     report = service.cycle()
     assert report.error is not None
     assert f"the chain is at block {head + 1_000} at most" in report.error
     assert "block_milliseconds" in report.error
-    scene.proxy.clear()
-    scene.lie(latest_is(head + 1_000))
+    system.proxy.clear()
+    system.lie(latest_is(head + 1_000))
     report = service.cycle()
     assert report.error is not None
     assert "implausible" not in report.error
-    scene.proxy.clear()
+    system.proxy.clear()
     service.good_cycle()
 
 
 def test_a_long_chain_that_is_never_final_costs_no_more_than_its_newest_part(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 200
     for module in ("collect.tail", "load.checks"):
         monkeypatch.setattr(f"pipelines.{module}.MOST_TAIL_BLOCKS", most)
-    scene.node.mine_empty(2 * most, 1)
-    scene.world = World(scene.node, wallet_count=4)
-    scene.move(5)
-    scene.lie(finalized_is_genesis(scene.node))
-    service = scene.service
+    system.node.mine_empty(2 * most, 1)
+    system.world = World(system.node, wallet_count=4)
+    system.move(5)
+    system.lie(finalized_is_genesis(system.node))
+    service = system.service
     service.good_cycle()
     ((headers,),) = service.query("select count(*) from raw.blocks")
     assert most <= headers < most + 20
-    scene.move(3)
+    system.move(3)
     service.good_cycle()
     # An outage longer than what is kept of the tail, then a reorganisation.
-    scene.node.mine_empty(most + 100, 1)
-    scene.world = World(scene.node, wallet_count=4)
-    scene.move(4)
+    system.node.mine_empty(most + 100, 1)
+    system.world = World(system.node, wallet_count=4)
+    system.move(4)
     service.good_cycle()
-    scene.node.rpc("anvil_rollback", [3])
-    scene.move(5)
-    ancestor = scene.node.head() - 5
+    system.node.rpc("anvil_rollback", [3])
+    system.move(5)
+    ancestor = system.node.head() - 5
     assert service.good_cycle().reorganised_after == ancestor
-    scene.check()
-    scene.proxy.clear()
-    scene.check()
+    system.check()
+    system.proxy.clear()
+    system.check()
 
 
-def test_memory_of_a_cycle_is_bounded_whatever_the_head(scene: Scene, tmp_path: Path) -> None:
+def test_memory_of_a_cycle_is_bounded_whatever_the_head(system: System, tmp_path: Path) -> None:
     """In a process of its own that may have a few gigabytes; a tail of 2^59 headers would end it at once."""
-    scene.move(3)
-    scene.lie(everything_up_to(FALSE_HEAD))
-    service = Service(tmp_path / "bounded", [LocalNetwork("local", scene.proxy.url)])
-    service.token(service.tenant(), scene.token.address, tracked_from=instant(scene.node, 0))
+    system.move(3)
+    system.lie(everything_up_to(FALSE_HEAD))
+    service = Service(tmp_path / "bounded", [LocalNetwork("local", system.proxy.url)])
+    service.token(service.tenant(), system.token.address, tracked_from=instant(system.node, 0))
     service.close()
     most = 8 * 2**30
     done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.collect_once", str(tmp_path / "bounded"), scene.proxy.url],
+        [sys.executable, "-m", "tests.integration.collect_once", str(tmp_path / "bounded"), system.proxy.url],
         cwd=CHECKOUT,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
         capture_output=True,
@@ -238,56 +238,56 @@ def later_by(seconds: int, first: int = 0) -> Callable[[list[Any], Any], Any]:
 
 
 @pytest.mark.parametrize("is_first_cycle", [True, False])
-def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(is_first_cycle: bool, scene: Scene) -> None:
-    scene.move(5)
+def test_times_ahead_of_the_clock_are_refused_with_a_status_of_their_own(is_first_cycle: bool, system: System) -> None:
+    system.move(5)
     if not is_first_cycle:
-        scene.service.good_cycle()
-        scene.move(3)
-    before = scene.service.raw_rows()
-    scene.lie(later_by(TEN_YEARS))
-    report = scene.service.cycle()
+        system.service.good_cycle()
+        system.move(3)
+    before = system.service.raw_rows()
+    system.lie(later_by(TEN_YEARS))
+    report = system.service.cycle()
     assert report.error is not None
-    assert f"block {scene.node.head()} is dated 203" in report.error
+    assert f"block {system.node.head()} is dated 203" in report.error
     assert "this machine's clock is behind" in report.error
-    assert scene.service.raw_rows() == before
-    assert scene.service.query("select status, detail from raw.network_states") == [("ClockSkew", report.error)]
-    scene.proxy.clear()
-    scene.check()
+    assert system.service.raw_rows() == before
+    assert system.service.query("select status, detail from raw.network_states") == [("ClockSkew", report.error)]
+    system.proxy.clear()
+    system.check()
 
 
-def test_a_minute_ahead_is_let_pass(scene: Scene) -> None:
-    scene.move(2)
-    scene.node.mine(int(time.time()) + 40)
-    scene.service.good_cycle()
-    scene.node.mine(int(time.time()) + 600)
-    assert scene.service.cycle().error is not None
-    assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
+def test_a_minute_ahead_is_let_pass(system: System) -> None:
+    system.move(2)
+    system.node.mine(int(time.time()) + 40)
+    system.service.good_cycle()
+    system.node.mine(int(time.time()) + 600)
+    assert system.service.cycle().error is not None
+    assert system.service.query("select status from raw.network_states") == [("ClockSkew",)]
 
 
-def test_a_block_dated_before_a_stored_one_is_refused(scene: Scene) -> None:
-    scene.move(5)
-    scene.service.good_cycle()
-    before, first = scene.service.raw_rows(), scene.node.head() + 1
-    scene.move(3)
-    scene.lie(later_by(-86_400, first))
-    report = scene.service.cycle()
+def test_a_block_dated_before_a_stored_one_is_refused(system: System) -> None:
+    system.move(5)
+    system.service.good_cycle()
+    before, first = system.service.raw_rows(), system.node.head() + 1
+    system.move(3)
+    system.lie(later_by(-86_400, first))
+    report = system.service.cycle()
     assert report.error is not None
     assert f"block {first} is dated" in report.error
     assert f"before block {first - 1}" in report.error
-    assert scene.service.raw_rows() == before
-    assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
-    scene.proxy.clear()
-    scene.check()
+    assert system.service.raw_rows() == before
+    assert system.service.query("select status from raw.network_states") == [("ClockSkew",)]
+    system.proxy.clear()
+    system.check()
 
 
 @pytest.mark.parametrize("seconds", [TEN_YEARS, -86_400])
-def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, scene: Scene, tmp_path: Path) -> None:
+def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, system: System, tmp_path: Path) -> None:
     """As a version without these checks stored them: in order with the stored ones they are not."""
-    service = scene.service
-    scene.move(5)
+    service = system.service
+    system.move(5)
     service.good_cycle()
-    first = scene.node.head() + 1
-    scene.move(4)
+    first = system.node.head() + 1
+    system.move(4)
     service.good_cycle()
     with open_warehouse(service.settings.warehouse_path) as connection:
         connection.execute(
@@ -297,47 +297,47 @@ def test_false_times_that_were_stored_are_found_and_read_again(seconds: int, sce
         connection.execute("delete from raw.checked_times")
         connection.execute("update raw.view_ranges set from_block = 1")
     # As long as the node repeats them, they are told of.
-    scene.lie(later_by(seconds, first))
+    system.lie(later_by(seconds, first))
     assert service.cycle().error is not None
     assert service.query("select status from raw.network_states") == [("ClockSkew",)]
-    scene.proxy.clear()
-    scene.move(2)
+    system.proxy.clear()
+    system.move(2)
     assert service.good_cycle().reorganised_after == first - 1
     rows, clean = service.raw_rows(), service.clean_rows(tmp_path)
     for table in ("blocks", "view_ranges", "token_transfers"):
         assert rows[table]
         assert rows[table] == clean[table]
-    scene.check()
+    system.check()
     assert service.good_cycle().reorganised_after is None
 
 
-def test_a_false_time_in_order_is_read_again_once_later_blocks_contradict_it(scene: Scene) -> None:
+def test_a_false_time_in_order_is_read_again_once_later_blocks_contradict_it(system: System) -> None:
     """The newest block an hour late, for one cycle: nothing contradicts it before the next block is there."""
-    scene.move(5)
-    newest = scene.node.head()
-    scene.lie(later_by(3_600, newest))
-    scene.service.good_cycle()
-    scene.proxy.clear()
-    scene.move(3)
-    assert scene.service.cycle().error is not None
-    assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
-    assert scene.service.good_cycle().reorganised_after == newest - 1
-    scene.check()
-    assert scene.service.good_cycle().reorganised_after is None
+    system.move(5)
+    newest = system.node.head()
+    system.lie(later_by(3_600, newest))
+    system.service.good_cycle()
+    system.proxy.clear()
+    system.move(3)
+    assert system.service.cycle().error is not None
+    assert system.service.query("select status from raw.network_states") == [("ClockSkew",)]
+    assert system.service.good_cycle().reorganised_after == newest - 1
+    system.check()
+    assert system.service.good_cycle().reorganised_after is None
 
 
-def test_earlier_times_of_the_whole_chain_replace_none_that_are_stored(scene: Scene) -> None:
-    scene.move(5)
-    scene.service.good_cycle()
-    scene.node.mine_empty(80, 1)
-    scene.service.good_cycle()
-    before = scene.service.raw_rows()
-    scene.world = World(scene.node, wallet_count=4)
-    scene.move(3)
-    scene.lie(later_by(-86_400))
+def test_earlier_times_of_the_whole_chain_replace_none_that_are_stored(system: System) -> None:
+    system.move(5)
+    system.service.good_cycle()
+    system.node.mine_empty(80, 1)
+    system.service.good_cycle()
+    before = system.service.raw_rows()
+    system.world = World(system.node, wallet_count=4)
+    system.move(3)
+    system.lie(later_by(-86_400))
     for _ in range(2):
-        assert scene.service.cycle().error is not None
-        assert scene.service.query("select status from raw.network_states") == [("ClockSkew",)]
-        assert scene.service.raw_rows() == before
-    scene.proxy.clear()
-    scene.check()
+        assert system.service.cycle().error is not None
+        assert system.service.query("select status from raw.network_states") == [("ClockSkew",)]
+        assert system.service.raw_rows() == before
+    system.proxy.clear()
+    system.check()

@@ -10,39 +10,39 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.client import ApiClient
-from tests.integration.misfortunes import PROVIDER_FAULTS, Result, compare, differences, play
-from tests.integration.misfortunes_scripts import MISFORTUNES, Act, Misfortune
-from tests.integration.misfortunes_stage import Faults, Stage
+from tests.integration.misfortunes import PROVIDER_FAULTS, Result, compare, differences, run_all
+from tests.integration.misfortunes_scripts import MISFORTUNES, Case, Misfortune
+from tests.integration.misfortunes_system import Faults, System
 
 pytestmark = pytest.mark.timeout(600)
 
 Answer = dict[str, Any]
 
 
-class Played(NamedTuple):
-    """A stage that is still open after the misfortunes were played on it, and what was found then."""
+class Finished(NamedTuple):
+    """A system that is still open after the misfortunes happened to it, and what was found then."""
 
-    stage: Stage
-    acts: dict[Misfortune, Act]
+    system: System
+    cases: dict[Misfortune, Case]
     result: Result
 
 
 @contextmanager
-def played(prepared: Path, folder: Path, faults: Faults | None) -> Iterator[Played]:
-    """Play all misfortunes on a copy of a prepared folder."""
-    with Stage(shutil.copytree(prepared, folder), faults) as stage:
-        acts = play(stage)
-        yield Played(stage, acts, compare(stage, acts))
+def finished(prepared: Path, folder: Path, faults: Faults | None) -> Iterator[Finished]:
+    """Run all misfortunes on a copy of a prepared folder."""
+    with System(shutil.copytree(prepared, folder), faults) as system:
+        cases = run_all(system)
+        yield Finished(system, cases, compare(system, cases))
 
 
 @pytest.fixture(scope="module")
-def troubled(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    with played(ready_folder[0], tmp_path_factory.mktemp("troubled") / "stage", PROVIDER_FAULTS) as performance:
-        yield performance
+def troubled(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    with finished(ready_folder[0], tmp_path_factory.mktemp("troubled") / "system", PROVIDER_FAULTS) as run:
+        yield run
 
 
 def check(result: Result) -> None:
-    """Every misfortune was played, something was compared in each, and nothing is wrong."""
+    """Every misfortune happened, something was compared in each, and nothing is wrong."""
     assert result.problems == []
     assert list(result.findings) == list(MISFORTUNES)
     for misfortune, finding in result.findings.items():
@@ -51,15 +51,15 @@ def check(result: Result) -> None:
     assert result.unused_faults == []
 
 
-def test_every_number_is_the_nodes_though_providers_fail(troubled: Played) -> None:
+def test_every_number_is_the_nodes_though_providers_fail(troubled: Finished) -> None:
     check(troubled.result)
 
 
 @pytest.mark.long
-def test_failing_providers_change_nothing(troubled: Played, ready_folder: tuple[Path, str], tmp_path: Path) -> None:
-    with played(ready_folder[0], tmp_path / "stage", None) as performance:
-        check(performance.result)
-        assert differences(performance.result.state, troubled.result.state) == []
+def test_failing_providers_change_nothing(troubled: Finished, ready_folder: tuple[Path, str], tmp_path: Path) -> None:
+    with finished(ready_folder[0], tmp_path / "system", None) as honest:
+        check(honest.result)
+        assert differences(honest.result.state, troubled.result.state) == []
 
 
 def _more(row: Answer, name: str) -> None:
@@ -86,11 +86,11 @@ LIES: dict[str, tuple[str, Callable[[Answer], object]]] = {
 
 
 @pytest.mark.parametrize("untruth", LIES)
-def test_untruth_is_found(untruth: str, troubled: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untruth_is_found(untruth: str, troubled: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison itself: it finds what the API would show wrongly."""
     path, tell = LIES[untruth]
     honest = ApiClient.get
-    chosen = {played: act for played, act in troubled.acts.items() if played.name == "two tenants"}
+    chosen = {misfortune: case for misfortune, case in troubled.cases.items() if misfortune.name == "two tenants"}
 
     def lie(client: ApiClient, asked: str, **parameters: str | int) -> Answer:
         answer = copy.deepcopy(honest(client, asked, **parameters))
@@ -99,4 +99,4 @@ def test_untruth_is_found(untruth: str, troubled: Played, monkeypatch: pytest.Mo
         return answer
 
     monkeypatch.setattr(ApiClient, "get", lie)
-    assert compare(troubled.stage, chosen).problems
+    assert compare(troubled.system, chosen).problems

@@ -19,7 +19,7 @@ NOW = datetime(2026, 3, 9, 10, 30, tzinfo=UTC)
 MARKETS = (ScriptedMarket("BTC", "USD", steady("67012.125")), ScriptedMarket("EUR", "USD", steady("1.25")))
 
 
-class Scene:
+class System:
     """A service, and a client of an operator's tenant."""
 
     def __init__(self, service: Service, client: TestClient[Any]) -> None:
@@ -47,7 +47,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[Scene]:
+def system(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[System]:
     shutil.copytree(ready_folder[0], tmp_path / "ready")
     with ExchangeServer(MARKETS, now=lambda: NOW) as server:
         fields = {"requests_per_second": 100, "max_attempts": 1, "timeout_seconds": 2}
@@ -56,65 +56,65 @@ def scene(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[Scene]:
         service = Service(tmp_path / "ready", READY_NETWORKS, variables)
         with TestClient(create_app(service.settings)) as client:
             client.headers["Authorization"] = f"Bearer {service.bearer(service.tenant())}"
-            yield Scene(service, client)
+            yield System(service, client)
         service.close()
 
 
-def test_a_pair_is_resolved_polled_discovered_and_guarded(scene: Scene) -> None:
+def test_a_pair_is_resolved_polled_discovered_and_guarded(system: System) -> None:
     for symbol in ("BTC", "EUR", "USD", "GOLD", "FUND"):
-        scene.post("/v1/priced-items", {"symbol": symbol, "name": symbol, "class": "Other"})
+        system.post("/v1/priced-items", {"symbol": symbol, "name": symbol, "class": "Other"})
     market = {"priceType": "Trade", "priceSources": ["src_kraken"], "maxAge": None}
 
     # No list is there yet: everything is taken on trust.
-    made = scene.post("/v2/pairs", market | {"pricedAs": "BTC"})
+    made = system.post("/v2/pairs", market | {"pricedAs": "BTC"})
     crossed = {"pricedAs": "BTC", "pricedIn": "EUR", "bridge": "USD", "allowInverse": True}
-    cross = scene.post("/v2/pairs", market | crossed)
+    cross = system.post("/v2/pairs", market | crossed)
     assert (made["mappingStatus"], cross["mappingStatus"]) == ("Pending", "Pending")
 
-    desk = scene.post("/v2/price-sources", {"name": "Desk"})["id"]
-    assert scene.client.patch(f"/v2/price-sources/{desk}/enable").status_code == 200
+    desk = system.post("/v2/price-sources", {"name": "Desk"})["id"]
+    assert system.client.patch(f"/v2/price-sources/{desk}/enable").status_code == 200
     nav = {"pricedAs": "FUND", "priceType": "NAV"}
-    supported = scene.post(f"/v2/price-sources/{desk}/pairs", nav)["id"]
-    fund = scene.post("/v2/pairs", nav | {"priceSources": [desk], "maxAge": None, "maxJump": 25})["id"]
+    supported = system.post(f"/v2/price-sources/{desk}/pairs", nav)["id"]
+    fund = system.post("/v2/pairs", nav | {"priceSources": [desk], "maxAge": None, "maxJump": 25})["id"]
     entered = [{"price": "100", "effectiveFrom": "2026-01-01"}, {"price": "1000", "effectiveFrom": "2026-02-01"}]
-    scene.post(f"/v2/price-sources/{desk}/pairs/{supported}/prices", entered)
+    system.post(f"/v2/price-sources/{desk}/pairs/{supported}/prices", entered)
     asked = {"from": "2026-03-02", "to": "2026-03-04", "windowSize": "day"}
-    discovery = scene.post(f"/v2/pairs/{made['id']}/prices/discovery", asked, 202)
+    discovery = system.post(f"/v2/pairs/{made['id']}/prices/discovery", asked, 202)
 
-    scene.cycle()
+    system.cycle()
 
-    found = scene.get(f"/v2/pairs/{made['id']}")
+    found = system.get(f"/v2/pairs/{made['id']}")
     (mapping,) = found["mappings"]
     assert (mapping["status"], mapping["derivation"]) == ("Resolved", "Direct")
     assert found["latestPrice"]["price"] == "67012.125"
     assert found["latestPrice"]["priceSource"] == "src_kraken"
-    found = scene.get(f"/v2/pairs/{cross['id']}")
+    found = system.get(f"/v2/pairs/{cross['id']}")
     assert found["mappings"][0]["derivation"] == "Bridge"
     # 67012.125 / 1.25, since 1 / 1.25 is exact.
     assert found["latestPrice"]["price"] == "53609.7"
 
     # Now that the list is there, what it lacks is refused, with the fix.
-    refused = scene.client.post("/v2/pairs", json=market | {"pricedAs": "GOLD"})
+    refused = system.client.post("/v2/pairs", json=market | {"pricedAs": "GOLD"})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/priceSources")
-    refused = scene.client.post("/v2/pairs", json=market | {"pricedAs": "USD", "pricedIn": "EUR"})
+    refused = system.client.post("/v2/pairs", json=market | {"pricedAs": "USD", "pricedIn": "EUR"})
     assert "allowInverse" in refused.json()["detail"]
 
     # 1000 jumped from 100 by more than 25 %.
-    assert scene.get(f"/v2/pairs/{fund}")["latestPrice"]["price"] == "100"
-    (stopped,) = scene.get(f"/v2/pairs/{fund}/prices/quarantined")["data"]
+    assert system.get(f"/v2/pairs/{fund}")["latestPrice"]["price"] == "100"
+    (stopped,) = system.get(f"/v2/pairs/{fund}/prices/quarantined")["data"]
     assert (stopped["price"], stopped["reason"], stopped["decision"]) == ("1000", "Jump", None)
     assert stopped["effectiveFrom"] == "2026-02-01T00:00:00Z"
-    accepted = scene.post(f"/v2/pairs/{fund}/prices/quarantined/{stopped['id']}/accept", status=200)
+    accepted = system.post(f"/v2/pairs/{fund}/prices/quarantined/{stopped['id']}/accept", status=200)
     assert accepted == stopped | {"decision": "Accepted"}
 
-    scene.cycle()
+    system.cycle()
 
-    assert scene.get(f"/v2/pairs/{fund}")["latestPrice"]["price"] == "1000"
-    assert scene.get(f"/v2/pairs/{fund}/prices/quarantined")["data"] == []
-    done = scene.get(f"/v2/pairs/{made['id']}/prices/async-operations/{discovery['id']}")
+    assert system.get(f"/v2/pairs/{fund}")["latestPrice"]["price"] == "1000"
+    assert system.get(f"/v2/pairs/{fund}/prices/quarantined")["data"] == []
+    done = system.get(f"/v2/pairs/{made['id']}/prices/async-operations/{discovery['id']}")
     assert (done["status"], done["pricesStored"], done["missing"], done["error"]) == ("Succeeded", 2, [], None)
     assert done["progress"] == {"done": 2, "total": 2, "unit": "windows"}
-    history = scene.get(f"/v2/pairs/{made['id']}/prices/history?priceSource=src_kraken&limit=1000")["data"]
+    history = system.get(f"/v2/pairs/{made['id']}/prices/history?priceSource=src_kraken&limit=1000")["data"]
     windows = [(row["windowStart"], row["effectiveFrom"]) for row in history if row["windowStart"]]
     assert windows == [
         ("2026-03-03T00:00:00Z", "2026-03-04T00:00:00Z"),

@@ -21,7 +21,7 @@ from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import check_anchors, check_truth, instant
 
 
-class Scene:
+class System:
     """A world with a token, of which the last blocks may be replaced by others."""
 
     def __init__(self, node: AnvilNode) -> None:
@@ -64,28 +64,28 @@ class Scene:
 
 
 @pytest.fixture
-def scene(node: AnvilNode) -> Scene:
-    return Scene(node)
+def system(node: AnvilNode) -> System:
+    return System(node)
 
 
 @pytest.fixture
-def service(scene: Scene, make_service: MakeService) -> Service:
+def service(system: System, make_service: MakeService) -> Service:
     """A service that has collected ten blocks."""
-    service = make_service(LocalNetwork("local", scene.node.url))
-    scene.mine(10)
-    scene.configure(service)
+    service = make_service(LocalNetwork("local", system.node.url))
+    system.mine(10)
+    system.configure(service)
     service.good_cycle()
     return service
 
 
-def check_end_state(service: Service, scene: Scene, folder: Path) -> None:
+def check_end_state(service: Service, system: System, folder: Path) -> None:
     """The rows are the node's, and those of a collection from nothing.
 
     Of readings there may be more: those of earlier heads, and of holders whose movements were orphaned. They are as
     true as the others, which `check_truth` asks the node about.
     """
-    check_truth(service, scene.node)
-    check_anchors(service, scene.node)
+    check_truth(service, system.node)
+    check_anchors(service, system.node)
     rows, clean = service.raw_rows(), service.clean_rows(folder)
     openings = {row for row in clean.pop("balance_observations") if row[6] != "Check"}
     assert openings <= set(rows.pop("balance_observations"))
@@ -111,42 +111,42 @@ def all_hashes(service: Service) -> set[str]:
     ],
 )
 def test_orphaned_rows_go_and_canonical_ones_come(
-    orphaned: int, by: int, scene: Scene, service: Service, tmp_path: Path
+    orphaned: int, by: int, system: System, service: Service, tmp_path: Path
 ) -> None:
-    head = scene.node.head()
-    doomed = {scene.node.rpc("eth_getBlockByNumber", [hex(head - back), False])["hash"] for back in range(orphaned)}
+    head = system.node.head()
+    doomed = {system.node.rpc("eth_getBlockByNumber", [hex(head - back), False])["hash"] for back in range(orphaned)}
     assert doomed <= all_hashes(service)
-    ancestor = scene.replace(orphaned, by)
+    ancestor = system.replace(orphaned, by)
     report = service.good_cycle()
     assert report.reorganised_after == ancestor == head - orphaned
     assert not doomed & all_hashes(service)
     ((removed,),) = service.query("select removed_rows from raw.reorganisations where ancestor_block = ?", [ancestor])
     assert removed > orphaned
-    check_end_state(service, scene, tmp_path)
+    check_end_state(service, system, tmp_path)
 
 
-def test_reorganisation_in_anvils_own_way(scene: Scene, service: Service, tmp_path: Path) -> None:
+def test_reorganisation_in_anvils_own_way(system: System, service: Service, tmp_path: Path) -> None:
     """The head's number stays, transactions of the orphaned blocks are gone, another one is there instead."""
-    head = scene.node.head()
+    head = system.node.head()
     replacement = {
-        "from": scene.world.wallets[1],
-        "to": scene.world.wallets[0],
+        "from": system.world.wallets[1],
+        "to": system.world.wallets[0],
         "value": hex(12345),
         "gas": hex(50_000),
         "gasPrice": hex(10**9),
     }
-    scene.node.rpc("anvil_reorg", [4, [[replacement, 1]]])
-    assert scene.node.head() == head
+    system.node.rpc("anvil_reorg", [4, [[replacement, 1]]])
+    assert system.node.head() == head
     assert service.good_cycle().reorganised_after == head - 4
     assert service.query("select value_raw::varchar from raw.transactions where block_number > ?", [head - 4]) == [
         ("12345",)
     ]
-    check_end_state(service, scene, tmp_path)
+    check_end_state(service, system, tmp_path)
 
 
-def test_subjects_are_marked_from_the_first_orphaned_block(scene: Scene, service: Service) -> None:
+def test_subjects_are_marked_from_the_first_orphaned_block(system: System, service: Service) -> None:
     ((batch,),) = service.query("select max(batch_id) from raw.batches")
-    ancestor = scene.replace(3, 3)
+    ancestor = system.replace(3, 3)
     service.good_cycle()
     marks = service.query(
         "select subject_key, from_block, to_block from raw.changes where batch_id > ? and reason = 'Reorganisation'",
@@ -155,76 +155,76 @@ def test_subjects_are_marked_from_the_first_orphaned_block(scene: Scene, service
     assert sorted(marks) == [(1, ancestor + 1, None), (2, ancestor + 1, None)]
 
 
-def test_several_reorganisations_between_and_after_cycles(scene: Scene, service: Service, tmp_path: Path) -> None:
-    scene.replace(2, 3)
-    scene.replace(5, 4)
+def test_several_reorganisations_between_and_after_cycles(system: System, service: Service, tmp_path: Path) -> None:
+    system.replace(2, 3)
+    system.replace(5, 4)
     service.good_cycle()
-    scene.mine(2)
+    system.mine(2)
     service.good_cycle()
-    scene.replace(6, 8)
+    system.replace(6, 8)
     service.good_cycle()
-    check_end_state(service, scene, tmp_path)
+    check_end_state(service, system, tmp_path)
 
 
 def test_windows_are_resolved_anew_where_their_blocks_changed(
-    scene: Scene, make_service: MakeService, tmp_path: Path
+    system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
     """Opening and closing fall on other block numbers when the new blocks have other times."""
-    service = make_service(LocalNetwork("local", scene.node.url))
+    service = make_service(LocalNetwork("local", system.node.url))
     tenant = service.tenant()
-    scene.mine(6)
-    first = scene.opening
-    opened, closed = instant(scene.node, first + 2), instant(scene.node, first + 4)
-    subject = service.token(tenant, scene.token.address, tracked_from=opened)
-    wallet = service.wallet(tenant, scene.world.wallets[0], tracked_from=opened)
+    system.mine(6)
+    first = system.opening
+    opened, closed = instant(system.node, first + 2), instant(system.node, first + 4)
+    subject = service.token(tenant, system.token.address, tracked_from=opened)
+    wallet = service.wallet(tenant, system.world.wallets[0], tracked_from=opened)
     service.track(tenant, subject, False, closed)
     service.good_cycle()
     assert service.query("select from_block, to_block from raw.view_ranges order by 1, 2") == [
         (first + 2, first + 3),
         (first + 2, None),
     ]
-    scene.node.rpc("anvil_rollback", [5])
-    start = scene.node.block_time(scene.node.head())
+    system.node.rpc("anvil_rollback", [5])
+    start = system.node.block_time(system.node.head())
     # The same times with twice as many blocks.
     for step in range(1, 11):
-        scene.world.transfer(scene.token, scene.world.wallets[0], scene.world.wallets[3], 100 + step)
-        scene.world.submit(scene.world.wallets[0], scene.world.wallets[4], value=step)
-        for method, params in scene.world._waiting:
-            scene.node.rpc(method, params)
-        scene.world._waiting.clear()
-        scene.node.mine(start + 6 * step)
+        system.world.transfer(system.token, system.world.wallets[0], system.world.wallets[3], 100 + step)
+        system.world.submit(system.world.wallets[0], system.world.wallets[4], value=step)
+        for method, params in system.world._waiting:
+            system.node.rpc(method, params)
+        system.world._waiting.clear()
+        system.node.mine(start + 6 * step)
     assert service.good_cycle().reorganised_after == first
     assert service.query("select from_block, to_block from raw.view_ranges order by 1, 2") == [
         (first + 4, first + 7),
         (first + 4, None),
     ]
     assert wallet.is_tracked
-    check_end_state(service, scene, tmp_path)
+    check_end_state(service, system, tmp_path)
 
 
-def test_window_whose_opening_left_the_chain_waits_for_it(scene: Scene, make_service: MakeService) -> None:
-    service = make_service(LocalNetwork("local", scene.node.url))
-    scene.mine(5)
-    service.token(service.tenant(), scene.token.address, tracked_from=instant(scene.node, scene.node.head()))
+def test_window_whose_opening_left_the_chain_waits_for_it(system: System, make_service: MakeService) -> None:
+    service = make_service(LocalNetwork("local", system.node.url))
+    system.mine(5)
+    service.token(service.tenant(), system.token.address, tracked_from=instant(system.node, system.node.head()))
     service.good_cycle()
     assert len(service.raw_rows()["coverage"]) == 1
-    scene.node.rpc("anvil_rollback", [3])
+    system.node.rpc("anvil_rollback", [3])
     # Another block, before the window's opening.
-    scene.node.mine(scene.node.block_time(scene.node.head()) + 1)
+    system.node.mine(system.node.block_time(system.node.head()) + 1)
     service.good_cycle()
     rows = service.raw_rows()
     assert not any(rows[table] for table in ("view_ranges", "coverage", "token_transfers", "balance_observations"))
-    scene.mine(4)
+    system.mine(4)
     service.good_cycle()
     assert len(service.raw_rows()["coverage"]) == 1
-    check_truth(service, scene.node)
-    check_anchors(service, scene.node)
+    check_truth(service, system.node)
+    check_anchors(service, system.node)
 
 
 @pytest.mark.parametrize("missing", [1, 4])
-def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, scene: Scene, service: Service) -> None:
+def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, system: System, service: Service) -> None:
     before = service.raw_rows()
-    scene.node.rpc("anvil_rollback", [missing])
+    system.node.rpc("anvil_rollback", [missing])
     report = service.cycle()
     assert report.error is not None
     assert "behind" in report.error
@@ -232,14 +232,14 @@ def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, scene:
     assert service.query("select status from raw.network_states") == [("Unhealthy",)]
 
 
-def test_head_further_back_than_finality_is_no_reorganisation(scene: Scene, make_service: MakeService) -> None:
+def test_head_further_back_than_finality_is_no_reorganisation(system: System, make_service: MakeService) -> None:
     """Even where its blocks differ: that is another chain, or a node that lost its data."""
-    service = make_service(LocalNetwork("local", scene.node.url, finality_depth=3))
-    scene.mine(8)
-    scene.configure(service)
+    service = make_service(LocalNetwork("local", system.node.url, finality_depth=3))
+    system.mine(8)
+    system.configure(service)
     service.good_cycle()
     before = service.raw_rows()
-    scene.replace(7, 2)
+    system.replace(7, 2)
     report = service.cycle()
     assert report.error is not None
     assert "far behind" in report.error
@@ -247,10 +247,10 @@ def test_head_further_back_than_finality_is_no_reorganisation(scene: Scene, make
     assert service.query("select status from raw.network_states") == [("Unhealthy",)]
 
 
-def test_another_chain_with_the_same_id_is_refused(scene: Scene, service: Service) -> None:
+def test_another_chain_with_the_same_id_is_refused(system: System, service: Service) -> None:
     before = service.raw_rows()
     with AnvilNode(genesis_time=GENESIS_TIME + 1) as stranger:
-        stranger.mine_empty(scene.node.head() + 5, 12)
+        stranger.mine_empty(system.node.head() + 5, 12)
         service.point_at("local", stranger.url)
         report = service.cycle()
     assert report.error is not None
@@ -263,24 +263,24 @@ def test_another_chain_with_the_same_id_is_refused(scene: Scene, service: Servic
 )
 @pytest.mark.parametrize("is_first_cycle", [True, False])
 def test_chain_that_moves_while_it_is_read_is_read_again(
-    method: str, is_first_cycle: bool, scene: Scene, make_service: MakeService, tmp_path: Path
+    method: str, is_first_cycle: bool, system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
-    scene.mine(10)
-    with FaultProxy(scene.node.url) as proxy:
+    system.mine(10)
+    with FaultProxy(system.node.url) as proxy:
         service = make_service(LocalNetwork("local", proxy.url))
-        scene.configure(service)
+        system.configure(service)
         if not is_first_cycle:
             service.good_cycle()
-            scene.mine(4)
-        proxy.inject(ActionFault(action=lambda: scene.replace(6, 7), times=1, methods=[method]))
+            system.mine(4)
+        proxy.inject(ActionFault(action=lambda: system.replace(6, 7), times=1, methods=[method]))
         report = service.cycle()
         assert proxy.pending() == 0
         assert report.error is None
         service.good_cycle()
-        check_end_state(service, scene, tmp_path)
+        check_end_state(service, system, tmp_path)
 
 
-def test_rows_of_another_hash_than_the_stored_header_are_refused(scene: Scene, service: Service) -> None:
+def test_rows_of_another_hash_than_the_stored_header_are_refused(system: System, service: Service) -> None:
     """The last line of defence, should the readings that follow not notice the move."""
     before = service.raw_rows()
     with open_warehouse(service.settings.warehouse_path) as connection:
@@ -291,26 +291,28 @@ def test_rows_of_another_hash_than_the_stored_header_are_refused(scene: Scene, s
             """
         ).pl()
         moved = rows.with_columns(pl.lit("0x" + "ee" * 32).alias("block_hash"))
-        covered = BlockRange(scene.opening, scene.node.head())
+        covered = BlockRange(system.opening, system.node.head())
         with pytest.raises(HashMismatchError):
-            replace_token_range(connection, "local", [scene.token.address], covered, moved, "127.0.0.1", 99)
+            replace_token_range(connection, "local", [system.token.address], covered, moved, "127.0.0.1", 99)
     assert service.raw_rows() == before
 
 
-def test_chain_that_moves_on_every_attempt_is_reported(scene: Scene, make_service: MakeService, tmp_path: Path) -> None:
-    scene.mine(10)
-    with FaultProxy(scene.node.url) as proxy:
+def test_chain_that_moves_on_every_attempt_is_reported(
+    system: System, make_service: MakeService, tmp_path: Path
+) -> None:
+    system.mine(10)
+    with FaultProxy(system.node.url) as proxy:
         service = make_service(LocalNetwork("local", proxy.url))
-        scene.configure(service)
-        proxy.inject(ActionFault(action=lambda: scene.replace(6, 7), methods=["eth_getLogs"]))
+        system.configure(service)
+        proxy.inject(ActionFault(action=lambda: system.replace(6, 7), methods=["eth_getLogs"]))
         report = service.cycle()
         assert report.error is not None
         assert "changed while" in report.error or "moved" in report.error or "left the chain" in report.error
         assert service.query("select status from raw.network_states") == [("Unhealthy",)]
         ((call, first),) = service.query("select call, from_block from raw.collection_failures")
         assert call.startswith("eth_getBlockBy")
-        assert first >= scene.opening
+        assert first >= system.opening
         proxy.clear()
         service.good_cycle()
-        check_truth(service, scene.node)
-        check_anchors(service, scene.node)
+        check_truth(service, system.node)
+        check_anchors(service, system.node)

@@ -226,9 +226,13 @@ def test_a_wait_that_no_call_may_take_is_not_begun(
     server: ExchangeServer, open_exchange: OpenExchange, naps: Naps
 ) -> None:
     server.always_reply("kraken", rate_limited("3600"))
-    with pytest.raises(SourceRateLimited):
+    # No pause is longer than a minute, no call than two. After this second a second minute would end behind the call;
+    # without it just at its end, and the request would have no time left for its answer.
+    server.next_replies("kraken", rate_limited("1"))
+    with pytest.raises(SourceRateLimited, match="asked for a longer pause than a call may take"):
         open_exchange("kraken", known("kraken")).poll(bitcoin_trade("kraken"))
-    assert sum(naps.taken) <= 120
+    assert sum(naps.taken) == 1 + 60
+    assert len(server.requests) == 3
 
 
 @every_exchange

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.world import World
-from tests.browser.stage import Api, Portal, allow
+from tests.browser.servers import Api, Portal, allow
 from tests.browser.visitor import launch
 from tests.chain.process import free_port
 from tests.superset.service import Guest, Superset

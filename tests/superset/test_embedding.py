@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, FrameLocator, Page
 
 from api.reports import superset as guest_tokens
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
-from tests.browser.stage import Api, Portal
+from tests.browser.servers import Api, Portal
 from tests.browser.visitor import SCREENSHOTS
 from tests.superset.service import Superset
 from tests.superset.world import MARK

@@ -29,8 +29,8 @@ from tests.integration.oracle import instant
 _PATIENCE_SECONDS = 900.0
 # Between two questions of a reader: enough load to be in everybody's way, and some of two cores left for the others.
 # The short form leaves more, so that its cycles and builds are done sooner.
-_BREATH_SECONDS = 0.02
-_LONG_BREATH_SECONDS = 0.2
+_PAUSE_SECONDS = 0.02
+_LONG_PAUSE_SECONDS = 0.2
 # One statement, so one version: what does not add up in it was never true.
 _CAP_TABLE = """
     select
@@ -45,7 +45,7 @@ _CAP_TABLE = """
 """
 
 
-class Everyone:
+class ConcurrentTasks:
     """Who does something again and again until all have done enough, or one has failed."""
 
     def __init__(self, enough: dict[str, int]) -> None:
@@ -60,7 +60,7 @@ class Everyone:
         has_enough = all(self.done[who] >= count for who, count in self._enough.items())
         return bool(self.failures) or has_enough or time.monotonic() > self._deadline
 
-    def at_work(self, tasks: dict[str, Callable[[], None]]) -> None:
+    def run(self, tasks: dict[str, Callable[[], None]]) -> None:
         """Run every task in a thread of its own until it is over."""
         threads = [threading.Thread(target=self._repeat, args=task, name=task[0]) for task in tasks.items()]
         for thread in threads:
@@ -129,12 +129,12 @@ class Cycles:
 class BiTool:
     """A tool that opens the stable name anew for each query."""
 
-    def __init__(self, path: Path, breath: float) -> None:
-        self._path, self._breath, self._version = path, breath, 0
+    def __init__(self, path: Path, pause: float) -> None:
+        self._path, self._pause, self._version = path, pause, 0
 
     def __call__(self) -> None:
         """Open, ask once, close."""
-        time.sleep(self._breath)
+        time.sleep(self._pause)
         with duckdb.connect(str(self._path), read_only=True) as connection:
             ((version, holders, supply, rest, rows, held),) = connection.execute(_CAP_TABLE).fetchall()
         assert version >= self._version
@@ -146,13 +146,13 @@ class BiTool:
 class ApiReader:
     """A client of the API that reads cap table and activities."""
 
-    def __init__(self, url: str, key: str, token_id: str, breath: float) -> None:
-        self._client, self._path, self._breath = ApiClient(url, key), f"/v1/tokens/{token_id}", breath
+    def __init__(self, url: str, key: str, token_id: str, pause: float) -> None:
+        self._client, self._path, self._pause = ApiClient(url, key), f"/v1/tokens/{token_id}", pause
         self._version = 0
 
     def __call__(self) -> None:
         """Read all holders of one version, and a page of activities."""
-        time.sleep(self._breath)
+        time.sleep(self._pause)
         pages = list(self._client.pages(f"{self._path}/cap-table", limit=3))
         rows = [row for page in pages for row in page["data"]]
         head: dict[str, Any] = pages[0]
@@ -194,10 +194,10 @@ class Analyst:
 
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize(
-    ("rounds", "breath"),
-    [(1, _LONG_BREATH_SECONDS), pytest.param(8, _BREATH_SECONDS, marks=pytest.mark.long)],
+    ("rounds", "pause"),
+    [(1, _LONG_PAUSE_SECONDS), pytest.param(8, _PAUSE_SECONDS, marks=pytest.mark.long)],
 )
-def test_nobody_ever_meets_a_lock(rounds: int, breath: float, node: AnvilNode, ready_service: Service) -> None:
+def test_nobody_ever_meets_a_lock(rounds: int, pause: float, node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=8)
     gold = world.deploy_token("GOLD", 18)
@@ -208,21 +208,21 @@ def test_nobody_ever_meets_a_lock(rounds: int, breath: float, node: AnvilNode, r
     service.wallet(tenant, world.wallets[0], tracked_from=instant(node, opening))
     cycles = Cycles(service, world, gold)
     cycles()
-    everyone = Everyone(
+    tasks = ConcurrentTasks(
         {"cycles": 2 * rounds, "first analyst": rounds, "second analyst": rounds, "BI tool": 100, "API client": 50}
     )
     with api(service) as url:
-        everyone.at_work(
+        tasks.run(
             {
                 "cycles": cycles,
                 "first analyst": Analyst(service, "first"),
                 "second analyst": Analyst(service, "second"),
-                "BI tool": BiTool(service.settings.serving_dir / "current.duckdb", breath),
-                "API client": ApiReader(url, service.bearer(tenant), token.id, breath),
-                "another API client": ApiReader(url, service.bearer(tenant), token.id, breath),
+                "BI tool": BiTool(service.settings.serving_dir / "current.duckdb", pause),
+                "API client": ApiReader(url, service.bearer(tenant), token.id, pause),
+                "another API client": ApiReader(url, service.bearer(tenant), token.id, pause),
             }
         )
-    assert everyone.failures == []
-    assert everyone.done["cycles"] >= 2 * rounds
-    assert min(everyone.done[who] for who in ("first analyst", "second analyst")) >= rounds
-    assert (everyone.done["BI tool"] >= 100, everyone.done["API client"] >= 50) == (True, True), everyone.done
+    assert tasks.failures == []
+    assert tasks.done["cycles"] >= 2 * rounds
+    assert min(tasks.done[who] for who in ("first analyst", "second analyst")) >= rounds
+    assert (tasks.done["BI tool"] >= 100, tasks.done["API client"] >= 50) == (True, True), tasks.done

@@ -56,7 +56,7 @@ async function handOver() {
 """
 
 
-class StageError(Exception):
+class ServerError(Exception):
     """What the tests stand on did not come up; the message says what."""
 
 
@@ -92,7 +92,7 @@ class Api:
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise StageError("the API did not start")
+                raise ServerError("the API did not start")
             time.sleep(0.01)
         return self
 
@@ -145,7 +145,7 @@ def token_of(url: str) -> str:
     """Return the token in the fragment of a report's address."""
     name, _, token = urlsplit(url).fragment.partition("=")
     if name != "t":
-        raise StageError(f"{url} has no token in its fragment")
+        raise ServerError(f"{url} has no token in its fragment")
     return token
 
 

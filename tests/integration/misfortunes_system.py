@@ -1,7 +1,7 @@
-"""The stage that misfortunes are played on: a chain, a service over it, the API on a port, and tenants that call it.
+"""The system that misfortunes happen to: a chain, a service over it, the API on a port, and tenants that call it.
 
 Time is the chain's, also for the API: what a tenant does happens half-way between the newest block and the one to
-come, so that every window is known to the block, and two performances of one script are the same.
+come, so that every window is known to the block, and two rounds of one script are the same.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ _NETWORK_FAILED = 3
 _SETTINGS = {"LEDGERMART_RATE_LIMIT_PER_MINUTE": "1000000", "LEDGERMART_AS_OF_SECONDS": "1"}
 
 
-class StageError(Exception):
-    """The performance cannot go on; the message says why."""
+class SystemFailure(Exception):
+    """The round cannot go on; the message says why."""
 
 
 class _ChainClock:
@@ -75,7 +75,7 @@ class _Api:
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise StageError("the API did not start")
+                raise SystemFailure("the API did not start")
             time.sleep(0.01)
         return self
 
@@ -137,11 +137,11 @@ class Subject:
         self.spans[-1].closed = self._put("disabled")
 
     def _put(self, status: str) -> int:
-        moment = int(self.tenant.stage.now())
+        moment = int(self.tenant.system.now())
         answer = self.tenant.client.put(f"{self.path}/tracking", {"trackingStatus": status})
         shown = answer["windows"][-1]["from" if status == "enabled" else "to"]
         if datetime.fromisoformat(shown).timestamp() != moment:
-            raise StageError(f"{self.label} was {status} at {moment} and the API says {shown}")
+            raise SystemFailure(f"{self.label} was {status} at {moment} and the API says {shown}")
         return moment
 
     def request_history(self, start: str, end: str, native: str | None = None) -> HistoryRequest:
@@ -156,11 +156,11 @@ class Subject:
 class Tenant:
     """A tenant with an admin key and a ledger, who uses the API."""
 
-    def __init__(self, stage: "Stage", name: str) -> None:
-        self.stage = stage
+    def __init__(self, system: "System", name: str) -> None:
+        self.system = system
         self.name = name
         self.subjects: list[Subject] = []
-        self.client = ApiClient(stage.api_url, stage.service.bearer(stage.service.tenant(name)))
+        self.client = ApiClient(system.api_url, system.service.bearer(system.service.tenant(name)))
         self.client.put("/v1/networks/local/ledgers", {"name": LEDGER, "displayName": "Local"})
 
     def add(self, what: Token | str, label: str) -> Subject:
@@ -187,17 +187,17 @@ def prepare(folder: Path) -> None:
     """Run `ledgermart init` in an empty folder, for stages to be made of copies.
 
     Raises:
-        StageError: it failed; with what it printed.
+        SystemFailure: it failed; with what it printed.
     """
     service = Service(folder, [LocalNetwork("local", None)])
     service.close()
     done = service.ledgermart("init", "--tenant", "first", "--json")
     if done.returncode != 0:
-        raise StageError(f"ledgermart init: {done.returncode}\n{done.stdout}{done.stderr}")
+        raise SystemFailure(f"ledgermart init: {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-class Stage:
-    """Everything for one performance; a context manager that stops what it started.
+class System:
+    """Everything for one round; a context manager that stops what it started.
 
     Args:
         folder: one that was prepared.
@@ -264,7 +264,7 @@ class Stage:
         """Let the pipeline work until every history request is done with and it asks the providers for no more logs.
 
         Raises:
-            StageError: that takes too long.
+            SystemFailure: that takes too long.
         """
         for _ in range(_TRIES):
             self._until_nothing_is_asked()
@@ -279,10 +279,10 @@ class Stage:
             ]
             if not waiting and self._asked() == asked:
                 return
-        raise StageError(f"the service is not idle after {_TRIES} cycles; history requests under way: {waiting}")
+        raise SystemFailure(f"the service is not idle after {_TRIES} cycles; history requests under way: {waiting}")
 
     def unused_faults(self) -> list[Fault]:
-        """Return the faults that were to pass and did not act, or not as often as they were to."""
+        """Return the faults that were to pass and did not occur, or not as often as they were to."""
         left = [fault for proxy in self.proxies for fault in proxy.faults() if fault.times is not None]
         return [*left, *(fault for turn in self._turns for fault in turn)]
 
@@ -293,7 +293,7 @@ class Stage:
             self.collect()
             if self._asked() == asked:
                 return
-        raise StageError(f"{_MOST_COLLECTIONS} collections did not bring all that there is")
+        raise SystemFailure(f"{_MOST_COLLECTIONS} collections did not bring all that there is")
 
     def _asked(self) -> int:
         return sum(proxy.count("eth_getLogs") for proxy in self.proxies)
@@ -307,7 +307,7 @@ class Stage:
             if error is None and head == self.node.head():
                 return
             failures.append(error or f"collected up to block {head}, and the node is at {self.node.head()}")
-        raise StageError("\n".join(failures))
+        raise SystemFailure("\n".join(failures))
 
     def _try_to_collect(self) -> tuple[int | None, str | None]:
         report = self.service.cycle()
@@ -322,5 +322,5 @@ class Stage:
     def _command(self, *arguments: str, codes: Sequence[int] = (0,)) -> dict[str, Any]:
         done = self.service.ledgermart(*arguments)
         if done.returncode not in codes:
-            raise StageError(f"ledgermart {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
+            raise SystemFailure(f"ledgermart {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
         return dict(json.loads(done.stdout))
