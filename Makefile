@@ -96,7 +96,8 @@ lint: .venv/installed ## Style, types, import contracts, SQL
 	$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint dbt_project/models dbt_project/tests
 
-format: .venv/installed ## Format Python and SQL in place
+format: .venv/installed ## Format Python and SQL in place, and write dbt's sources anew
+	$(BIN)/python -m pipelines.tables.sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests

@@ -17,6 +17,7 @@ from pipelines.extract.evm.probe import probe
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.chain import HashMismatchError, record_failure, record_healthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
+from pipelines.tables.sources import TABLES
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
 _ATTEMPTS = 3
@@ -111,7 +112,7 @@ def _read_metadata(collector: Collector, head_number: int) -> None:
     names = ("contract_status", "standard", "symbol", "name", "decimals", "detail")
     frame = pl.DataFrame(
         [(c.address, *(getattr(c, name) for name in names)) for c in contracts],
-        schema={"token_address": pl.String, **dict.fromkeys(names, pl.String), "decimals": pl.Int32},
+        schema=TABLES["token_metadata"].schema("token_address", *names),
         orient="row",
     )
     replace_metadata(collector.connection, collector.network.name, frame, collector.batch_id)

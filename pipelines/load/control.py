@@ -1,8 +1,6 @@
 """The control store's snapshot and the network definitions, as the warehouse keeps them for the cycle."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
-from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -12,40 +10,10 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from control.pricing.snapshot import SnapshotManualPrice
 from control.snapshot import ControlSnapshot
+from pipelines.load.frames import to_frame
 from pipelines.load.price_control import replace_pricing
 from pipelines.load.warehouse import transaction, utc_now
-
-_TEXT, _KEY, _TIME = pl.String(), pl.Int64(), pl.Datetime("us")
-_SCHEMAS: dict[str, dict[str, pl.DataType]] = {
-    "control_revisions": {"revision": _KEY},
-    "control_tenants": {"tenant_id": _TEXT, "tenant_name": _TEXT},
-    "control_ledgers": dict.fromkeys(("ledger_id", "tenant_id", "network", "ledger_name", "display_name"), _TEXT),
-    "control_subjects": {
-        "subject_key": _KEY,
-        **dict.fromkeys(("subject_id", "kind", "tenant_id", "ledger_id", "network", "address"), _TEXT),
-        **dict.fromkeys(("symbol", "name", "external_id"), _TEXT),
-        "pair_key": _KEY,
-        "created_at": _TIME,
-    },
-    "control_windows": {"window_key": _KEY, "subject_key": _KEY, "opened_at": _TIME, "closed_at": _TIME},
-    "control_history_requests": {
-        "operation_key": _KEY,
-        "subject_key": _KEY,
-        **dict.fromkeys(("from_text", "to_text", "native", "status"), _TEXT),
-        "is_cancelled": pl.Boolean(),
-        "created_at": _TIME,
-    },
-    "networks": {
-        **dict.fromkeys(("network", "display_name", "family"), _TEXT),
-        "chain_id": _KEY,
-        "is_testnet": pl.Boolean(),
-        "is_enabled": pl.Boolean(),
-        "disabled_reason": _TEXT,
-        "native_symbol": _TEXT,
-        "native_decimals": pl.Int32(),
-    },
-    "common_tokens": {**dict.fromkeys(("network", "token_address", "symbol"), _TEXT), "decimals": pl.Int32()},
-}
+from pipelines.tables.sources import TABLES
 
 
 def open_batch(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
@@ -69,28 +37,25 @@ def batch_of_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
     return int(row[0])
 
 
-def _rows(records: Iterable[Any]) -> list[tuple[Any, ...]]:
-    return [
-        tuple(value.replace(tzinfo=None) if isinstance(value, datetime) else value for value in astuple(record))
-        for record in records
-    ]
-
-
 def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[str, pl.DataFrame]:
+    records: dict[str, Iterable[object]] = {
+        "control_tenants": snapshot.tenants,
+        "control_ledgers": snapshot.ledgers,
+        "control_subjects": snapshot.subjects,
+        "control_windows": snapshot.windows,
+        "control_history_requests": snapshot.history_requests,
+    }
     rows: dict[str, list[tuple[Any, ...]]] = {
         "control_revisions": [(snapshot.revision,)],
-        "control_tenants": _rows(snapshot.tenants),
-        "control_ledgers": _rows(snapshot.ledgers),
-        "control_subjects": _rows(snapshot.subjects),
-        "control_windows": _rows(snapshot.windows),
-        "control_history_requests": _rows(snapshot.history_requests),
         "networks": [
-            tuple(getattr(network, "name" if column == "network" else column) for column in _SCHEMAS["networks"])
-            for network in networks.values()
+            (n.name, *(getattr(n, column) for column in TABLES["networks"].schema_without("network")))
+            for n in networks.values()
         ],
         "common_tokens": [(n.name, t.address, t.symbol, t.decimals) for n in networks.values() for t in n.tokens],
     }
-    return {name: pl.DataFrame(rows[name], schema=schema, orient="row") for name, schema in _SCHEMAS.items()}
+    return {name: to_frame(values, TABLES[name].schema()) for name, values in records.items()} | {
+        name: pl.DataFrame(values, schema=TABLES[name].schema(), orient="row") for name, values in rows.items()
+    }
 
 
 def replace_control(

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipelines.load.warehouse import utc_now
 from pipelines.ranges import BlockRange
+from pipelines.tables.sources import TABLES
 
 SubjectKind = Literal["token", "wallet", "native"]
 
@@ -32,7 +33,7 @@ def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
     """Rows of kind, address and row count, for the statements that join them."""
     return pl.DataFrame(
         [(subject.kind, subject.address, count) for subject, count in subjects.items()],
-        schema={"subject_kind": pl.String, "address": pl.String, "row_count": pl.Int64},
+        schema=TABLES["coverage"].schema("subject_kind", "address", "row_count"),
         orient="row",
     )
 

@@ -9,17 +9,12 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
-from pipelines.load.price_control import PRICE
+from pipelines.load.frames import registered, to_frame
 from pipelines.load.warehouse import named, sql, transaction
+from pipelines.tables.sources import TABLES
 
-_TIME = pl.Datetime("us")
-_WINDOWS: dict[str, pl.DataType] = {
-    "window_start": _TIME,
-    "effective_from": _TIME,
-    "price": PRICE,
-    "is_partial": pl.Boolean(),
-}
-_GAPS: dict[str, pl.DataType] = {"from_time": _TIME, "to_time": _TIME}
+_WINDOWS = TABLES["prices"].schema("window_start", "effective_from", "price", "is_partial")
+_GAPS = TABLES["discovery_gaps"].schema("from_time", "to_time")
 
 
 class WindowPrice(NamedTuple):
@@ -271,21 +266,20 @@ def store_part(
         collected_at: UTC without a zone.
         batch_id: the slice's batch.
     """
-    rows = [(_naive(p.window_start), _naive(p.effective_from), p.price, p.is_partial) for p in part.prices]
+    prices = part.prices
     gaps = [(_naive(start), _naive(end)) for start, end in part.gaps]
     parameters = {
         **_identity(reading),
         "now": collected_at,
         "batch": batch_id,
-        "least": rows[0][1] if rows else collected_at,
-        "most": rows[-1][1] if rows else collected_at,
+        "least": _naive(prices[0].effective_from) if prices else collected_at,
+        "most": _naive(prices[-1].effective_from) if prices else collected_at,
     }
     with transaction(connection):
-        if rows:
-            connection.register("incoming_windows", pl.DataFrame(rows, schema=_WINDOWS, orient="row"))
-            for name in ("mark_windows", "update_windows", "insert_windows", "insert_pair_windows"):
-                connection.execute(*named(name, parameters))
-            connection.unregister("incoming_windows")
+        if prices:
+            with registered(connection, "incoming_windows", to_frame(prices, _WINDOWS)):
+                for name in ("mark_windows", "update_windows", "insert_windows", "insert_pair_windows"):
+                    connection.execute(*named(name, parameters))
             connection.execute(*named("note_changed_discovery", parameters))
         _insert_gaps(connection, reading, gaps)
         connection.execute(
@@ -309,7 +303,7 @@ def store_part(
                 "up_to": _naive(part.up_to),
                 "pending": part.pending,
                 "done": part.done,
-                "stored": len(rows),
+                "stored": len(prices),
                 "finished": part.is_finished,
                 "problems": len(part.problems),
                 "problem": part.problems[0] if part.problems else None,

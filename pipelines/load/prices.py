@@ -1,43 +1,24 @@
 """What price sources said, in the warehouse: market lists, routes of pairs, and polled prices."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 
 import duckdb
-import polars as pl
 
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import Market
 from pipelines.load.chain import note_failure
-from pipelines.load.price_control import PRICE
+from pipelines.load.frames import registered, to_frame
 from pipelines.load.warehouse import named, sql, transaction, utc_now
+from pipelines.tables.sources import TABLES
 
-_TEXT, _TIME = pl.String(), pl.Datetime("us")
-_Schema = dict[str, pl.DataType]
-_MARKETS: _Schema = {
-    **dict.fromkeys(("market_id", "base", "quote", "base_code", "quote_code"), _TEXT),
-    "is_active": pl.Boolean(),
-}
-_POLLED: _Schema = {
-    **dict.fromkeys(("market_id", "price_type"), _TEXT),
-    "effective_from": _TIME,
-    "price": PRICE,
-}
-_PROBLEMS: _Schema = dict.fromkeys(("market_id", "price_type", "detail"), _TEXT)
-_ROUTES: _Schema = {
-    "pair_key": pl.Int64(),
-    "source_id": _TEXT,
-    "position": pl.Int32(),
-    **dict.fromkeys(("status", "derivation", "detail"), _TEXT),
-    "leg_number": pl.Int32(),
-    **dict.fromkeys(("market_id", "price_type"), _TEXT),
-    "is_inverted": pl.Boolean(),
-    "supported_pair_key": pl.Int64(),
-}
+_MARKETS = TABLES["markets"].schema_without("source_id", "first_listed_at", "last_listed_at", "batch_id")
+_POLLED = TABLES["prices"].schema("market_id", "price_type", "effective_from", "price")
+_PROBLEMS = TABLES["price_problems"].schema("market_id", "price_type", "detail")
+_ROUTES = TABLES["pair_routes"].schema()
 
 _LIST_EVERY = timedelta(days=1)
 # After failures in a row a source is asked after 1, 2, 4, ... times the interval between polls, at most this many.
@@ -126,15 +107,15 @@ def replace_markets(
     connection: duckdb.DuckDBPyConnection, source_id: str, markets: Sequence[Market], batch_id: int
 ) -> None:
     """Store a source's market list. Markets that are not in it any more stay, as inactive."""
-    rows = [tuple(getattr(market, name) for name in _MARKETS) for market in markets]
+    rows = to_frame(markets, _MARKETS)
     now = utc_now()
-    with transaction(connection), _registered(connection, "incoming_markets", rows, _MARKETS):
+    with transaction(connection), registered(connection, "incoming_markets", rows):
         for name in ("drop_markets", "update_markets", "insert_markets"):
             connection.execute(*named(name, {"source": source_id, "now": now, "batch": batch_id}))
         connection.execute("delete from raw.market_lists where source_id = ?", [source_id])
         connection.execute(
             "insert into raw.market_lists values (?, ?, ?, ?, null, 0, ?, ?, ?)",
-            [source_id, now, len(rows), now, now, now + _LIST_EVERY, batch_id],
+            [source_id, now, rows.height, now, now, now + _LIST_EVERY, batch_id],
         )
 
 
@@ -167,7 +148,7 @@ def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[Route
 
     A pair with another route is marked as a whole: all its source prices may be others now.
     """
-    with _registered(connection, "incoming_routes", [astuple(route) for route in routes], _ROUTES):
+    with registered(connection, "incoming_routes", to_frame(routes, _ROUTES)):
         changed = [key for (key,) in connection.execute(sql("changed_routes")).fetchall()]
         if changed:
             with transaction(connection):
@@ -227,14 +208,12 @@ def store_poll(
     Returns:
         How many prices are new or different.
     """
-    rows = [(p.market_id, p.price_type, p.effective_from.replace(tzinfo=None), p.price) for p in prices]
-    faults = [(p.market_id, p.price_type, p.detail) for p in problems]
-    least = min((row[2] for row in rows), default=collected_at)
+    least = min((price.effective_from.replace(tzinfo=None) for price in prices), default=collected_at)
     parameters = {"source": source_id, "now": collected_at, "least": least, "batch": batch_id}
     with (
         transaction(connection),
-        _registered(connection, "incoming_prices", rows, _POLLED),
-        _registered(connection, "incoming_problems", faults, _PROBLEMS),
+        registered(connection, "incoming_prices", to_frame(prices, _POLLED)),
+        registered(connection, "incoming_problems", to_frame(problems, _PROBLEMS)),
     ):
         connection.execute(*named("mark_polled", parameters))
         seen = connection.execute(*named("update_polled", parameters)).fetchall()
@@ -243,7 +222,7 @@ def store_poll(
         connection.execute(
             "insert into raw.price_problems select ?, *, ? from incoming_problems", [source_id, batch_id]
         )
-        _record_poll(connection, source_id, collected_at, (len(rows), len(problems)), None, interval, batch_id)
+        _record_poll(connection, source_id, collected_at, (len(prices), len(problems)), None, interval, batch_id)
     corrected = sum(1 for (changed_in,) in seen if changed_in == batch_id)
     return int(new[0][0]) + corrected
 
@@ -279,15 +258,3 @@ def _record_poll(
             *(next_due(polled_at, interval, failures), batch_id),
         ],
     )
-
-
-@contextmanager
-def _registered(
-    connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[tuple[Any, ...]], schema: _Schema
-) -> Iterator[None]:
-    """The rows as a view of that name."""
-    connection.register(name, pl.DataFrame(rows, schema=schema, orient="row"))
-    try:
-        yield
-    finally:
-        connection.unregister(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from pipelines.tables.sources import TABLES
 from warehouse.opening import connect
 
 _SQL = Path(__file__).parent / "sql"
@@ -51,11 +52,28 @@ def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.
         connection.execute("set threads = 1")
         if memory_mb is not None:
             connection.execute(f"set memory_limit = '{memory_mb}MB'")
-        connection.execute(sql("raw"))
-        connection.execute(sql("raw_prices"))
+        create_tables(connection)
         yield connection
     finally:
         connection.close()
+
+
+def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the raw tables and views that are not there, and the columns that older tables have not."""
+    connection.execute(_definitions())
+    stored = connection.execute("select table_name, column_name from duckdb_columns() where schema_name = 'raw'")
+    known = set(stored.fetchall())
+    for table in TABLES.values():
+        for column in table.columns:
+            if (table.name, column.name) not in known:
+                connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
+    connection.execute(sql("views"))
+
+
+@cache
+def _definitions() -> str:
+    tables = ";".join(table.definition() for table in TABLES.values())
+    return f"create schema if not exists raw; create sequence if not exists raw.batch_ids; {tables}"
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import polars as pl
 from pipelines.extract.evm.hexadecimal import word_to_int
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import CODE, NATIVE, BlockPoint, Read, read_state
+from pipelines.tables.sources import TABLES
 
 _BALANCE_OF = "0x70a08231"
 _TOTAL_SUPPLY = "0x18160ddd"
 _NOTHING = "0x"
-_POINT = {"block_number": pl.Int64, "block_hash": pl.String}
 
 
 def read_balances(
@@ -47,9 +47,7 @@ def read_balances(
             "block_hash": [block_hash] * len(pairs),
             "quantity_raw": quantities,
         },
-        schema=pl.Schema(
-            {"token_address": pl.String, "holder_address": pl.String, **_POINT, "quantity_raw": pl.String}
-        ),
+        schema=TABLES["balance_observations"].schema_without("network", "purpose", "batch_id"),
     )
 
 
@@ -74,7 +72,7 @@ def read_supplies(
             "block_hash": [block_hash] * len(tokens),
             "total_supply_raw": supplies,
         },
-        schema=pl.Schema({"token_address": pl.String, **_POINT, "total_supply_raw": pl.String}),
+        schema=TABLES["supply_observations"].schema_without("network", "batch_id"),
     )
 
 

@@ -15,6 +15,7 @@ from pipelines.extract.errors import CallRefused, ChainReorganised, FalseBlockTi
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
 from pipelines.extract.evm.prefetch import map_in_order
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.tables.sources import TABLES
 
 MOST_AHEAD = timedelta(seconds=60)
 """How far a block's time may be ahead of this machine's clock."""
@@ -34,29 +35,8 @@ _BLOB_TRANSACTION = 0x03
 # The year 9999 ends here: what datetime can hold.
 _LATEST_TIMESTAMP = 253_402_300_799
 
-_HEADER_SCHEMA = pl.Schema(
-    {
-        "block_number": pl.Int64(),
-        "block_hash": pl.String(),
-        "parent_hash": pl.String(),
-        "block_time": pl.Datetime("us"),
-    }
-)
-TRANSACTION_SCHEMA = pl.Schema(
-    {
-        "block_number": pl.Int64,
-        "block_hash": pl.String,
-        "transaction_index": pl.Int32,
-        "transaction_hash": pl.String,
-        "from_address": pl.String,
-        "to_address": pl.String,
-        "created_address": pl.String,
-        "value_raw": pl.String,
-        "fee_raw": pl.String,
-        "gas_used": pl.Int64,
-        "is_success": pl.Boolean,
-    }
-)
+_HEADER_SCHEMA = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
+TRANSACTION_SCHEMA = TABLES["transactions"].schema_without("network", "batch_id")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import polars as pl
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.tables.sources import TABLES
 
 TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 # Addresses or topics in one request; what providers take lies between some hundreds and some thousands.
@@ -27,19 +28,7 @@ _TOPICS = 3
 _WORD_LENGTH = 66
 _ADDRESS_PADDING = "0x" + 24 * "0"
 
-_SCHEMA = pl.Schema(
-    {
-        "block_number": pl.Int64,
-        "block_hash": pl.String,
-        "transaction_index": pl.Int32,
-        "transaction_hash": pl.String,
-        "log_index": pl.Int32,
-        "token_address": pl.String,
-        "from_address": pl.String,
-        "to_address": pl.String,
-        "amount_raw": pl.String,
-    }
-)
+_SCHEMA = TABLES["token_transfers"].schema_without("network", "batch_id")
 # The number of digits is bounded by the columns' integer types.
 _WORD_FORM = "^0x[0-9a-f]{64}$"
 _ADDRESS_FORM = "^0x[0-9a-f]{40}$"

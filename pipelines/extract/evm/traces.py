@@ -16,6 +16,7 @@ from pipelines.extract.evm.blocks import Header, check_links, read_transaction_h
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
 from pipelines.extract.evm.prefetch import map_in_order
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.tables.sources import TABLES
 
 TraceMethod: TypeAlias = Literal["trace_block", "debug_traceBlockByNumber"]
 
@@ -23,19 +24,7 @@ TraceMethod: TypeAlias = Literal["trace_block", "debug_traceBlockByNumber"]
 _BLOCKS_PER_REQUEST = 4
 _ZERO_ADDRESS = "0x" + 40 * "0"
 
-INTERNAL_TRANSFER_SCHEMA = pl.Schema(
-    {
-        "block_number": pl.Int64,
-        "block_hash": pl.String,
-        "transaction_index": pl.Int32,
-        "transaction_hash": pl.String,
-        "trace_index": pl.Int32,
-        "from_address": pl.String,
-        "to_address": pl.String,
-        "amount_raw": pl.String,
-        "kind": pl.String,
-    }
-)
+INTERNAL_TRANSFER_SCHEMA = TABLES["internal_transfers"].schema_without("network", "batch_id")
 # What a frame does, by the type that a node gives it; None moves nothing between accounts. A parity type `call` is
 # named here by its callType.
 _KINDS: dict[str, str | None] = {

@@ -22,7 +22,7 @@ from control.pricing.snapshot import (
 )
 from control.snapshot import SnapshotTenant
 from pipelines.load.price_control import replace_pricing
-from pipelines.load.warehouse import sql, transaction
+from pipelines.load.warehouse import create_tables, transaction
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 TENANTS = (SnapshotTenant("ten_a", "acme"), SnapshotTenant("ten_b", "bolt"))
@@ -164,8 +164,7 @@ def raw_warehouse() -> Iterator[Raw]:
     connection = duckdb.connect()
     try:
         connection.execute("set timezone = 'UTC'")
-        connection.execute(sql("raw"))
-        connection.execute(sql("raw_prices"))
+        create_tables(connection)
         yield Raw(connection)
     finally:
         connection.close()

@@ -1,0 +1,35 @@
+"""Records as frames, columns by the names of their attributes."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import polars as pl
+
+
+def to_frame(records: Iterable[object], schema: pl.Schema) -> pl.DataFrame:
+    """One row per record: aware instants, which are UTC, without their zone, and decimal text as the number it says."""
+    columns = list(schema.items())
+    rows = [tuple(_stored(getattr(record, name), type_) for name, type_ in columns) for record in records]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _stored(value: Any, type_: pl.DataType) -> Any:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, str) and isinstance(type_, pl.Decimal):
+        return Decimal(value)
+    return value
+
+
+@contextmanager
+def registered(connection: duckdb.DuckDBPyConnection, name: str, frame: pl.DataFrame) -> Iterator[None]:
+    """The frame as a view of that name."""
+    connection.register(name, frame)
+    try:
+        yield
+    finally:
+        connection.unregister(name)

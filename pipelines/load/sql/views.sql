@@ -1,0 +1,135 @@
+-- What the raw tables say together; the tables are in pipelines/tables.
+
+-- Collected ranges per address, united.
+create or replace view raw.collected_ranges as
+with marked as (
+    select
+        network,
+        subject_kind,
+        address,
+        from_block,
+        to_block,
+        from_block > coalesce(
+            max(to_block) over (
+                partition by network, subject_kind, address
+                order by from_block, to_block
+                rows between unbounded preceding and 1 preceding
+            ) + 1,
+            -1
+        ) as is_first
+    from raw.coverage
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_first) over (
+            partition by network, subject_kind, address
+            order by from_block, to_block
+            rows unbounded preceding
+        ) as range_number
+    from marked
+)
+
+select network, subject_kind, address, min(from_block) as from_block, max(to_block) as to_block
+from numbered
+group by network, subject_kind, address, range_number;
+
+-- The collected parts of each subject's view, united: what its tenant may see. Where a wallet's transactions were asked
+-- for, a part counts once they were collected too, and is in the rows of is_native as well.
+create or replace view raw.covered_ranges as
+with collected as (
+    select
+        ranges.subject_key,
+        ranges.native = 'full' as is_full,
+        subjects.network,
+        subjects.address,
+        greatest(ranges.from_block, collected.from_block) as from_block,
+        least(coalesce(ranges.to_block, collected.to_block), collected.to_block) as to_block
+    from raw.view_ranges as ranges
+    inner join raw.control_subjects as subjects on ranges.subject_key = subjects.subject_key
+    inner join raw.collected_ranges as collected
+        on subjects.network = collected.network
+        and subjects.kind = collected.subject_kind
+        and subjects.address = collected.address
+        and ranges.from_block <= collected.to_block
+        and coalesce(ranges.to_block, collected.to_block) >= collected.from_block
+    where coalesce(ranges.to_block, ranges.from_block) >= ranges.from_block
+),
+
+native as (
+    select
+        collected.subject_key,
+        greatest(collected.from_block, natives.from_block) as from_block,
+        least(collected.to_block, natives.to_block) as to_block
+    from collected
+    inner join raw.collected_ranges as natives
+        on collected.network = natives.network
+        and natives.subject_kind = 'native'
+        and collected.address = natives.address
+        and collected.from_block <= natives.to_block
+        and collected.to_block >= natives.from_block
+    where collected.is_full
+),
+
+pieces as (
+    select subject_key, false as is_native, from_block, to_block from collected where not coalesce(is_full, false)
+    union all
+    select subject_key, false, from_block, to_block from native
+    union all
+    select subject_key, true, from_block, to_block from native
+),
+
+marked as (
+    select
+        *,
+        from_block > coalesce(
+            max(to_block) over (
+                partition by subject_key, is_native
+                order by from_block, to_block
+                rows between unbounded preceding and 1 preceding
+            ) + 1,
+            -1
+        ) as is_first
+    from pieces
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_first) over (
+            partition by subject_key, is_native
+            order by from_block, to_block
+            rows unbounded preceding
+        ) as range_number
+    from marked
+)
+
+select subject_key, is_native, min(from_block) as from_block, max(to_block) as to_block
+from numbered
+group by subject_key, is_native, range_number;
+
+-- Preconfigured sources that some pair names whose tenant has them enabled.
+create or replace view raw.price_sources_in_use as
+select distinct asked.source_id
+from raw.control_pair_sources as asked
+inner join raw.control_price_pairs as pairs on asked.pair_key = pairs.pair_key
+inner join raw.control_price_sources as sources
+    on pairs.tenant_id = sources.tenant_id
+    and asked.source_id = sources.source_id
+where sources.kind = 'Preconfigured' and sources.is_enabled;
+
+-- What is polled: legs of resolved routes, of pairs whose tenant has the source enabled, of types that polling supplies.
+create or replace view raw.wanted_prices as
+select distinct routes.source_id, routes.market_id, routes.price_type
+from raw.pair_routes as routes
+inner join raw.control_price_pairs as pairs on routes.pair_key = pairs.pair_key
+inner join raw.control_price_sources as enabled
+    on pairs.tenant_id = enabled.tenant_id
+    and routes.source_id = enabled.source_id
+inner join raw.price_sources as sources on routes.source_id = sources.source_id
+where
+    routes.status = 'Resolved'
+    and routes.market_id is not null
+    and enabled.is_enabled
+    and list_contains(sources.price_types, routes.price_type);

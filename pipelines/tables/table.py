@@ -1,0 +1,92 @@
+"""How a raw table is described, and what derives from that."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+BIGINT: Final = "bigint"
+BIGNUM: Final = "bignum"
+BOOLEAN: Final = "boolean"
+DOUBLE: Final = "double"
+INTEGER: Final = "integer"
+PRICE: Final = "decimal(38,18)"
+"""A price, exact: 20 digits before the point and 18 behind it."""
+TEXTS: Final = "varchar[]"
+TIMESTAMP: Final = "timestamp"
+VARCHAR: Final = "varchar"
+
+# Integers of any size are decimal text in frames, which have no exact type for them.
+_FRAME_TYPES: dict[str, pl.DataType] = {
+    BIGINT: pl.Int64(),
+    BIGNUM: pl.String(),
+    BOOLEAN: pl.Boolean(),
+    DOUBLE: pl.Float64(),
+    INTEGER: pl.Int32(),
+    PRICE: pl.Decimal(38, 18),
+    TEXTS: pl.List(pl.String()),
+    TIMESTAMP: pl.Datetime("us"),
+    VARCHAR: pl.String(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its type in the warehouse, and what it says, with its unit.
+
+    One that joins a table of which warehouses have rows is nullable, and the table's last.
+    """
+
+    name: str
+    type: str
+    description: str
+    is_nullable: bool = False
+
+
+def optional(name: str, type_: str, description: str) -> Column:
+    """A column that may be null."""
+    return Column(name, type_, description, is_nullable=True)
+
+
+class Table:
+    """A raw table; times are UTC, addresses and hashes lower-case 0x text, amounts integers in base units."""
+
+    def __init__(self, name: str, description: str, grain: str, *columns: Column) -> None:
+        """Describe a table.
+
+        Args:
+            name: in the schema `raw`.
+            description: what its rows say.
+            grain: what one row is.
+            columns: in their order.
+        """
+        self.name = name
+        self.description = description
+        self.grain = grain
+        self.columns = columns
+
+    def schema(self, *names: str) -> pl.Schema:
+        """Schema of a frame of the named columns, in that order; of all without names."""
+        types = {column.name: _FRAME_TYPES[column.type] for column in self.columns}
+        return pl.Schema({name: types[name] for name in names or types})
+
+    def schema_without(self, *names: str) -> pl.Schema:
+        """Schema of a frame of the other columns, in the table's order."""
+        return self.schema(*(column.name for column in self.columns if column.name not in names))
+
+    def definition(self) -> str:
+        """The statement that creates the table where it is not."""
+        columns = ", ".join(
+            f"{column.name} {column.type}{'' if column.is_nullable else ' not null'}" for column in self.columns
+        )
+        return f"create table if not exists raw.{self.name} ({columns})"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Tables that dbt knows as one source; its views are defined in `load/sql/views.sql`."""
+
+    name: str
+    description: str
+    tables: tuple[Table, ...]
+    views: tuple[Table, ...] = ()
