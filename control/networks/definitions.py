@@ -5,20 +5,19 @@ Probing a node (is it up, is it the right chain) does not go here; that is extra
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from control import toml_tables as toml
 from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, codec_for
+from control.toml_files import Label, Name, Table, is_http_url, one_of, read_toml, within
 
 MULTICALL3_ADDRESS = "0xca11bde05977b3631167028862be2a173976ca11"
 """Multicall3 at the address it has on almost every EVM network. Source: https://www.multicall3.com/"""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_CHAIN_ID = 2**53 - 1  # an id beyond it would lose digits in JSON clients
 
@@ -79,6 +78,45 @@ class Network:
     block_milliseconds: int | None = None
 
 
+class _Token(Table, frozen=True):
+    symbol: Label
+    address: str
+    decimals: Annotated[int, within(0, 255)]
+
+
+class _Feed(Table, frozen=True):
+    address: str
+    base: Label
+    quote: Label
+
+
+class _Native(Table, frozen=True):
+    symbol: Label
+    decimals: Annotated[int, within(0, 255)]
+    collect: Annotated[str, one_of(tuple(NativeMode))] = NativeMode.FULL
+
+
+class _Network(Table, frozen=True):
+    name: Name
+    display_name: Label
+    family: Annotated[str, one_of(FAMILIES)]
+    chain_id: Annotated[int, within(1, _LARGEST_CHAIN_ID)]
+    rpc: list[str]
+    native: _Native
+    finality_depth: Annotated[int, within(0, 1_000_000)]
+    poll_seconds: Annotated[int, within(1, 86_400)]
+    is_testnet: bool = False
+    token: list[_Token] = []
+    multicall_address: str = MULTICALL3_ADDRESS
+    max_log_range: Annotated[int, within(1, 1_000_000_000)] | None = None
+    feed: list[_Feed] = []
+    block_milliseconds: Annotated[int, within(1, 86_400_000)] | None = None
+
+
+class _File(Table, frozen=True):
+    network: list[_Network]
+
+
 def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, Network]:
     """Read and check a file of network definitions.
 
@@ -92,63 +130,57 @@ def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[
         NetworksError: unreadable file, malformed TOML, unknown or missing or malformed field, duplicate name.
     """
     variables = os.environ if environ is None else environ
-    top = toml.read_toml(path, "LEDGERMART_NETWORKS", NetworksError)
-    entries = top.take("network", toml.tables)
-    top.finish()
     networks: dict[str, Network] = {}
-    for number, entry in enumerate(entries, start=1):
-        network = _read_network(top.within(entry, f"network {entry.get('name', f'number {number}')!r}"), variables)
-        if network.name in networks:
-            raise NetworksError(f"{path}: network {network.name!r}: field 'name': is used twice; rename one")
-        networks[network.name] = network
+    for entry in read_toml(path, "LEDGERMART_NETWORKS", _File, NetworksError).network:
+        try:
+            if entry.name in networks:
+                raise ValueError("field 'name': is used twice; rename one")
+            networks[entry.name] = _network(entry, variables)
+        except ValueError as error:
+            raise NetworksError(f"{path}: network {entry.name!r}: {error}") from error
     return networks
 
 
-def _read_network(table: toml.Table, variables: Mapping[str, str]) -> Network:
-    name = table.take("name", toml.matching(_NAME, "lower-case letters, digits and hyphens, at most 63"))
-    family = table.take("family", toml.one_of(FAMILIES))
-    rpc_urls, unset = _read_rpc_urls(table, variables)
-    native = table.within(table.take("native", toml.table), "field 'native'")
-    native_symbol, native_decimals = native.take("symbol", toml.label), native.take("decimals", toml.integer(0, 255))
-    native_mode = NativeMode(native.take("collect", toml.one_of(tuple(NativeMode)), default=NativeMode.FULL))
-    native.finish()
-    network = Network(
-        name=name,
-        display_name=table.take("display_name", toml.label),
-        family=family,
-        chain_id=table.take("chain_id", toml.integer(1, _LARGEST_CHAIN_ID)),
-        is_testnet=table.take("is_testnet", toml.boolean, default=False),
+def _network(entry: _Network, variables: Mapping[str, str]) -> Network:
+    rpc_urls, unset = _rpc_urls(entry.rpc, variables)
+    return Network(
+        name=entry.name,
+        display_name=entry.display_name,
+        family=entry.family,
+        chain_id=entry.chain_id,
+        is_testnet=entry.is_testnet,
         rpc_urls=rpc_urls,
         is_enabled=bool(rpc_urls),
         disabled_reason=None if rpc_urls else _disabled_reason(unset),
-        native_symbol=native_symbol,
-        native_decimals=native_decimals,
-        native=native_mode,
-        finality_depth=table.take("finality_depth", toml.integer(0, 1_000_000)),
-        poll_seconds=table.take("poll_seconds", toml.integer(1, 86_400)),
-        tokens=_read_tokens(table, family),
-        multicall_address=table.take("multicall_address", _address_or_none(family), default=MULTICALL3_ADDRESS),
-        max_log_range=table.take("max_log_range", toml.integer(1, 1_000_000_000), default=None),
-        feeds=_read_feeds(table, family),
-        block_milliseconds=table.take("block_milliseconds", toml.integer(1, 86_400_000), default=None),
+        native_symbol=entry.native.symbol,
+        native_decimals=entry.native.decimals,
+        native=NativeMode(entry.native.collect),
+        finality_depth=entry.finality_depth,
+        poll_seconds=entry.poll_seconds,
+        tokens=_tokens(entry.token, entry.family),
+        # An empty text says that the network has no such contract; TOML has no null.
+        multicall_address=_address(entry.family, entry.multicall_address, "field 'multicall_address'")
+        if entry.multicall_address
+        else None,
+        max_log_range=entry.max_log_range,
+        feeds=_feeds(entry.feed, entry.family),
+        block_milliseconds=entry.block_milliseconds,
     )
-    table.finish()
-    return network
 
 
-def _read_rpc_urls(table: toml.Table, variables: Mapping[str, str]) -> tuple[tuple[str, ...], list[str]]:
+def _rpc_urls(entries: list[str], variables: Mapping[str, str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the usable addresses, and the names of unset variables that dropped others."""
     urls: list[str] = []
     unset: list[str] = []
-    for entry in table.take("rpc", toml.strings):
+    for entry in entries:
         missing = [name for name in _VARIABLE.findall(entry) if not variables.get(name)]
         if missing:
             unset.extend(name for name in missing if name not in unset)
             continue
         url = _VARIABLE.sub(lambda found: variables[found.group(1)], entry)
-        if not toml.is_http_url(url):
+        if not is_http_url(url):
             # The entry as written is named, not its value: that may hold a provider's key.
-            raise table.error("rpc", f"{entry!r} does not give an http:// or https:// address; correct it")
+            raise ValueError(f"field 'rpc': {entry!r} does not give an http:// or https:// address; correct it")
         urls.append(url)
     return tuple(urls), unset
 
@@ -159,51 +191,32 @@ def _disabled_reason(unset: list[str]) -> str:
     return f"no node address: set {' or '.join(unset)}"
 
 
-def _read_tokens(table: toml.Table, family: str) -> tuple[CommonToken, ...]:
+def _tokens(entries: list[_Token], family: str) -> tuple[CommonToken, ...]:
     tokens: list[CommonToken] = []
-    for number, entry in enumerate(table.take("token", toml.tables, default=[]), start=1):
-        row = table.within(entry, f"token {entry.get('symbol', f'number {number}')!r}")
-        token = CommonToken(
-            symbol=row.take("symbol", toml.label),
-            address=row.take("address", _address(family)),
-            decimals=row.take("decimals", toml.integer(0, 255)),
-        )
-        row.finish()
+    for entry in entries:
+        place = f"token {entry.symbol!r}: field 'address'"
+        token = CommonToken(entry.symbol, _address(family, entry.address, place), entry.decimals)
         if any(token.address == other.address for other in tokens):
-            raise row.error("address", "is listed twice; keep one")
+            raise ValueError(f"{place}: is listed twice; keep one")
         tokens.append(token)
     return tuple(tokens)
 
 
-def _read_feeds(table: toml.Table, family: str) -> tuple[PriceFeed, ...]:
+def _feeds(entries: list[_Feed], family: str) -> tuple[PriceFeed, ...]:
     feeds: list[PriceFeed] = []
-    for number, entry in enumerate(table.take("feed", toml.tables, default=[]), start=1):
-        row = table.within(entry, f"feed number {number}")
-        feed = PriceFeed(
-            address=row.take("address", _address(family)),
-            base=row.take("base", toml.label),
-            quote=row.take("quote", toml.label),
-        )
-        row.finish()
+    for number, entry in enumerate(entries, start=1):
+        place = f"feed number {number}: field"
+        feed = PriceFeed(_address(family, entry.address, f"{place} 'address'"), entry.base, entry.quote)
         if any(feed.address == other.address for other in feeds):
-            raise row.error("address", "is listed twice; keep one")
+            raise ValueError(f"{place} 'address': is listed twice; keep one")
         if any((feed.base, feed.quote) == (other.base, other.quote) for other in feeds):
-            raise row.error("base", f"{feed.base}/{feed.quote} has two feeds; keep one")
+            raise ValueError(f"{place} 'base': {feed.base}/{feed.quote} has two feeds; keep one")
         feeds.append(feed)
     return tuple(feeds)
 
 
-def _address(family: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        try:
-            return codec_for(family).parse(toml.string(value))
-        except InvalidAddress as error:
-            raise ValueError(f"is not right: {error}") from error
-
-    return read
-
-
-def _address_or_none(family: str) -> Callable[[Any], str | None]:
-    """An empty text says that the network has no such contract; TOML has no null."""
-    read_address = _address(family)
-    return lambda value: None if value == "" else read_address(value)
+def _address(family: str, text: str, place: str) -> str:
+    try:
+        return codec_for(family).parse(text)
+    except InvalidAddress as error:
+        raise ValueError(f"{place}: is not right: {error}") from error

@@ -5,14 +5,14 @@ source is extraction's.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from control import toml_tables as toml
 from control.networks.definitions import Network, load_networks
 from control.settings import Settings
+from control.toml_files import Label, Name, Table, is_http_url, one_of, read_toml, within
 
 ADAPTERS = ("ccxt", "feeds", "reference-rates")
 """How sources are asked; extraction has one module for each."""
@@ -33,8 +33,6 @@ GRANULARITIES = {
 
 `round` is a feed's own irregular step. A week is no granularity: exchanges begin theirs on different days.
 """
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
@@ -130,6 +128,45 @@ def feeds_of(network: Network) -> PriceSource:
     )
 
 
+class _Source(Table, frozen=True):
+    name: Name
+    display_name: Label
+    adapter: Annotated[str, one_of(tuple(name for name in ADAPTERS if name != "feeds"))]  # feeds are their network's
+    price_types: list[Annotated[str, one_of(POLLED_TYPES)]]
+    history_types: list[Annotated[str, one_of(POLLED_TYPES)]]
+    granularities: list[Annotated[str, one_of(tuple(GRANULARITIES))]]
+    requests_per_second: Annotated[float, within(0.01, 1_000)]
+    exchange: Name | None = None
+    timeout_seconds: Annotated[float, within(0.1, 300)] = 10.0
+    max_attempts: Annotated[int, within(1, 20)] = 4
+    poll_seconds: Annotated[int, within(1, 86_400)] = 1
+    page_candles: Annotated[int, within(1, 10_000)] | None = None
+    history_candles: Annotated[int, within(1, 1_000_000)] | None = None
+    url: str | None = None
+    options: dict[str, Any] = {}
+    credentials: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.adapter == "ccxt" and self.exchange is None:
+            raise ValueError("field 'exchange': is missing; add the exchange's name in ccxt")
+        if self.adapter != "ccxt" and (self.exchange is not None or self.options):
+            raise ValueError("field 'exchange' or 'options': is of adapter 'ccxt'; remove it")
+        if bool(self.history_types) != bool(self.granularities):
+            raise ValueError("field 'granularities': and 'history_types' need each other; give both or neither")
+        if self.url is not None and not is_http_url(self.url):
+            # Not named: it may hold a key.
+            raise ValueError("field 'url': is not an http:// or https:// address; correct it")
+        for key, variable in self.credentials.items():
+            if _VARIABLE.fullmatch(variable) is None:
+                # Not named: it may be the value.
+                place = f"field 'credentials': field {key!r}"
+                raise ValueError(f"{place}: is not the name of an environment variable; write that, not its value")
+
+
+class _File(Table, frozen=True):
+    source: list[_Source] = []
+
+
 def load_price_sources(path: Path) -> dict[str, PriceSource]:
     """Read and check a file of source definitions.
 
@@ -139,66 +176,36 @@ def load_price_sources(path: Path) -> dict[str, PriceSource]:
     Raises:
         PriceSourcesError: unreadable file, malformed TOML, unknown or missing or malformed field, duplicate name.
     """
-    top = toml.read_toml(path, "LEDGERMART_PRICE_SOURCES", PriceSourcesError)
-    entries = top.take("source", toml.tables, default=[])
-    top.finish()
     sources: dict[str, PriceSource] = {}
-    for number, entry in enumerate(entries, start=1):
-        row = top.within(entry, f"source {entry.get('name', f'number {number}')!r}")
-        source = _read_source(row)
+    for entry in read_toml(path, "LEDGERMART_PRICE_SOURCES", _File, PriceSourcesError).source:
+        source = _price_source(entry)
         if source.id in sources:
-            raise row.error("name", "is used twice; rename one")
+            raise PriceSourcesError(f"{path}: source {entry.name!r}: field 'name': is used twice; rename one")
         sources[source.id] = source
     return sources
 
 
-def _read_source(row: toml.Table) -> PriceSource:
-    # Feeds are defined with their network.
-    adapter = row.take("adapter", toml.one_of(tuple(name for name in ADAPTERS if name != "feeds")))
-    exchange = toml.matching(_NAME, "the exchange's name in ccxt")
-    source = PriceSource(
-        id="src_" + row.take("name", toml.matching(_NAME, "lower-case letters, digits and hyphens, at most 63")),
-        name=row.take("display_name", toml.label),
-        adapter=adapter,
-        exchange=row.take("exchange", exchange) if adapter == "ccxt" else None,
+def _price_source(entry: _Source) -> PriceSource:
+    return PriceSource(
+        id=f"src_{entry.name}",
+        name=entry.display_name,
+        adapter=entry.adapter,
+        exchange=entry.exchange,
         network=None,
-        price_types=_ordered(row, "price_types", POLLED_TYPES),
-        history_types=_ordered(row, "history_types", POLLED_TYPES),
-        granularities=_ordered(row, "granularities", tuple(GRANULARITIES)),
-        requests_per_second=row.take("requests_per_second", toml.number(0.01, 1_000)),
-        timeout_seconds=row.take("timeout_seconds", toml.number(0.1, 300), default=10.0),
-        max_attempts=row.take("max_attempts", toml.integer(1, 20), default=4),
-        poll_seconds=row.take("poll_seconds", toml.integer(1, 86_400), default=1),
-        page_candles=row.take("page_candles", toml.integer(1, 10_000), default=None),
-        history_candles=row.take("history_candles", toml.integer(1, 1_000_000), default=None),
-        url=row.take("url", _url, default=None),
-        options=row.take("options", toml.table, default={}) if adapter == "ccxt" else {},
-        credentials=_credentials(row),
+        price_types=_ordered(entry.price_types, POLLED_TYPES),
+        history_types=_ordered(entry.history_types, POLLED_TYPES),
+        granularities=_ordered(entry.granularities, GRANULARITIES),
+        requests_per_second=entry.requests_per_second,
+        timeout_seconds=entry.timeout_seconds,
+        max_attempts=entry.max_attempts,
+        poll_seconds=entry.poll_seconds,
+        page_candles=entry.page_candles,
+        history_candles=entry.history_candles,
+        url=None if entry.url is None else entry.url.rstrip("/"),
+        options=entry.options,
+        credentials=tuple(entry.credentials.items()),
     )
-    row.finish()
-    if bool(source.history_types) != bool(source.granularities):
-        raise row.error("granularities", "and 'history_types' need each other; give both or neither")
-    return source
 
 
-def _ordered(row: toml.Table, field_name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return some of the known words, in their order."""
-    words = row.take(field_name, toml.strings)
-    for word in words:
-        if word not in known:
-            raise row.error(field_name, f"names {word!r}; write some of {', '.join(known)}")
+def _ordered(words: list[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in known if word in words)
-
-
-def _url(value: object) -> str:
-    text = toml.string(value)
-    if not toml.is_http_url(text):
-        # Not named: it may hold a key.
-        raise ValueError("is not an http:// or https:// address; correct it")
-    return text.rstrip("/")
-
-
-def _credentials(row: toml.Table) -> tuple[tuple[str, str], ...]:
-    read = toml.matching(_VARIABLE, "the name of an environment variable, not its value")
-    inner = row.within(row.take("credentials", toml.table, default={}), "field 'credentials'")
-    return tuple((name, inner.take(name, read)) for name in inner.names())

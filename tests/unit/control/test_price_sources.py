@@ -135,18 +135,34 @@ def test_an_address_may_hold_a_key_and_is_not_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('name = "example"', 'name = "Example"', "field 'name': is 'Example'; write lower-case"),
+        (
+            'name = "example"',
+            'name = "Example"',
+            "field 'name': is 'Example'; Expected `str` matching regex '^[a-z0-9]",
+        ),
         ('adapter = "ccxt"', 'adapter = "feeds"', "field 'adapter': is 'feeds'; write one of ccxt, reference-rates"),
         ('exchange = "example"', "", "field 'exchange': is missing"),
-        ('["Trade", "Ask"]', '["NAV"]', "field 'price_types': names 'NAV'; write some of Ask, Bid, Trade, Market"),
-        ('["1d", "1m"]', '["1w"]', "field 'granularities': names '1w'"),
+        ('["Trade", "Ask"]', '["NAV"]', "field 'price_types': is 'NAV'; write one of Ask, Bid, Trade, Market"),
+        ('["1d", "1m"]', '["1w"]', "field 'granularities': is '1w'; write one of round, 1m"),
         ('["1d", "1m"]', "[]", "field 'granularities': and 'history_types' need each other"),
         ('history_types = ["Trade"]', "history_types = []", "need each other"),
-        ("requests_per_second = 2.5", "requests_per_second = 0", "field 'requests_per_second': is 0; write a number"),
-        ("requests_per_second = 2.5", "requests_per_second = true", "write a number"),
+        (
+            "requests_per_second = 2.5",
+            "requests_per_second = 0",
+            "field 'requests_per_second': is 0; Expected `float` >= 0.01",
+        ),
+        (
+            "requests_per_second = 2.5",
+            "requests_per_second = true",
+            "field 'requests_per_second': Expected `float`, got `bool`",
+        ),
         ("max_attempts = 7", "max_attempts = 0", "field 'max_attempts': is 0"),
         ("max_attempts = 7", "max_attempt = 7", "field 'max_attempt': is unknown"),
-        ('"EXAMPLE_KEY"', '"not a variable"', "field 'credentials': field 'apiKey': is 'not a variable'"),
+        (
+            '"EXAMPLE_KEY"',
+            '"not a variable"',
+            "field 'credentials': field 'apiKey': is not the name of an environment variable",
+        ),
         ("[[source]]", "[[sources]]", "field 'sources': is unknown"),
     ],
 )
@@ -229,3 +245,15 @@ def test_shipped_feeds_name_the_network_s_common_tokens() -> None:
     text = load_settings({}).networks_file.read_text()
     for feed in ethereum.feeds:
         assert to_checksum_address(feed.address) in text
+
+
+def test_a_credential_in_place_of_its_variable_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(PriceSourcesError) as caught:
+        load(tmp_path, EXAMPLE.replace('"EXAMPLE_KEY"', '"s3cret/hush"'))
+    assert "write that, not its value" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_what_belongs_to_another_adapter_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PriceSourcesError, match="source 'rates': field 'exchange' or 'options': is of adapter 'ccxt'"):
+        load(tmp_path, LEAST + 'exchange = "kraken"\n')
