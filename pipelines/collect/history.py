@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from datetime import UTC
 from typing import NamedTuple
 
 import duckdb
@@ -18,7 +17,7 @@ import duckdb
 from control.history import Bound, BoundKind, parse_bound
 from control.networks.definitions import NativeMode, Network
 from pipelines.collect.segments import Collector, NetworkReport
-from pipelines.collect.views import FIRST_BLOCK, Segment, missing_segments
+from pipelines.collect.views import FIRST_BLOCK, missing_segments
 from pipelines.extract.errors import (
     CallRefused,
     ChainReorganised,
@@ -26,10 +25,9 @@ from pipelines.extract.errors import (
     RangeRefused,
     StateUnavailable,
 )
-from pipelines.extract.evm.blocks import Header, find_first_block_at_or_after, read_headers
-from pipelines.extract.evm.narrowing import find_creation_block
-from pipelines.extract.evm.probe import NodeFacts, probe
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.families import open_node
+from pipelines.extract.family import Header, Node
+from pipelines.extract.headers import header_of
 from pipelines.load.chain import HashMismatchError, note_failure, record_creation
 from pipelines.load.history import (
     Request,
@@ -42,6 +40,7 @@ from pipelines.load.history import (
     resolve_request,
 )
 from pipelines.ranges import BlockRange
+from pipelines.rows import Segment
 
 # A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
 _LONG_HISTORY = 10_000
@@ -90,8 +89,8 @@ def collect_history(
         works = []
         for network in networks.values():
             if requests := open_requests(connection, network.name):
-                client = stack.enter_context(closing(RpcClient(network.name, network.rpc_urls)))
-                if work := _begin(connection, client, network, requests, batch_id):
+                node = stack.enter_context(closing(open_node(network)))
+                if work := _begin(connection, node, requests, batch_id):
                     works.append(work)
         on_progress()
         while not is_over() and any(work.missing for work in works):
@@ -106,33 +105,29 @@ def collect_history(
 
 
 def _begin(
-    connection: duckdb.DuckDBPyConnection,
-    client: RpcClient,
-    network: Network,
-    requests: Sequence[Request],
-    batch_id: int,
+    connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int
 ) -> _Work | None:
     """Resolve and cancel requests and list what is missing; None where the network's last cycle did not go well."""
+    network = node.network.name
     state = connection.execute(
         "select head_number, final_number from raw.network_states where network = ? and status = 'Healthy'",
-        [network.name],
+        [network],
     ).fetchone()
     if state is None:
         return None
     head_number, final_number = state
-    report = NetworkReport(network.name)
+    report = NetworkReport(network)
     try:
-        facts = probe(client, network.chain_id, network.multicall_address)
-        (number, hash_, parent_hash, block_time) = read_headers(client, [head_number]).row(0)
-        head = Header(number, hash_, parent_hash, block_time.replace(tzinfo=UTC))
+        capabilities = node.probe()
+        head = header_of(node.headers([head_number]).row(0))
         for request in requests:
-            _settle(connection, client, network, facts, head, request, batch_id)
+            _settle(connection, node, head, request, batch_id)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
-        note_error(connection, network.name, str(error))
+        note_error(connection, network, str(error))
         return None
-    collector = Collector(connection, client, network, facts, final_number, batch_id, report)
-    missing = missing_segments(connection, network.name, head_number, is_live=False)
+    collector = Collector(connection, node, capabilities, final_number, batch_id, report)
+    missing = missing_segments(connection, network, head_number, is_live=False)
     return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing))
 
 
@@ -140,7 +135,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     """Collect the next part of the network's next segment, which then is the last in turn."""
     segment, collecting = work.missing.popleft()
     started = time.monotonic()
-    name, batch_id = work.collector.network.name, work.collector.batch_id
+    name, batch_id = work.collector.network, work.collector.batch_id
     try:
         covered = next(collecting, None)
     except (ChainReorganised, HashMismatchError) as error:
@@ -166,39 +161,32 @@ def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: E
     note_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
 
 
-def _settle(
-    connection: duckdb.DuckDBPyConnection,
-    client: RpcClient,
-    network: Network,
-    facts: NodeFacts,
-    head: Header,
-    request: Request,
-    batch_id: int,
-) -> None:
+def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, request: Request, batch_id: int) -> None:
+    network = node.network.name
     if request.is_cancelled:
         cancel_request(connection, request, batch_id)
     elif not request.is_resolved:
         try:
-            resolved = _resolve(client, network, facts, head, request)
+            resolved = _resolve(node, head, request)
         except _Unanswerable as error:
-            resolve_request(connection, request, network.name, None, None, None, str(error), batch_id)
+            resolve_request(connection, request, network, None, None, None, str(error), batch_id)
         else:
             if resolved.creation is not None:
-                record_creation(connection, network.name, request.address, resolved.creation, batch_id)
+                record_creation(connection, network, request.address, resolved.creation, batch_id)
             resolve_request(
-                connection, request, network.name, resolved.covered, resolved.native, resolved.note, None, batch_id
+                connection, request, network, resolved.covered, resolved.native, resolved.note, None, batch_id
             )
 
 
-def _resolve(client: RpcClient, network: Network, facts: NodeFacts, head: Header, request: Request) -> _Resolved:
+def _resolve(node: Node, head: Header, request: Request) -> _Resolved:
     start = parse_bound(request.from_text)
     creation: int | None = None
     if start.kind is BoundKind.CREATION:
-        creation = _creation_block(client, head, request)
+        creation = _creation_block(node, head, request)
         first = max(creation or FIRST_BLOCK, FIRST_BLOCK)
     else:
-        first = _first_block(client, head, start)
-    last = _last_block(client, head, parse_bound(request.to_text))
+        first = _first_block(node, head, start)
+    last = _last_block(node, head, parse_bound(request.to_text))
     if last < first:
         raise _Unanswerable(
             f"no block lies from {request.from_text} to {request.to_text}: that would be block {first} to {last}; "
@@ -208,57 +196,50 @@ def _resolve(client: RpcClient, network: Network, facts: NodeFacts, head: Header
     if request.kind == "token":
         return _Resolved(covered, None, None, creation)
     blocks = last - first + 1
-    cost = _cost_of_full(blocks, facts)
+    cost = node.cost_of_full(blocks)
     if request.native is not None:
         return _Resolved(covered, request.native, cost if request.native == NativeMode.FULL else None)
-    if blocks > _LONG_HISTORY and network.native == NativeMode.FULL:
+    if blocks > _LONG_HISTORY and node.network.native == NativeMode.FULL:
         return _Resolved(
             covered,
             str(NativeMode.BALANCE_ONLY),
             f"native value is collected by balance only, because the range has {blocks} blocks; ask with native full "
             f"for its transactions: {cost}",
         )
-    return _Resolved(covered, str(network.native), None)
+    return _Resolved(covered, str(node.network.native), None)
 
 
-def _cost_of_full(blocks: int, facts: NodeFacts) -> str:
-    traces = (
-        f" and {blocks} block traces" if facts.has_traces else ", without internal transfers: the node has no traces"
-    )
-    return f"full reads {blocks} whole blocks with the wallet's receipts{traces}"
-
-
-def _first_block(client: RpcClient, head: Header, bound: Bound) -> int:
+def _first_block(node: Node, head: Header, bound: Bound) -> int:
     if bound.block is not None:
         number = bound.block
     else:
         assert bound.instant is not None
-        found = find_first_block_at_or_after(client, bound.instant, head)
+        found = node.block_at(bound.instant, head)
         if found is None:
             raise _Unanswerable(f"from {bound.text} is after the newest block, {head.number}")
         number = found
     return max(number, FIRST_BLOCK)
 
 
-def _creation_block(client: RpcClient, head: Header, request: Request) -> int | None:
-    """First block with code at a token's address; None is the chain's beginning, as for wallets."""
+def _creation_block(node: Node, head: Header, request: Request) -> int | None:
+    """First block at which a token is there; None is the chain's beginning, as for wallets."""
     if request.kind == "wallet":
         return None
     try:
-        created = find_creation_block(client, request.address, head.number)
+        created = node.creation(request.address, head.number)
     except StateUnavailable:
-        # Without archive nobody knows since when; nothing is missed by reading from the chain's beginning.
+        # Nobody knows since when; nothing is missed by reading from the chain's beginning.
         return None
     if created is None:
         raise _Unanswerable(f"there is no contract at {request.address} at block {head.number}")
     return created
 
 
-def _last_block(client: RpcClient, head: Header, bound: Bound) -> int:
+def _last_block(node: Node, head: Header, bound: Bound) -> int:
     if bound.kind is BoundKind.NOW:
         return head.number
     if bound.block is not None:
         return min(bound.block, head.number)
     assert bound.instant is not None
-    end = find_first_block_at_or_after(client, bound.instant, head)
+    end = node.block_at(bound.instant, head)
     return head.number if end is None else end - 1

@@ -1,9 +1,7 @@
 """One cycle of one network, from the head to the readings."""
 
 import duckdb
-import polars as pl
 
-from control.networks.definitions import Network
 from pipelines.collect.observations import observe
 from pipelines.collect.segments import Collector, NetworkReport
 from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
@@ -11,35 +9,30 @@ from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
 from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockTime, WrongChain
-from pipelines.extract.evm.blocks import read_final_number, read_head
-from pipelines.extract.evm.metadata import read_contracts
-from pipelines.extract.evm.probe import probe
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.family import PAST_BALANCES, TRACES, Node
 from pipelines.load.chain import HashMismatchError, record_failure, record_healthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
-from pipelines.tables.sources import TABLES
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
 _ATTEMPTS = 3
 
 
-def _run(
-    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int, report: NetworkReport
-) -> None:
-    facts = probe(client, network.chain_id, network.multicall_address)
-    head = read_head(client)
-    ancestor = repair_times(connection, client, network.name, head, batch_id)
+def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, report: NetworkReport) -> None:
+    network = node.network.name
+    capabilities = node.probe()
+    head = node.head()
+    ancestor = repair_times(connection, node, head, batch_id)
     if ancestor is not None:
         report.reorganised_after = ancestor
-    check_head(connection, network, head)
-    final_number = max(read_final_number(client, head, network.finality_depth), _known_final(connection, network.name))
-    ancestor = repair_tail(connection, client, network.name, head, network.finality_depth, batch_id)
+    check_head(connection, node, head)
+    final_number = max(node.final_number(head), _known_final(connection, network))
+    ancestor = repair_tail(connection, node, head, batch_id)
     if ancestor is not None:
         report.reorganised_after = ancestor
-    report.count("blocks", extend_tail(connection, client, network.name, head, final_number, batch_id))
-    resolve_windows(connection, client, network, head, batch_id)
-    collector = Collector(connection, client, network, facts, final_number, batch_id, report)
-    for segment in missing_segments(connection, network.name, head.number, is_live=True):
+    report.count("blocks", extend_tail(connection, node, head, final_number, batch_id))
+    resolve_windows(connection, node, head, batch_id)
+    collector = Collector(connection, node, capabilities, final_number, batch_id, report)
+    for segment in missing_segments(connection, network, head.number, is_live=True):
         for _ in collector.collect(segment):
             pass
     verify(collector)
@@ -51,16 +44,16 @@ def _run(
     report.head, report.final = head.number, final_number
     record_healthy(
         connection,
-        network.name,
+        network,
         {
             "head_number": head.number,
             "head_hash": head.hash,
             "head_time": head.time.replace(tzinfo=None),
-            "has_archive": facts.has_archive,
-            "has_traces": facts.has_traces,
-            "has_multicall": facts.multicall is not None,
+            "has_archive": PAST_BALANCES in capabilities,
+            "has_traces": TRACES in capabilities,
+            "has_multicall": "multicall" in capabilities,
             # Not the symbols': another name may be meant, and is told by its check alone.
-            "detail": run_check(connection, DECIMALS, network.name, batch_id).example,
+            "detail": run_check(connection, DECIMALS, network, batch_id).example,
         },
         final_number,
         batch_id,
@@ -103,19 +96,13 @@ def _read_metadata(collector: Collector, head_number: int) -> None:
             where network = $network and contract_status in ('Fungible', 'NotFungible')
             order by 1
             """,
-            {"network": collector.network.name},
+            {"network": collector.network},
         ).fetchall()
     ]
     if not unknown:
         return
-    contracts = read_contracts(collector.client, unknown, head_number, collector.facts.multicall)
-    names = ("contract_status", "standard", "symbol", "name", "decimals", "detail")
-    frame = pl.DataFrame(
-        [(c.address, *(getattr(c, name) for name in names)) for c in contracts],
-        schema=TABLES["token_metadata"].schema("token_address", *names),
-        orient="row",
-    )
-    replace_metadata(collector.connection, collector.network.name, frame, collector.batch_id)
+    frame = collector.node.metadata(unknown, head_number)
+    replace_metadata(collector.connection, collector.network, frame, collector.batch_id)
     collector.report.count("token_metadata", frame.height)
 
 
@@ -127,9 +114,7 @@ def _status(error: ExtractError) -> str:
     return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead) else "Unreachable"
 
 
-def collect_network(
-    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int
-) -> NetworkReport:
+def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int) -> NetworkReport:
     """Bring one network up to its node's head.
 
     What was collected before a failure stays, with its coverage; the rest is missing and the next cycle collects
@@ -137,29 +122,29 @@ def collect_network(
 
     Args:
         connection: the open warehouse.
-        client: speaks to the network's nodes.
-        network: its definition.
+        node: the network's.
         batch_id: the cycle that this belongs to.
     """
-    report = NetworkReport(network.name)
+    network = node.network.name
+    report = NetworkReport(network)
     for attempt in range(1, _ATTEMPTS + 1):
         call: str
         covered: tuple[int | None, int | None]
         try:
-            _run(connection, client, network, batch_id, report)
+            _run(connection, node, batch_id, report)
             break
         except (ChainReorganised, HashMismatchError) as error:
             if attempt < _ATTEMPTS:
                 continue
             report.error = str(error)
-            call, covered, status = "eth_getBlockByNumber", (error.block_number, None), "Unhealthy"
+            call, covered, status = node.header_call, (error.block_number, None), "Unhealthy"
         except ExtractError as error:
             report.error = str(error)
             call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
         except Exception as error:  # noqa: BLE001 - a defect met on one network stops no other; it fails the run
-            report.error = f"{network.name}: {type(error).__name__}: {error}"
+            report.error = f"{network}: {type(error).__name__}: {error}"
             report.defect = error
             call, covered, status = "collect", (None, None), "Unhealthy"
-        record_failure(connection, network.name, status, call, covered, report.error, batch_id)
+        record_failure(connection, network, status, call, covered, report.error, batch_id)
         break
     return report

@@ -18,9 +18,7 @@ import polars as pl
 
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
-from pipelines.extract.evm.balances import read_balances, read_supplies
-from pipelines.extract.evm.blocks import Header, read_headers
-from pipelines.extract.evm.narrowing import BalanceRange, find_balance_changes
+from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
 from pipelines.load.chain import (
     insert_balance_observations,
     insert_supply_observations,
@@ -38,8 +36,6 @@ _FEW_HOLDERS = 1_000
 _MOST_SUSPECTS = 20_000
 # Readings by which one cycle narrows down when native value moved.
 _MOST_NARROWING_READS = 5_000
-# A node without archive keeps the state of about so many blocks.
-_KEPT_STATES = 128
 
 Pair = tuple[str, str]
 
@@ -58,7 +54,8 @@ class _Observer:
     def __init__(self, collector: Collector, head: Header) -> None:
         self.collector = collector
         self.connection: duckdb.DuckDBPyConnection = collector.connection
-        self.network = collector.network.name
+        self.network = collector.network
+        self.node = collector.node
         self.head = head
         self.balances = 0
         self.supplies = 0
@@ -101,11 +98,6 @@ class _Observer:
             ).fetchall()
         )
 
-    def _is_kept(self, block_number: int) -> bool:
-        # Nodes without archive keep the genesis state all the same.
-        is_early = block_number != 0 and block_number <= self.head.number - _KEPT_STATES
-        return self.collector.facts.has_archive or not is_early
-
     def _read(self, pairs: Sequence[Pair], block_number: int, block_hash: str, purpose: str) -> list[pl.DataFrame]:
         frames = []
         new = pairs
@@ -114,7 +106,7 @@ class _Observer:
             self.read_at_head.update(new)
         for start in range(0, len(new), _PAIRS_PER_WRITE):
             part = new[start : start + _PAIRS_PER_WRITE]
-            frame = read_balances(self.collector.client, part, block_hash, block_number, self.collector.facts.multicall)
+            frame = self.node.balances(part, block_number, block_hash)
             insert_balance_observations(self.connection, self.network, frame, purpose, self.collector.batch_id)
             frames.append(frame)
             self.balances += frame.height
@@ -126,7 +118,7 @@ class _Observer:
         late: list[Pair] = []
         for token, holder, block_number in owed:
             assert isinstance(block_number, int)
-            if self._is_kept(block_number):
+            if self.node.keeps_state(block_number, self.head):
                 by_block[block_number].append((str(token), str(holder)))
             else:
                 late.append((str(token), str(holder)))
@@ -167,15 +159,9 @@ class _Observer:
         known = {str(wallet): quantity for wallet, quantity in self._rows("tracked_native")}
         if not known:
             return
-        frame = read_balances(
-            self.collector.client,
-            [("native", wallet) for wallet in known],
-            self.head.hash,
-            self.head.number,
-            self.collector.facts.multicall,
-        )
+        frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
         changed = _changed(frame, "holder_address", "quantity_raw", known)
-        self.read_at_head.update(("native", wallet) for wallet in changed["holder_address"])
+        self.read_at_head.update((NATIVE, wallet) for wallet in changed["holder_address"])
         insert_balance_observations(self.connection, self.network, changed, "Check", self.collector.batch_id)
         self.balances += changed.height
 
@@ -198,12 +184,12 @@ class _Observer:
         by_block: dict[int, list[str]] = defaultdict(list)
         for token, block_number in self._rows("owed_supplies"):
             assert isinstance(block_number, int)
-            if self._is_kept(block_number):
+            if self.node.keeps_state(block_number, self.head):
                 by_block[block_number].append(str(token))
         hashes = self._hashes(sorted(by_block))
         for block_number, tokens in sorted(by_block.items()):
             try:
-                frame = self._read_supplies(sorted(tokens), block_number, hashes[block_number])
+                frame = self.node.supplies(sorted(tokens), block_number, hashes[block_number])
             except StateUnavailable:
                 self.unavailable += len(tokens)
                 continue
@@ -213,7 +199,7 @@ class _Observer:
             return
         known = {str(token): quantity for token, quantity, _ in rows}
         expected = {str(token): quantity for token, _, quantity in rows}
-        frame = self._read_supplies(list(known), self.head.number, self.head.hash)
+        frame = self.node.supplies(list(known), self.head.number, self.head.hash)
         self._insert_supplies(_changed(frame, "token_address", "total_supply_raw", known))
         self._suspect(
             [
@@ -222,9 +208,6 @@ class _Observer:
                 if read is not None and expected[token] not in (None, read)
             ]
         )
-
-    def _read_supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
-        return read_supplies(self.collector.client, tokens, block_hash, block_number, self.collector.facts.multicall)
 
     def _insert_supplies(self, frame: pl.DataFrame) -> None:
         insert_supply_observations(self.connection, self.network, frame, self.collector.batch_id)
@@ -248,7 +231,7 @@ class _Observer:
 
     def narrow(self) -> None:
         """Find the blocks in which native balances changed where transactions were not asked for."""
-        if not self.collector.facts.has_archive:
+        if PAST_BALANCES not in self.collector.capabilities:
             return
         ranges = [
             BalanceRange(str(wallet), int(str(low)), int(str(high)), int(str(before)), int(str(after)))
@@ -256,16 +239,16 @@ class _Observer:
         ]
         if not ranges:
             return
-        found = find_balance_changes(self.collector.client, ranges, _MOST_NARROWING_READS)
+        found = self.node.balance_changes(ranges, _MOST_NARROWING_READS)
         # They were read by number: as long as the head is the same block, so are those before it.
-        (hash_now,) = read_headers(self.collector.client, [self.head.number])["block_hash"]
+        (hash_now,) = self.node.headers([self.head.number])["block_hash"]
         if hash_now != self.head.hash:
             detail = "the chain moved while balances were read"
-            names = (self.network, "eth_getBalance", self.head.number, self.head.number)
+            names = (self.network, self.node.header_call, self.head.number, self.head.number)
             raise ChainReorganised(*names, detail, block_number=self.head.number)
         hashes = self._hashes(found["block_number"].unique().to_list())
         frame = found.with_columns(
-            pl.lit("native").alias("token_address"),
+            pl.lit(NATIVE).alias("token_address"),
             pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
         )
         insert_balance_observations(self.connection, self.network, frame, "Narrowing", self.collector.batch_id)
@@ -294,7 +277,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.suspects()
     observer.narrow()
     observer.store_edges()
-    record_observed(collector.connection, collector.network.name, collector.batch_id)
+    record_observed(collector.connection, collector.network, collector.batch_id)
     return Reading(observer.balances, observer.supplies, observer.unavailable)
 
 

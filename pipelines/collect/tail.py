@@ -1,18 +1,14 @@
 """The node's head, the unfinalised tail (headers linked by parent hash), and its repair after a reorganisation."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 
 import duckdb
 
-from control.networks.definitions import Network
 from pipelines.collect.times import store_headers
 from pipelines.extract.errors import ChainReorganised, ExtractError
-from pipelines.extract.evm.blocks import Header, read_headers
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.family import Header, Node
 from pipelines.load.chain import MOST_TAIL_BLOCKS, remove_orphaned
 
-# No EVM chain is older than Ethereum's genesis block.
-_OLDEST_GENESIS = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
 # Where a network's block time is not defined: no network makes more blocks.
 _MOST_PER_SECOND = 100
 # A defined block time may be so many times too long: networks become faster before their definition follows.
@@ -35,17 +31,18 @@ class FinalBlockChanged(ExtractError):
     """A block that was final has another hash now. Never repaired without a person: one of the answers was wrong."""
 
 
-def check_head(connection: duckdb.DuckDBPyConnection, network: Network, head: Header) -> None:
+def check_head(connection: duckdb.DuckDBPyConnection, node: Node, head: Header) -> None:
     """Refuse a head that is further ahead than the time since the newest stored block, or any genesis, allows.
 
     Raises:
         ImplausibleHead: it is; names the definition's field that says how fast the network may be.
     """
+    network = node.network
     row = connection.execute(
         "select block_number, block_time from raw.blocks where network = ? order by block_number desc limit 1",
         [network.name],
     ).fetchone()
-    number, time = (row[0], row[1].replace(tzinfo=UTC)) if row else (0, _OLDEST_GENESIS)
+    number, time = (row[0], row[1].replace(tzinfo=UTC)) if row else (0, node.oldest_genesis)
     seconds = max(int((head.time - time).total_seconds()), 0)
     if network.block_milliseconds is None:
         newest = number + _BURST + seconds * _MOST_PER_SECOND
@@ -55,7 +52,7 @@ def check_head(connection: duckdb.DuckDBPyConnection, network: Network, head: He
         known = f"block {number}, the newest stored one" if row else "the oldest possible genesis block"
         raise ImplausibleHead(
             network.name,
-            "eth_getBlockByNumber",
+            node.header_call,
             head.number,
             head.number,
             f"the node's head is implausible: {seconds} s after {known}, the chain is at block {newest} at most; where "
@@ -63,14 +60,7 @@ def check_head(connection: duckdb.DuckDBPyConnection, network: Network, head: He
         )
 
 
-def repair_tail(
-    connection: duckdb.DuckDBPyConnection,
-    client: RpcClient,
-    network: str,
-    head: Header,
-    finality_depth: int,
-    batch_id: int,
-) -> int | None:
+def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int | None:
     """Compare the stored tail with the node and remove what is orphaned; return the common ancestor when there was.
 
     One header settles the usual case: stored blocks are linked by parent hash, so when the newest is canonical, all
@@ -80,41 +70,40 @@ def repair_tail(
         StaleHead: the node has not got what it had, or is further back than a reorganisation goes.
         FinalBlockChanged: no stored block of the tail is canonical.
     """
+    network = node.network.name
     stored = _Stored(connection, network)
     if stored.newest is None:
         return None
     newest_number, newest_hash = stored.newest
-    if head.number < newest_number - finality_depth:
+    if head.number < newest_number - node.network.finality_depth:
         raise StaleHead(
             network,
-            "eth_getBlockByNumber",
+            node.header_call,
             head.number,
             newest_number,
             "the node's head is far behind what was collected",
         )
     if head.number < newest_number and stored.hashes(head.number, head.number).get(head.number, head.hash) == head.hash:
         raise StaleHead(
-            network, "eth_getBlockByNumber", head.number, newest_number, "the node's head is behind what was collected"
+            network, node.header_call, head.number, newest_number, "the node's head is behind what was collected"
         )
     if head.number >= newest_number:
-        (current,) = read_headers(client, [newest_number])["block_hash"]
+        (current,) = node.headers([newest_number])["block_hash"]
         if current == newest_hash:
             return None
     last = head.number
     while known := stored.hashes(0, last):
-        canonical = dict(read_headers(client, sorted(known)).select("block_number", "block_hash").iter_rows())
+        canonical = dict(node.headers(sorted(known)).select("block_number", "block_hash").iter_rows())
         ancestor = max((number for number in known if canonical[number] == known[number]), default=None)
         if ancestor is not None:
             orphaned, orphaned_hash = stored.first_after(ancestor)
-            (canonical_hash,) = (
-                read_headers(client, [orphaned])["block_hash"] if orphaned <= head.number else (head.hash,)
-            )
+            (canonical_hash,) = node.headers([orphaned])["block_hash"] if orphaned <= head.number else (head.hash,)
             remove_orphaned(connection, network, ancestor, orphaned_hash, canonical_hash, batch_id)
             return int(ancestor)
         last = min(known) - 1
     raise FinalBlockChanged(
         network,
-        "eth_getBlockByNumber",
+        node.header_call,
         last + 1,
         newest_number,
         "no stored block of the tail is on the node's chain",
@@ -155,19 +144,13 @@ class _Stored:
         return self._rows("block_number > $number", "block_number limit 1", number=number)[0]
 
 
-def _moved(network: str, number: int) -> ChainReorganised:
-    return ChainReorganised(
-        network, "eth_getBlockByNumber", number, number, "the chain moved while it was read", block_number=number
-    )
+def _moved(node: Node, number: int) -> ChainReorganised:
+    detail = "the chain moved while it was read"
+    return ChainReorganised(node.network.name, node.header_call, number, number, detail, block_number=number)
 
 
 def extend_tail(
-    connection: duckdb.DuckDBPyConnection,
-    client: RpcClient,
-    network: str,
-    head: Header,
-    final_number: int,
-    batch_id: int,
+    connection: duckdb.DuckDBPyConnection, node: Node, head: Header, final_number: int, batch_id: int
 ) -> int:
     """Store the headers after the newest stored one, or after the final block, up to the head; return how many.
 
@@ -178,21 +161,21 @@ def extend_tail(
     """
     row = connection.execute(
         "select block_number, block_hash from raw.blocks where network = ? order by block_number desc limit 1",
-        [network],
+        [node.network.name],
     ).fetchone()
     newest_number, newest_hash = row or (-1, None)
     first = max(newest_number + 1, min(final_number + 1, head.number), head.number - MOST_TAIL_BLOCKS + 1)
     if first > head.number:
         return 0
-    headers = read_headers(client, range(first, head.number + 1))
+    headers = node.headers(range(first, head.number + 1))
     if row and first == newest_number + 1 and headers["parent_hash"][0] != newest_hash:
-        raise _moved(network, first)
+        raise _moved(node, first)
     if headers["block_hash"][-1] != head.hash:
-        raise _moved(network, head.number)
+        raise _moved(node, head.number)
     if final_number < newest_number < first - 1:
         # What lies between was not read: nothing else shows that the two parts are of one chain.
-        (current,) = read_headers(client, [newest_number])["block_hash"]
+        (current,) = node.headers([newest_number])["block_hash"]
         if current != newest_hash:
-            raise _moved(network, newest_number)
-    store_headers(connection, network, headers, batch_id, is_tail=True)
+            raise _moved(node, newest_number)
+    store_headers(connection, node, headers, batch_id, is_tail=True)
     return headers.height

@@ -6,8 +6,8 @@ import duckdb
 import polars as pl
 
 from pipelines.extract.errors import FalseBlockTime
-from pipelines.extract.evm.blocks import MOST_AHEAD, Header, dated_before, read_headers
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.family import Header, Node
+from pipelines.extract.headers import MOST_AHEAD, dated_before
 from pipelines.load.chain import insert_blocks, remove_orphaned
 from pipelines.load.times import first_conflict, note_checked, note_contradicted, suspected_blocks
 
@@ -16,30 +16,24 @@ _STEP = 1_000
 
 
 def store_headers(
-    connection: duckdb.DuckDBPyConnection,
-    network: str,
-    headers: pl.DataFrame,
-    batch_id: int,
-    *,
-    is_tail: bool = False,
+    connection: duckdb.DuckDBPyConnection, node: Node, headers: pl.DataFrame, batch_id: int, *, is_tail: bool = False
 ) -> None:
-    """Add headers (columns of `read_headers`) that are not stored yet and whose times fit those that are.
+    """Add headers (columns of `Node.headers`) that are not stored yet and whose times fit those that are.
 
     Raises:
         FalseBlockTime: one is dated before a stored one that comes before it, or the other way round; the next cycle
             reads the stored ones again.
     """
+    network = node.network.name
     conflict = first_conflict(connection, network, headers)
     if conflict is not None:
         note_contradicted(connection, network)
         number = conflict[0]
-        raise FalseBlockTime(network, "eth_getBlockByNumber", number, number, dated_before(*conflict))
+        raise FalseBlockTime(network, node.header_call, number, number, dated_before(*conflict))
     insert_blocks(connection, network, headers, batch_id, is_tail=is_tail)
 
 
-def repair_times(
-    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: str, head: Header, batch_id: int
-) -> int | None:
+def repair_times(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int | None:
     """Read again the stored headers whose times cannot be, and remove what rests on false ones.
 
     All of them are held against each other once, and again when a later block contradicts one: times of the tail may
@@ -51,10 +45,11 @@ def repair_times(
     Raises:
         FalseBlockTime: the node says the same false times again, or others before what stays; nothing is removed.
     """
+    network = node.network.name
     latest = (datetime.now(UTC) + MOST_AHEAD).replace(tzinfo=None)
     suspected = [number for number in suspected_blocks(connection, network, latest) if number <= head.number]
     for at in range(0, len(suspected), _STEP):
-        headers = read_headers(client, suspected[at : at + _STEP])
+        headers = node.headers(suspected[at : at + _STEP])
         stored = connection.execute(
             """
             select block_number, block_hash, block_time
@@ -78,9 +73,7 @@ def repair_times(
                 [network, number],
             ).fetchone()
             if earlier is not None and told < earlier[1]:
-                raise FalseBlockTime(
-                    network, "eth_getBlockByNumber", number, number, dated_before(number, told, *earlier)
-                )
+                raise FalseBlockTime(network, node.header_call, number, number, dated_before(number, told, *earlier))
             remove_orphaned(connection, network, number - 1, orphaned_hash, canonical_hash, batch_id)
             return int(number) - 1
     note_checked(connection, network)

@@ -1,32 +1,26 @@
-"""Reading once more what was collected before it was final, and comparing it by count and fingerprint.
+"""Reading once more what was collected before it was final, and comparing it row by row.
 
-A node behind a balancer can leave logs out without an error. Once blocks are final, each range is read a second time:
+A node behind a balancer can leave rows out without an error. Once blocks are final, each range is read a second time:
 from another provider where several are configured, else from the same one unless it was final already when it was
 collected. What differs is collected anew and reported.
 """
 
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 
 import duckdb
 import polars as pl
 
-from pipelines.collect.segments import Collector, transfer_filters
-from pipelines.collect.views import Segment, segments_of
+from pipelines.collect.segments import Collector
+from pipelines.collect.views import segments_of
 from pipelines.extract.errors import ExtractError
-from pipelines.extract.evm.digests import digest_transfers
-from pipelines.extract.evm.endpoint import other_urls
-from pipelines.extract.evm.logs import fetch_transfers
-from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import (
-    note_failure,
-    read_transfers,
-    record_verification,
-    replace_token_range,
-    replace_wallet_range,
-)
+from pipelines.extract.families import family_of
+from pipelines.extract.family import Node
+from pipelines.load.chain import read_rows, record_verification
 from pipelines.load.coverage import read_coverage, read_verified
 from pipelines.ranges import BlockRange
+from pipelines.rows import Segment
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
 _RANGES_PER_CYCLE = 20
@@ -38,24 +32,15 @@ def verify(collector: Collector) -> None:
 
     A second reading that fails is noted and made up for later; it stops nothing.
     """
-    owed = _owed(collector.connection, collector.network.name, collector.final_number)
+    owed = _owed(collector.connection, collector.network, collector.final_number)
     if not owed:
         return
-    urls = other_urls(collector.network.rpc_urls, collector.client.provider)
     try:
-        with closing(RpcClient(collector.network.name, urls or collector.network.rpc_urls)) as second:
-            second.expect_chain(collector.network.chain_id)
+        with closing(collector.node.other()) as second:
             for segment in owed:
                 _verify(collector, second, segment)
     except ExtractError as error:
-        note_failure(
-            collector.connection,
-            collector.network.name,
-            error.call,
-            (error.from_block, error.to_block),
-            f"second reading: {error}",
-            collector.batch_id,
-        )
+        collector.note(error, f"second reading: {error}")
 
 
 def _owed(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> list[Segment]:
@@ -73,39 +58,27 @@ def _owed(connection: duckdb.DuckDBPyConnection, network: str, final_number: int
     return list(islice(pieces, _RANGES_PER_CYCLE))
 
 
-def _verify(collector: Collector, second: RpcClient, segment: Segment) -> None:
-    network, covered = collector.network, segment.covered
-    parts = fetch_transfers(
-        second, transfer_filters(segment), covered.first, covered.last, max_range=network.max_log_range
-    )
-    read = pl.concat([part.rows for part in parts])
-    stored = read_transfers(collector.connection, network.name, segment.kind, segment.addresses, covered)
-    is_equal = digest_transfers(read) == digest_transfers(stored)
-    if not is_equal:
-        # A log that one of them names is in its block, whose hash is final: what either left out is added.
-        united = pl.concat([read, stored.select(read.columns)]).unique(["block_number", "log_index"])
-        rows = united.sort("block_number", "log_index")
-        collector.store_headers([*rows["block_number"].unique(), covered.last])
-        replace = replace_token_range if segment.kind == "token" else replace_wallet_range
-        replace(
+def _verify(collector: Collector, second: Node, segment: Segment) -> None:
+    tables = {table.name: table for table in family_of(collector.node.network).tables}
+    for part in second.collect(segment, collector.final_number):
+        asked = segment._replace(covered=part.covered)
+        united, stored_rows, is_equal = {}, 0, True
+        for name, read in part.rows.items():
+            stored = read_rows(collector.connection, collector.network, tables[name], asked, read.schema)
+            stored_rows += stored.height
+            is_equal &= read.sort(read.columns).equals(stored.sort(read.columns))
+            # A row that one of them names is in its block, whose hash is final: what either left out is added.
+            united[name] = pl.concat([read, stored]).unique(tables[name].key).sort(tables[name].key)
+        if not is_equal:
+            collector.store(segment, replace(part, rows=united), second.provider)
+            collector.report.corrected_ranges += 1
+        record_verification(
             collector.connection,
-            network.name,
-            segment.addresses,
-            covered,
-            rows,
+            collector.network,
+            asked,
             second.provider,
+            stored_rows,
+            sum(read.height for read in part.rows.values()),
+            is_equal,
             collector.batch_id,
         )
-        collector.report.corrected_ranges += 1
-    record_verification(
-        collector.connection,
-        network.name,
-        segment.kind,
-        segment.addresses,
-        covered,
-        second.provider,
-        stored.height,
-        read.height,
-        is_equal,
-        collector.batch_id,
-    )

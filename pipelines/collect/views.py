@@ -4,32 +4,20 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
 
 import duckdb
 
-from control.networks.definitions import Network
-from pipelines.extract.evm.blocks import Header, find_first_block_at_or_after
-from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.coverage import SubjectKind, Watched, read_coverage
+from pipelines.extract.family import Header, Node
+from pipelines.load.coverage import Watched, read_coverage
 from pipelines.load.warehouse import transaction
 from pipelines.ranges import BlockRange, difference
+from pipelines.rows import Kind, Segment
 
 # The genesis block has no transactions; its state is read as that before block 1.
 FIRST_BLOCK = 1
 
 
-class Segment(NamedTuple):
-    """A range that the same addresses miss."""
-
-    kind: SubjectKind
-    covered: BlockRange
-    addresses: tuple[str, ...]
-
-
-def resolve_windows(
-    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, head: Header, batch_id: int
-) -> int:
+def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int:
     """Resolve new and newly closed windows to block ranges; return how many.
 
     A window begins with the first block whose time is at or after its opening and ends before the first block at or
@@ -40,6 +28,7 @@ def resolve_windows(
     Raises:
         ExtractError: a header could not be read; nothing is written.
     """
+    network = node.network
     pending = connection.execute(
         """
         select
@@ -79,7 +68,7 @@ def resolve_windows(
 
     def block_at(instant: datetime) -> int | None:
         if instant not in blocks:
-            blocks[instant] = find_first_block_at_or_after(client, instant.replace(tzinfo=UTC), head)
+            blocks[instant] = node.block_at(instant.replace(tzinfo=UTC), head)
         return blocks[instant]
 
     resolved, contradicted = [], []
@@ -163,15 +152,15 @@ def segments_of(
     wanted: Mapping[Watched, list[BlockRange]], covered: Mapping[Watched, list[BlockRange]]
 ) -> list[Segment]:
     """What of the wanted ranges is not covered, by kind and in block order."""
-    holes: dict[SubjectKind, dict[BlockRange, list[str]]] = defaultdict(lambda: defaultdict(list))
+    holes: dict[Kind, dict[BlockRange, list[str]]] = defaultdict(lambda: defaultdict(list))
     for watched, ranges in wanted.items():
         for hole in difference(ranges, covered.get(watched, [])):
             holes[watched.kind][hole].append(watched.address)
-    kinds: tuple[SubjectKind, ...] = ("token", "wallet", "native")
+    kinds: tuple[Kind, ...] = ("token", "wallet", "native")
     return [segment for kind in kinds for segment in _segments(kind, holes[kind])]
 
 
-def _segments(kind: SubjectKind, holes: dict[BlockRange, list[str]]) -> list[Segment]:
+def _segments(kind: Kind, holes: dict[BlockRange, list[str]]) -> list[Segment]:
     edges = sorted({edge for hole in holes for edge in (hole.first, hole.last + 1)})
     segments = []
     for first, end in pairwise(edges):

@@ -18,8 +18,7 @@ from control.store import ControlStore, open_store
 from pipelines.defs.keys import NETWORK_ASSETS, network_key
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.extract.errors import ExtractError
-from pipelines.extract.evm.blocks import read_head
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.families import open_node
 from warehouse.lock import is_locked
 from warehouse.versions import newest_is_readable
 
@@ -62,9 +61,9 @@ def selection_of(networks: list[str], shared: list[dg.AssetKey]) -> list[dg.Asse
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
     """Ask the node for its head; a node that does not answer counts as news the first time, for the cycle to record."""
-    with closing(RpcClient(network.name, network.rpc_urls, timeout=(2.0, 4.0), max_attempts=1)) as client:
+    with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1)) as node:
         try:
-            head = read_head(client)
+            head = node.head()
         except ExtractError:
             return progress is None or progress.failures_in_a_row == 0
     return progress is None or progress.head is None or head.number > progress.head

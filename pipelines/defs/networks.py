@@ -10,7 +10,7 @@ from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
 from pipelines.defs.keys import NETWORK_ASSETS, SNAPSHOT, network_key
 from pipelines.defs.resources import Warehouse
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.families import open_node
 from pipelines.load.checks import RAW_CHECKS, Finding, check_batch
 from pipelines.load.control import batch_of_run
 
@@ -59,8 +59,8 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         with warehouse.open() as connection:
             batch_id = batch_of_run(connection, context.run_id)
-            with closing(RpcClient(network.name, network.rpc_urls)) as client:
-                report = collect_network(connection, client, network, batch_id)
+            with closing(open_node(network)) as node:
+                report = collect_network(connection, node, batch_id)
             if report.defect is not None:
                 context.log.error("collecting %s failed", network.name, exc_info=report.defect)
             findings = check_batch(connection, network.name, batch_id)

@@ -5,7 +5,7 @@
     ├── RateLimited          asked too often, still so after waiting
     ├── RangeRefused         the provider wants a narrower block range
     ├── MalformedAnswer      an answer that is not what was asked for, or not of its form
-    ├── CallRefused          any other JSON-RPC error
+    ├── CallRefused          any other refusal
     ├── StateUnavailable     the state or history at that block is pruned or unknown to the node
     ├── WrongChain           the node serves another chain than the configured one
     ├── ChainReorganised     the chain moved while it was being read
@@ -20,21 +20,13 @@
 Every error names its network or price source, its call and its block range, and never holds a URL: URLs carry keys.
 """
 
-import re
-
-_REVERTED = re.compile(
-    r"revert|invalid ?(fe)?opcode|out ?of ?gas|vm execution error|vm exception|evm error|invalid jump"
-    r"|stack ?(under|over)flow|stack limit|bad instruction|write protection",
-    re.IGNORECASE,
-)
-
 
 class ExtractError(Exception):
     """A call to a source that gave no usable answer.
 
     Attributes:
         network: name of the network, as in networks.toml; of a price source, its id.
-        call: JSON-RPC method that failed; of a price source, what it was asked for.
+        call: what the node was asked for; of a price source, what it was asked for.
         from_block, to_block: blocks that were asked for, both included; None where the call names none.
         detail: what happened, in words; the provider's message where there is one.
     """
@@ -115,7 +107,7 @@ class MalformedAnswer(ExtractError):
 
 
 class CallRefused(ExtractError):
-    """A JSON-RPC error that waiting does not mend; `code` and `message` are the provider's."""
+    """A refusal that waiting does not mend; `code` and `message` are the provider's."""
 
     def __init__(
         self,
@@ -131,11 +123,6 @@ class CallRefused(ExtractError):
         super().__init__(network, call, from_block, to_block, detail)
         self.code = code
         self.message = message
-
-    @property
-    def is_revert(self) -> bool:
-        """Whether the contract, and not the node, refused: that is knowledge about the contract."""
-        return is_revert(self.code, self.message)
 
 
 class StateUnavailable(ExtractError):
@@ -193,8 +180,3 @@ class SourceRefused(PriceSourceError):
 
 class MarketUnknown(SourceRefused):
     """The source has no such market (any more)."""
-
-
-def is_revert(code: int | None, message: str) -> bool:
-    """Whether a JSON-RPC error says that the called contract failed, in the words of any client."""
-    return code == 3 or _REVERTED.search(message) is not None

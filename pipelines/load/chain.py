@@ -1,13 +1,14 @@
 """Writing what a chain said: rows, their coverage and their marks for the marts in one transaction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
 import polars as pl
 
-from pipelines.load.coverage import SubjectKind, Watched, record_coverage, record_verified
+from pipelines.load.coverage import Watched, record_coverage, record_verified
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
+from pipelines.rows import Kind, RowTable, Segment
 
 # Headers of the unfinalised tail that are stored at most, its newest ones: more than any reorganisation goes back.
 MOST_TAIL_BLOCKS = 10_000
@@ -38,7 +39,7 @@ def insert_blocks(
     *,
     is_tail: bool = False,
 ) -> None:
-    """Add headers that are not stored yet (columns of `read_headers`); those of the tail are stored whoever tracks."""
+    """Add headers that are not stored yet (columns of `Node.headers`); those of the tail are stored whoever tracks."""
     connection.register("headers", headers)
     connection.execute(
         """
@@ -90,7 +91,12 @@ def _check_hashes(connection: duckdb.DuckDBPyConnection, network: str, covered: 
 
 
 def _insert(
-    connection: duckdb.DuckDBPyConnection, table: str, network: str, rows: pl.DataFrame, covered: BlockRange, batch: int
+    connection: duckdb.DuckDBPyConnection,
+    table: RowTable,
+    network: str,
+    rows: pl.DataFrame,
+    covered: BlockRange,
+    batch: int,
 ) -> None:
     if rows.is_empty():
         return
@@ -98,29 +104,29 @@ def _insert(
     try:
         _check_hashes(connection, network, covered)
         connection.execute(
-            f"insert into raw.{table} by name select *, ? as network, ? as batch_id from incoming", [network, batch]
+            f"insert into raw.{table.name} by name select *, ? as network, ? as batch_id from incoming",
+            [network, batch],
         )
         _mark_parties(connection, table, network, batch)
     finally:
         connection.unregister("incoming")
 
 
-def _mark_parties(connection: duckdb.DuckDBPyConnection, table: str, network: str, batch: int) -> None:
+def _mark_parties(connection: duckdb.DuckDBPyConnection, table: RowTable, network: str, batch: int) -> None:
     """Mark every subject that the incoming rows concern, also those that they were not collected for.
 
     What one collection brings may be what another one missed.
     """
-    tokens = "select 'token', token_address, block_number from incoming union all" if table == "token_transfers" else ""
+    named = [("wallet", column) for column in table.parties] + [
+        ("token", column) for column in table.addressed("token")
+    ]
     connection.execute(
         f"""
         insert into raw.changes
         select $batch, subjects.subject_key, min(parties.block_number), max(parties.block_number), 'Rows'
         from raw.control_subjects as subjects
         inner join (
-            {tokens}
-            select 'wallet', from_address, block_number from incoming
-            union all
-            select 'wallet', to_address, block_number from incoming
+            {" union all ".join(f"select '{kind}', {column}, block_number from incoming" for kind, column in named)}
         ) as parties (kind, address, block_number)
             on subjects.kind = parties.kind and subjects.address = parties.address
         where subjects.network = $network
@@ -130,113 +136,61 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, table: str, network: st
     )
 
 
-def replace_token_range(
+def replace_range(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    tokens: Sequence[str],
-    covered: BlockRange,
-    transfers: pl.DataFrame,
+    tables: Iterable[RowTable],
+    segment: Segment,
+    rows: Mapping[str, pl.DataFrame],
     provider: str,
     batch_id: int,
 ) -> None:
-    """Replace the transfers of the tokens in the range by those given, with coverage, in one transaction.
+    """Replace the rows of the segment's addresses in its range by those given, with coverage, in one transaction.
 
     Args:
-        tokens: the contracts that were asked for; each is covered, also without rows.
-        transfers: columns of `fetch_transfers`; their headers are stored already.
+        tables: those that the segment's kind fills.
+        segment: what was asked for; each address is covered, also without rows.
+        rows: by table; their headers are stored already.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
     """
-    counts = dict(transfers.group_by("token_address").len().iter_rows())
+    counts = dict.fromkeys(segment.addresses, 0)
     with transaction(connection):
-        connection.execute(
-            """
-            delete from raw.token_transfers
-            where network = ? and block_number between ? and ? and token_address in (select unnest(?::varchar[]))
-            """,
-            [network, *covered, list(tokens)],
-        )
-        _insert(connection, "token_transfers", network, transfers, covered, batch_id)
-        subjects = {Watched("token", token): counts.get(token, 0) for token in tokens}
-        record_coverage(connection, network, subjects, covered, provider, batch_id)
-
-
-def replace_wallet_range(
-    connection: duckdb.DuckDBPyConnection,
-    network: str,
-    wallets: Sequence[str],
-    covered: BlockRange,
-    transfers: pl.DataFrame,
-    provider: str,
-    batch_id: int,
-) -> None:
-    """Replace the wallets' token transfers in the range by those given, with coverage, in one transaction.
-
-    Raises:
-        HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
-    """
-    with transaction(connection):
-        _delete_of_parties(connection, "token_transfers", network, wallets, covered)
-        _insert(connection, "token_transfers", network, transfers, covered, batch_id)
-        subjects = {Watched("wallet", wallet): count for wallet, count in _rows_by_party(wallets, [transfers]).items()}
-        record_coverage(connection, network, subjects, covered, provider, batch_id)
-
-
-def replace_native_range(
-    connection: duckdb.DuckDBPyConnection,
-    network: str,
-    wallets: Sequence[str],
-    covered: BlockRange,
-    transactions: pl.DataFrame,
-    internal_transfers: pl.DataFrame,
-    provider: str,
-    batch_id: int,
-) -> None:
-    """Replace the wallets' transactions and internal transfers in the range, with coverage, in one transaction.
-
-    Raises:
-        HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
-    """
-    counts = _rows_by_party(wallets, [transactions, internal_transfers])
-    with transaction(connection):
-        for table, rows in (("transactions", transactions), ("internal_transfers", internal_transfers)):
-            _delete_of_parties(connection, table, network, wallets, covered)
-            _insert(connection, table, network, rows, covered, batch_id)
-        subjects = {Watched("native", wallet): count for wallet, count in counts.items()}
-        record_coverage(connection, network, subjects, covered, provider, batch_id)
-
-
-def _rows_by_party(wallets: Sequence[str], frames: Iterable[pl.DataFrame]) -> dict[str, int]:
-    counts = dict.fromkeys(wallets, 0)
-    for frame in frames:
-        for sender, recipient in frame.select("from_address", "to_address").iter_rows():
-            for party in {sender, recipient} & counts.keys():
-                counts[party] += 1
-    return counts
-
-
-def _delete_of_parties(
-    connection: duckdb.DuckDBPyConnection, table: str, network: str, wallets: Sequence[str], covered: BlockRange
-) -> None:
-    connection.execute(
-        f"""
-        delete from raw.{table}
-        where
-            network = $network and block_number between $first and $last
-            and (
-                from_address in (select unnest($wallets::varchar[]))
-                or to_address in (select unnest($wallets::varchar[]))
+        for table in tables:
+            connection.execute(
+                f"delete from raw.{table.name} where {_rows_of(table, segment.kind)}",
+                _parameters(network, segment),
             )
-        """,
-        {"network": network, "first": covered.first, "last": covered.last, "wallets": list(wallets)},
-    )
+            _insert(connection, table, network, rows[table.name], segment.covered, batch_id)
+            for address, count in _rows_by_address(rows[table.name], table.addressed(segment.kind)):
+                if address in counts:
+                    counts[address] += count
+        subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
+        record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
+
+
+def _rows_by_address(rows: pl.DataFrame, columns: Sequence[str]) -> Iterable[tuple[str, int]]:
+    """How many rows name each address, in whichever of the columns."""
+    addresses = rows.select(address=pl.concat_list(columns).list.unique()).explode("address")
+    return addresses.group_by("address").len().iter_rows()
+
+
+def _rows_of(table: RowTable, kind: Kind) -> str:
+    """The condition for a segment's rows of a table; its parameters are those of `_parameters`."""
+    columns = (f"{column} in (select unnest($addresses::varchar[]))" for column in table.addressed(kind))
+    return f"network = $network and block_number between $first and $last and ({' or '.join(columns)})"
+
+
+def _parameters(network: str, segment: Segment) -> dict[str, object]:
+    first, last = segment.covered
+    return {"network": network, "first": first, "last": last, "addresses": list(segment.addresses)}
 
 
 def insert_balance_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
 ) -> None:
-    """Add balances as read (columns of `read_balances`) and mark every subject that they concern.
+    """Add balances as read (columns of `Node.balances`) and mark every subject that they concern.
 
     A sample that agrees with what is known is no news: it marks nothing, and is taken up when something else is.
     """
@@ -310,7 +264,7 @@ def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_i
 def insert_supply_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, batch_id: int
 ) -> None:
-    """Add total supplies as read (columns of `read_supplies`) and mark the tokens."""
+    """Add total supplies as read (columns of `Node.supplies`) and mark the tokens."""
     connection.register("observed", observations)
     with transaction(connection):
         connection.execute(
@@ -500,47 +454,39 @@ def record_failure(
             )
 
 
-def read_transfers(
-    connection: duckdb.DuckDBPyConnection,
-    network: str,
-    kind: SubjectKind,
-    addresses: Sequence[str],
-    covered: BlockRange,
+def read_rows(
+    connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, segment: Segment, schema: pl.Schema
 ) -> pl.DataFrame:
-    """Read the stored transfers of tokens or wallets in a range: columns of `fetch_transfers`, in order."""
-    parties = "token_address" if kind == "token" else "from_address, to_address"
-    return connection.execute(
-        f"""
-        select
-            block_number, block_hash, transaction_index, transaction_hash, log_index, token_address, from_address,
-            to_address, amount_raw::varchar as amount_raw
-        from raw.token_transfers
-        where network = ? and block_number between ? and ? and list_has_any(?::varchar[], [{parties}])
-        order by block_number, log_index
-        """,
-        [network, *covered, list(addresses)],
-    ).pl()
+    """Read the stored rows of a segment's addresses, in the form in which a family gives them.
+
+    Args:
+        schema: columns and types; amounts are text.
+    """
+    columns = (f"{name}::varchar as {name}" if type_ == pl.String else name for name, type_ in schema.items())
+    stored = connection.execute(
+        f"select {', '.join(columns)} from raw.{table.name} where {_rows_of(table, segment.kind)}",
+        _parameters(network, segment),
+    )
+    return stored.pl()
 
 
 def record_verification(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    kind: SubjectKind,
-    addresses: Sequence[str],
-    verified: BlockRange,
+    segment: Segment,
     provider: str,
     stored_rows: int,
     read_rows: int,
     is_equal: bool,
     batch_id: int,
 ) -> None:
-    """Record that a range was read a second time, and what it found where that was not the same."""
+    """Record that a segment was read a second time, and what it found where that was not the same."""
     with transaction(connection):
-        record_verified(connection, network, kind, addresses, verified)
+        record_verified(connection, network, segment.kind, segment.addresses, segment.covered)
         if not is_equal:
             connection.execute(
                 "insert into raw.verifications values (?, ?, ?, ?, ?, ?, ?, ?)",
-                [batch_id, network, *verified, provider, stored_rows, read_rows, utc_now()],
+                [batch_id, network, *segment.covered, provider, stored_rows, read_rows, utc_now()],
             )
 
 

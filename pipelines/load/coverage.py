@@ -2,29 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 import polars as pl
 
 from pipelines.load.warehouse import utc_now
 from pipelines.ranges import BlockRange
+from pipelines.rows import Kind
 from pipelines.tables.sources import TABLES
-
-SubjectKind = Literal["token", "wallet", "native"]
 
 
 class Watched(NamedTuple):
-    """An address on a network and what is collected of it.
+    """An address on a network and what is collected of it."""
 
-    `token`: its transfers; `wallet`: its transfers in all tokens; `native`: its transactions and internal transfers.
-    """
-
-    kind: SubjectKind
+    kind: Kind
     address: str
 
 
-def tracked_kind(kind: SubjectKind) -> str:
+def tracked_kind(kind: Kind) -> str:
     """The kind of the subjects that a kind of coverage belongs to: `token` or `wallet`."""
     return "token" if kind == "token" else "wallet"
 
@@ -61,7 +57,7 @@ def _read_ranges(connection: duckdb.DuckDBPyConnection, network: str, table: str
 def record_verified(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    kind: SubjectKind,
+    kind: Kind,
     addresses: Iterable[str],
     verified: BlockRange,
 ) -> None:

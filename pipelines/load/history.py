@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import duckdb
 
-from pipelines.load.coverage import SubjectKind, tracked_kind
+from pipelines.load.coverage import tracked_kind
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
+from pipelines.rows import Kind
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def cancel_request(connection: duckdb.DuckDBPyConnection, request: Request, batc
 def fail_requests(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    kind: SubjectKind,
+    kind: Kind,
     addresses: Sequence[str],
     covered: BlockRange,
     error: str,
@@ -193,7 +194,7 @@ def note_error(connection: duckdb.DuckDBPyConnection, network: str, error: str |
 def note_work(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    kind: SubjectKind,
+    kind: Kind,
     addresses: Sequence[str],
     covered: BlockRange,
     seconds: float,
@@ -235,7 +236,7 @@ def note_work(
 def mark_collected(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    kind: SubjectKind,
+    kind: Kind,
     addresses: Sequence[str],
     covered: BlockRange,
     batch_id: int,

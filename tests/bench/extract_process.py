@@ -18,14 +18,16 @@ from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
 from pipelines.collect.network import collect_network
-from pipelines.collect.segments import ROWS_PER_WRITE
 from pipelines.extract.evm.blocks import read_headers
+from pipelines.extract.evm.collecting import ROWS_PER_PART, TOKEN_TRANSFERS
+from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import insert_blocks, replace_token_range
+from pipelines.load.chain import insert_blocks, replace_range
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
+from pipelines.rows import Segment
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"
@@ -50,7 +52,7 @@ def _load(
     waiting: list[Transfers] = []
     for part in _fetch(client, token, covered):
         waiting.append(part)
-        if part.to_block == covered.last or sum(p.rows.height for p in waiting) >= ROWS_PER_WRITE:
+        if part.to_block == covered.last or sum(p.rows.height for p in waiting) >= ROWS_PER_PART:
             written = BlockRange(waiting[0].from_block, part.to_block)
             writes.append((written, pl.concat([p.rows for p in waiting])))
             waiting = []
@@ -58,7 +60,9 @@ def _load(
     clock = Clock()
     insert_blocks(connection, _NETWORK, headers, batch_id)
     for written, rows in writes:
-        replace_token_range(connection, _NETWORK, [token], written, rows, client.provider, batch_id)
+        segment = Segment("token", written, (token,))
+        parts = {TOKEN_TRANSFERS.name: rows}
+        replace_range(connection, _NETWORK, [TOKEN_TRANSFERS], segment, parts, client.provider, batch_id)
     connection.execute(_CLOSING)
     return {"rows": sum(rows.height for _, rows in writes), **clock.read()}
 
@@ -67,7 +71,7 @@ def _cycle(
     connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int
 ) -> dict[str, float]:
     clock = Clock()
-    report = collect_network(connection, client, network, batch_id)
+    report = collect_network(connection, EvmNode(network, client), batch_id)
     connection.execute(_CLOSING)
     if report.error is not None:
         raise RuntimeError(report.error)

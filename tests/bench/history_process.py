@@ -23,7 +23,7 @@ from control.snapshot import (
 from pipelines.collect.history import collect_history
 from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.families import open_node
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.warehouse import open_warehouse, utc_now
 from tests.bench.measurement import Clock, peak_bytes
@@ -61,11 +61,11 @@ def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: 
     imported = peak_bytes()
     networks = load_networks(load_settings({}).networks_file, {"LOCAL_RPC_URL": url})
     network = networks[_NETWORK]
-    client = RpcClient(network.name, network.rpc_urls)
+    node = open_node(network)
     with open_warehouse(Path(folder) / "warehouse.duckdb") as connection:
         batch_id = open_batch(connection, "before")
         replace_control(connection, _request(kind, address, native, first, last, utc_now()), networks, batch_id)
-        _rows(collect_network(connection, client, network, batch_id))
+        _rows(collect_network(connection, node, batch_id))
         clock = Clock(int(node_pid))
         (report,) = collect_history(
             connection, networks, open_batch(connection, "history"), lambda: False, lambda: None
@@ -74,7 +74,7 @@ def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: 
         history = clock.read()
         collected = _rows(report)
         clock = Clock(int(node_pid))
-        read = _rows(collect_network(connection, client, network, open_batch(connection, "after")))
+        read = _rows(collect_network(connection, node, open_batch(connection, "after")))
         connection.execute(_CLOSING)
         cycle = clock.read()
     answer = {

@@ -26,8 +26,8 @@ Rows = list[tuple[Any, ...]]
 
 _NETWORK = "local"
 _SMALL_PARTS = {
-    "pipelines.collect.segments._BLOCKS_PER_WRITE": 7,
-    "pipelines.collect.segments._FULL_BLOCKS_PER_WRITE": 5,
+    "pipelines.extract.evm.collecting._BLOCKS_PER_PART": 7,
+    "pipelines.extract.evm.collecting._FULL_BLOCKS_PER_PART": 5,
     "pipelines.collect.verification._BLOCKS_PER_RANGE": 9,
     "pipelines.collect.verification._RANGES_PER_CYCLE": 3,
 }
@@ -134,7 +134,7 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
         )
     # `now` was another block then, and what was cancelled ends where it ended.
     asked = service.query("select * from raw.view_ranges where origin = 'History'")
-    client = service.client(_NETWORK)
+    node = service.node(_NETWORK)
     with open_warehouse(stores.warehouse) as connection:
         batch = open_batch(connection, "clean")
         replace_control(connection, snapshot, service.networks, batch)
@@ -150,9 +150,9 @@ def collect_cleanly(service: Service, folder: Path, tenants: Collection[str] | N
             where origin = 'History'
             """
         )
-        report = collect_network(connection, client, service.networks[_NETWORK], batch)
+        report = collect_network(connection, node, batch)
         finish_batch(connection, batch)
-    client.close()
+    node.close()
     assert report.error is None
     return stores
 

@@ -30,6 +30,7 @@ from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
 from pipelines.deliver.operations import report_requests
 from pipelines.deliver.progress import write_progress
+from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.checks import check_batch
 from pipelines.load.control import open_batch, replace_control
@@ -194,32 +195,30 @@ class Service:
 
     # What the pipeline does
 
-    def client(self, network: str = "local", **options: Any) -> RpcClient:
-        """A client that gives up soon; `options` as RpcClient's."""
-        return RpcClient(
-            network,
-            self.networks[network].rpc_urls,
-            **{"timeout": (1.0, 10.0), "max_attempts": 3, "max_seconds": 20.0, **options},
-        )
+    def node(self, network: str = "local", urls: Sequence[str] = (), **options: Any) -> EvmNode:
+        """A node that is given up soon; `urls` other than its own, `options` as RpcClient's."""
+        defined = self.networks[network]
+        patience = {"timeout": (1.0, 10.0), "max_attempts": 3, "max_seconds": 20.0, **options}
+        return EvmNode(defined, RpcClient(network, urls or defined.rpc_urls, **patience))
 
     def cycle(
-        self, network: str = "local", *, client: RpcClient | None = None, warehouse: Path | None = None
+        self, network: str = "local", *, node: EvmNode | None = None, warehouse: Path | None = None
     ) -> NetworkReport:
         """Run one cycle of one network in this process; when it went well, the raw checks hold as well.
 
         Args:
-            client: default: a patient one.
+            node: default: its own.
             warehouse: default: the service's own; another file for a collection from nothing.
         """
         with self.store.read() as session:
             snapshot = read_snapshot(session)
-        used = client or self.client(network)
+        used = node or self.node(network)
         try:
             with open_warehouse(warehouse or self.settings.warehouse_path) as connection:
                 self._batches += 1
                 batch = open_batch(connection, f"test run {self._batches}")
                 replace_control(connection, snapshot, self.networks, batch)
-                report = collect_network(connection, used, self.networks[network], batch)
+                report = collect_network(connection, used, batch)
                 finish_batch(connection, batch)
                 if warehouse is None:
                     write_progress(connection, self.settings.data_dir, batch)
@@ -228,7 +227,7 @@ class Service:
                     found = {one.check.name: one.example for one in findings if one.count and not one.check.is_warning}
                     assert found == {}, found
         finally:
-            if client is None:
+            if node is None:
                 used.close()
         return report
 

@@ -7,9 +7,10 @@ import pytest
 
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.evm.blocks import read_wallet_transactions
-from pipelines.extract.evm.narrowing import BalanceRange, find_balance_changes
+from pipelines.extract.evm.narrowing import find_balance_changes
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.traces import INTERNAL_TRANSFER_SCHEMA, TraceMethod, read_internal_transfers
+from pipelines.extract.family import BalanceRange
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.evm.family import EvmNode
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import (
     CutFault,
@@ -82,11 +82,11 @@ def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Servi
 
 
 @pytest.fixture
-def hasty(service: Service) -> Iterator[RpcClient]:
-    """A client that waits for nothing long."""
-    client = service.client(timeout=(0.5, _READ_SECONDS), max_attempts=3, max_seconds=8.0)
-    yield client
-    client.close()
+def hasty(service: Service) -> Iterator[EvmNode]:
+    """A node that is waited for nothing long."""
+    node = service.node(timeout=(0.5, _READ_SECONDS), max_attempts=3, max_seconds=8.0)
+    yield node
+    node.close()
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +119,10 @@ PASSING: dict[str, Fault] = {
 
 @pytest.mark.parametrize("name", PASSING)
 def test_passing_fault_is_got_over_in_the_same_cycle(
-    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: EvmNode, clean: Rows
 ) -> None:
     proxy.inject(PASSING[name])
-    report = service.cycle(client=hasty)
+    report = service.cycle(node=hasty)
     assert proxy.pending() == 0, "the fault did not act"
     assert report.error is None
     assert service.query("select * from raw.collection_failures") == []
@@ -142,10 +142,10 @@ LIMITS: dict[str, Fault] = {
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_refused_ranges_are_asked_for_in_parts(
-    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: EvmNode, clean: Rows
 ) -> None:
     proxy.inject(LIMITS[name])
-    assert service.cycle(client=hasty).error is None
+    assert service.cycle(node=hasty).error is None
     assert proxy.count("eth_getLogs") > 6
     proxy.clear()
     assert service.raw_rows() == clean
@@ -183,11 +183,11 @@ LASTING: dict[str, tuple[Fault, str, str]] = {
 
 @pytest.mark.parametrize("name", LASTING)
 def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
-    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+    name: str, chain: Chain, proxy: FaultProxy, service: Service, hasty: EvmNode, clean: Rows
 ) -> None:
     fault, call, status = LASTING[name]
     proxy.inject(fault)
-    report = service.cycle(client=hasty)
+    report = service.cycle(node=hasty)
     assert report.error is not None
     assert call in report.error
     ((named, first, last, detail),) = service.query(
@@ -208,11 +208,11 @@ def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
 
 
 def test_node_that_is_down_is_recorded_and_made_good(
-    chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+    chain: Chain, proxy: FaultProxy, service: Service, hasty: EvmNode, clean: Rows
 ) -> None:
     proxy.stop()
     for failures in (1, 2):
-        assert service.cycle(client=hasty).error is not None
+        assert service.cycle(node=hasty).error is not None
         assert service.query("select status, failures_in_a_row from raw.network_states") == [("Unreachable", failures)]
     assert service.raw_rows()["coverage"] == []
     proxy.start()
@@ -251,7 +251,7 @@ def test_what_came_before_the_failure_stays_and_only_the_rest_is_asked_for(
         service = make_service(LocalNetwork("local", proxy.url, max_log_range=2))
         service.token(service.tenant(), chain.tokens[0].address, tracked_from=instant(chain.node, chain.opening))
         proxy.refused_from = middle
-        assert service.cycle(client=service.client(max_attempts=1)).error is not None
+        assert service.cycle(node=service.node(max_attempts=1)).error is not None
         ((first, last),) = service.query("select from_block, to_block from raw.coverage")
         assert first == chain.opening
         assert last < middle
@@ -264,10 +264,10 @@ def test_what_came_before_the_failure_stays_and_only_the_rest_is_asked_for(
 
 
 def test_transfers_are_not_asked_for_again_when_only_transactions_failed(
-    chain: Chain, proxy: FaultProxy, service: Service, hasty: RpcClient, clean: Rows
+    chain: Chain, proxy: FaultProxy, service: Service, hasty: EvmNode, clean: Rows
 ) -> None:
     proxy.inject(HttpFault(status=503, methods=["eth_getTransactionReceipt"]))
-    assert service.cycle(client=hasty).error is not None
+    assert service.cycle(node=hasty).error is not None
     assert {row[1] for row in service.raw_rows()["coverage"]} == {"token", "wallet"}
     assert service.query("select count(*) from raw.transactions") == [(0,)]
     proxy.clear()
@@ -284,7 +284,7 @@ def test_metadata_of_a_token_seen_in_a_failed_cycle_is_read_later(
     service = make_service(LocalNetwork("local", proxy.url), name="wallets")
     service.wallet(service.tenant(), chain.world.wallets[0], tracked_from=instant(chain.node, chain.opening))
     proxy.inject(HttpFault(status=503, methods=["eth_call"]))
-    assert service.cycle(client=service.client(max_attempts=1)).error is not None
+    assert service.cycle(node=service.node(max_attempts=1)).error is not None
     proxy.clear()
     service.good_cycle()
     known = {row[1] for row in service.raw_rows()["token_metadata"]}
@@ -293,9 +293,9 @@ def test_metadata_of_a_token_seen_in_a_failed_cycle_is_read_later(
 
 def test_second_node_takes_over(chain: Chain, proxy: FaultProxy, service: Service, clean: Rows) -> None:
     proxy.inject(HttpFault(status=503, methods=["eth_getLogs"]))
-    client = RpcClient("local", [proxy.url, chain.node.url], max_attempts=2)
-    assert service.cycle(client=client).error is None
-    client.close()
+    node = service.node(urls=[proxy.url, chain.node.url], max_attempts=2)
+    assert service.cycle(node=node).error is None
+    node.close()
     proxy.clear()
     assert service.raw_rows() == clean
 

@@ -13,6 +13,7 @@ from control.pricing.definitions import feeds_of
 from pipelines.extract.errors import MarketUnknown, NodeUnreachable, SourceRefused, WrongChain
 from pipelines.extract.evm import feeds
 from pipelines.extract.evm.feeds import FeedClient
+from pipelines.extract.prices.clients import open_price_client
 from pipelines.extract.prices.protocol import HistoryPage, MarketPrice
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.feeds import ScriptedFeed, deploy_feed, price_path
@@ -322,12 +323,12 @@ def test_errors_name_what_to_do(world: World, open_client: Open, tmp_path: Path)
     world.node.stop()
     source = feeds_of(network_of(tmp_path, world.node.url, feed))
     with pytest.raises(SourceRefused, match="not defined"):
-        FeedClient(source, None)
+        open_price_client(source, None)
     local = LocalNetwork("local", None)
     (tmp_path / "networks.toml").write_text(local.as_toml() + feed.definition())
     disabled = load_networks(tmp_path / "networks.toml", {})["local"]
     with pytest.raises(SourceRefused, match="set LOCAL_RPC_URL"):
-        FeedClient(source, disabled)
+        open_price_client(source, disabled)
 
 
 def test_a_node_that_is_down_is_an_error_and_no_empty_answer(

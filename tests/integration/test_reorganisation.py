@@ -9,9 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipelines.load.chain import HashMismatchError, replace_token_range
+from pipelines.extract.evm.collecting import TOKEN_TRANSFERS
+from pipelines.load.chain import HashMismatchError, replace_range
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
+from pipelines.rows import Segment
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import ActionFault, FaultProxy
 from tests.chain.node import AnvilNode
@@ -292,8 +294,9 @@ def test_rows_of_another_hash_than_the_stored_header_are_refused(system: System,
         ).pl()
         moved = rows.with_columns(pl.lit("0x" + "ee" * 32).alias("block_hash"))
         covered = BlockRange(system.opening, system.node.head())
+        segment = Segment("token", covered, (system.token.address,))
         with pytest.raises(HashMismatchError):
-            replace_token_range(connection, "local", [system.token.address], covered, moved, "127.0.0.1", 99)
+            replace_range(connection, "local", [TOKEN_TRANSFERS], segment, {"token_transfers": moved}, "127.0.0.1", 99)
     assert service.raw_rows() == before
 
 

@@ -6,8 +6,8 @@ import polars as pl
 
 from pipelines.extract.evm.hexadecimal import word_to_int
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.extract.evm.state import CODE, NATIVE, BlockPoint, Read, read_state
-from pipelines.tables.sources import TABLES
+from pipelines.extract.evm.state import CODE, BlockPoint, Read, read_state
+from pipelines.extract.family import BALANCES, NATIVE, SUPPLIES
 
 _BALANCE_OF = "0x70a08231"
 _TOTAL_SUPPLY = "0x18160ddd"
@@ -25,8 +25,7 @@ def read_balances(
         multicall: address of a Multicall3, or None.
 
     Returns:
-        token_address, holder_address, block_number, block_hash, quantity_raw; one row per pair, in their order.
-        quantity_raw is decimal text in base units, 0 where there is no contract at that block, null where the token
+        BALANCES; one row per pair, in their order. 0 where there is no contract at that block, null where the token
         reverts or answers no single word.
 
     Raises:
@@ -47,7 +46,7 @@ def read_balances(
             "block_hash": [block_hash] * len(pairs),
             "quantity_raw": quantities,
         },
-        schema=TABLES["balance_observations"].schema_without("network", "purpose", "batch_id"),
+        schema=BALANCES,
     )
 
 
@@ -57,8 +56,7 @@ def read_supplies(
     """Read `totalSupply` of each token.
 
     Returns:
-        token_address, block_number, block_hash, total_supply_raw; one row per token, in their order.
-        total_supply_raw is decimal text in base units, 0 and null as in `read_balances`.
+        SUPPLIES; one row per token, in their order; 0 and null as in `read_balances`.
 
     Raises:
         StateUnavailable, ChainReorganised: as `read_balances`.
@@ -72,7 +70,7 @@ def read_supplies(
             "block_hash": [block_hash] * len(tokens),
             "total_supply_raw": supplies,
         },
-        schema=TABLES["supply_observations"].schema_without("network", "batch_id"),
+        schema=SUPPLIES,
     )
 
 

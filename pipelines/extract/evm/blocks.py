@@ -3,23 +3,22 @@
 Token transfers are in logs.py, what moves inside transactions is in traces.py.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from pipelines.extract.errors import CallRefused, ChainReorganised, FalseBlockTime, MalformedAnswer, StateUnavailable
+from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
-from pipelines.extract.evm.prefetch import map_in_order
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.family import Header
+from pipelines.extract.headers import check_clock, check_links, header_frame
+from pipelines.extract.prefetch import map_in_order
 from pipelines.tables.sources import TABLES
 
-MOST_AHEAD = timedelta(seconds=60)
-"""How far a block's time may be ahead of this machine's clock."""
-
+HEADER_CALL = "eth_getBlockByNumber"
 _HEADERS_PER_REQUEST = 100
 # A full block of a busy network has some hundred kilobytes.
 _FULL_BLOCKS_PER_REQUEST = 10
@@ -35,18 +34,7 @@ _BLOB_TRANSACTION = 0x03
 # The year 9999 ends here: what datetime can hold.
 _LATEST_TIMESTAMP = 253_402_300_799
 
-_HEADER_SCHEMA = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
 TRANSACTION_SCHEMA = TABLES["transactions"].schema_without("network", "batch_id")
-
-
-@dataclass(frozen=True)
-class Header:
-    """A block's place in the chain; `time` is aware, UTC."""
-
-    number: int
-    hash: str
-    parent_hash: str
-    time: datetime
 
 
 class _HeaderAnswer(msgspec.Struct, rename="camel"):
@@ -92,9 +80,9 @@ class _ReceiptAnswer(msgspec.Struct, rename="camel"):
 
 def read_head(client: RpcClient) -> Header:
     """The newest block that the node knows."""
-    answer = client.call("eth_getBlockByNumber", ["latest", False], _HeaderAnswer | None)
+    answer = client.call(HEADER_CALL, ["latest", False], _HeaderAnswer | None)
     if answer is None:
-        raise MalformedAnswer(client.network, "eth_getBlockByNumber", detail="the node has no newest block")
+        raise MalformedAnswer(client.network, HEADER_CALL, detail="the node has no newest block")
     return _header(client.network, answer)
 
 
@@ -106,7 +94,7 @@ def read_final_number(client: RpcClient, head: Header, finality_depth: int) -> i
         finality_depth: blocks, for nodes that know no `finalized` tag.
     """
     try:
-        answer = client.call("eth_getBlockByNumber", ["finalized", False], _HeaderAnswer | None)
+        answer = client.call(HEADER_CALL, ["finalized", False], _HeaderAnswer | None)
     except (CallRefused, StateUnavailable):
         answer = None
     if answer is None:
@@ -118,8 +106,7 @@ def read_headers(client: RpcClient, numbers: Sequence[int]) -> pl.DataFrame:
     """Read headers by number.
 
     Returns:
-        block_number (Int64), block_hash, parent_hash, block_time (naive UTC, microseconds); one row per distinct
-        number, ascending.
+        HEADERS; one row per distinct number, ascending.
 
     Raises:
         MalformedAnswer: a block is missing or another one was answered; names it.
@@ -129,17 +116,13 @@ def read_headers(client: RpcClient, numbers: Sequence[int]) -> pl.DataFrame:
     pieces = [ordered[at : at + _HEADERS_PER_REQUEST] for at in range(0, len(ordered), _HEADERS_PER_REQUEST)]
 
     def read(piece: list[int]) -> list[Header]:
-        calls: list[Call] = [("eth_getBlockByNumber", [hex(number), False]) for number in piece]
+        calls: list[Call] = [(HEADER_CALL, [hex(number), False]) for number in piece]
         answers = client.batch(calls, _HeaderAnswer | None)
         return [_asked_header(client.network, answer, number) for answer, number in zip(answers, piece, strict=True)]
 
     headers = [header for read_piece in map_in_order(read, pieces, client.max_in_flight) for header in read_piece]
-    check_links(client.network, headers)
-    return pl.DataFrame(
-        [(header.number, header.hash, header.parent_hash, header.time.replace(tzinfo=None)) for header in headers],
-        schema=_HEADER_SCHEMA,
-        orient="row",
-    )
+    check_links(client.network, HEADER_CALL, headers)
+    return header_frame(headers)
 
 
 def read_transaction_hashes(client: RpcClient, numbers: Sequence[int]) -> list[tuple[Header, list[str]]]:
@@ -148,13 +131,13 @@ def read_transaction_hashes(client: RpcClient, numbers: Sequence[int]) -> list[t
     Raises:
         MalformedAnswer, ChainReorganised: as `read_headers`.
     """
-    calls: list[Call] = [("eth_getBlockByNumber", [hex(number), False]) for number in numbers]
+    calls: list[Call] = [(HEADER_CALL, [hex(number), False]) for number in numbers]
     answers = client.batch(calls, _ListedBlockAnswer | None)
     blocks = [
         (_asked_header(client.network, answer, number), [hash_.lower() for hash_ in answer.transactions])
         for number, answer in zip(numbers, answers, strict=True)
     ]
-    check_links(client.network, [header for header, _ in blocks])
+    check_links(client.network, HEADER_CALL, [header for header, _ in blocks])
     return blocks
 
 
@@ -172,7 +155,7 @@ def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Hea
     found, step = head, 1
     while found.number > low:
         probe = _read_header(client, max(low, found.number - step))
-        check_links(client.network, [probe, found])
+        check_links(client.network, HEADER_CALL, [probe, found])
         if probe.time < instant:
             break
         found, step = probe, step * 2
@@ -181,7 +164,7 @@ def find_first_block_at_or_after(client: RpcClient, instant: datetime, head: Hea
     before = probe
     while found.number - before.number > 1:
         middle = _read_header(client, (before.number + found.number) // 2)
-        check_links(client.network, [before, middle, found])
+        check_links(client.network, HEADER_CALL, [before, middle, found])
         if middle.time < instant:
             before = middle
         else:
@@ -218,7 +201,7 @@ def read_wallet_transactions(
 
     last_header: list[Header] = []
     for headers, rows in map_in_order(read, starts, client.max_in_flight):
-        check_links(client.network, last_header + headers)
+        check_links(client.network, HEADER_CALL, last_header + headers)
         last_header = headers[-1:]
         if rows:
             yield pl.DataFrame(rows, schema=TRANSACTION_SCHEMA, orient="row")
@@ -227,7 +210,7 @@ def read_wallet_transactions(
 def _read_transactions(
     client: RpcClient, numbers: Sequence[int], wallets: frozenset[str]
 ) -> tuple[list[Header], list[tuple[Any, ...]]]:
-    calls: list[Call] = [("eth_getBlockByNumber", [hex(number), True]) for number in numbers]
+    calls: list[Call] = [(HEADER_CALL, [hex(number), True]) for number in numbers]
     answers = client.batch(calls, _BlockAnswer | None)
     headers: list[Header] = []
     matching: list[tuple[Header, str, _TransactionAnswer]] = []
@@ -351,12 +334,12 @@ def _number(quantity: str | None) -> int:
 
 
 def _read_header(client: RpcClient, number: int) -> Header:
-    answer = client.call("eth_getBlockByNumber", [hex(number), False], _HeaderAnswer | None)
+    answer = client.call(HEADER_CALL, [hex(number), False], _HeaderAnswer | None)
     return _asked_header(client.network, answer, number)
 
 
 def _asked_header(network: str, answer: _HeaderAnswer | None, number: int) -> Header:
-    names = (network, "eth_getBlockByNumber", number, number)
+    names = (network, HEADER_CALL, number, number)
     if answer is None:
         raise MalformedAnswer(*names, f"block {number} is missing")
     header = _header(network, answer)
@@ -369,45 +352,7 @@ def _header(network: str, answer: _HeaderAnswer) -> Header:
     number, timestamp = int(answer.number, 16), int(answer.timestamp, 16)
     if number >= 2**60 or timestamp > _LATEST_TIMESTAMP:
         detail = f"block number {answer.number} or time {answer.timestamp} is out of bounds"
-        raise MalformedAnswer(network, "eth_getBlockByNumber", detail=detail)
-    time = datetime.fromtimestamp(timestamp, UTC)
-    now = datetime.now(UTC)
-    if time > now + MOST_AHEAD:
-        detail = (
-            f"block {number} is dated {time:%Y-%m-%d %H:%M:%S}, and this machine's clock says {now:%Y-%m-%d %H:%M:%S} "
-            "(UTC): the node's times are false, or this machine's clock is behind; compare it with `date -u`"
-        )
-        raise FalseBlockTime(network, "eth_getBlockByNumber", number, number, detail)
-    return Header(number, answer.hash.lower(), answer.parent_hash.lower(), time)
-
-
-def check_links(network: str, headers: Iterable[Header]) -> None:
-    """Check headers in the order of their numbers.
-
-    Raises:
-        ChainReorganised: of two neighbours, the second does not name the first as its parent.
-        FalseBlockTime: one is dated before one that comes before it.
-    """
-    earlier: Header | None = None
-    for header in headers:
-        if earlier is not None and header.number == earlier.number + 1 and header.parent_hash != earlier.hash:
-            detail = f"block {header.number} does not follow the block {earlier.number} read with it"
-            names = (network, "eth_getBlockByNumber", earlier.number, header.number)
-            raise ChainReorganised(*names, detail, block_number=earlier.number)
-        if earlier is not None and header.time < earlier.time:
-            raise FalseBlockTime(
-                network,
-                "eth_getBlockByNumber",
-                header.number,
-                header.number,
-                dated_before(header.number, header.time, earlier.number, earlier.time),
-            )
-        earlier = header
-
-
-def dated_before(number: int, time: datetime, earlier_number: int, earlier_time: datetime) -> str:
-    """What is wrong with a block that is dated before one that comes before it."""
-    return (
-        f"block {number} is dated {time:%Y-%m-%d %H:%M:%S}, before block {earlier_number} of "
-        f"{earlier_time:%Y-%m-%d %H:%M:%S} (UTC): one of the two times is false"
-    )
+        raise MalformedAnswer(network, HEADER_CALL, detail=detail)
+    header = Header(number, answer.hash.lower(), answer.parent_hash.lower(), datetime.fromtimestamp(timestamp, UTC))
+    check_clock(network, HEADER_CALL, header)
+    return header

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.extract.errors import is_revert
+from pipelines.extract.errors import CallRefused
 
 
 class FaultKind(enum.Enum):
@@ -31,6 +31,11 @@ class Fault:
     suggested: tuple[int, int] | None = None
 
 
+_REVERTED = re.compile(
+    r"revert|invalid ?(fe)?opcode|out ?of ?gas|vm execution error|vm exception|evm error|invalid jump"
+    r"|stack ?(under|over)flow|stack limit|bad instruction|write protection",
+    re.IGNORECASE,
+)
 _RATE = re.compile(
     r"rate.?limit|too many requests|request limit|requests? per |per second|compute units|throughput|quota"
     r"|daily request|request rate|call rate|over capacity|exceeded.{0,40}capacity|slow down|concurrent requests",
@@ -80,7 +85,7 @@ def classify(method: str, status: int, code: int | None, message: str, data: obj
         return Fault(kind, code, message, suggested)
 
     # A contract chooses its own revert reason: it may say anything that a provider says.
-    if code is not None and method == "eth_call" and is_revert(code, message):
+    if code is not None and method == "eth_call" and _is_revert(code, message):
         return fault(FaultKind.REFUSED)
     if status == 429 or code == 429 or code == _QUICKNODE_REQUESTS or _RATE.search(message):
         return fault(FaultKind.RATE_LIMITED)
@@ -113,3 +118,13 @@ def _suggestion(message: str, data: object) -> tuple[int, int] | None:
     if found := _DECIMAL_RANGE.search(message):
         return int(found[1]), int(found[2])
     return None
+
+
+def is_revert(error: CallRefused) -> bool:
+    """Whether the contract, and not the node, refused: that is knowledge about the contract."""
+    return _is_revert(error.code, error.message)
+
+
+def _is_revert(code: int | None, message: str) -> bool:
+    """Whether a JSON-RPC error says that the called contract failed, in the words of any client."""
+    return code == 3 or _REVERTED.search(message) is not None

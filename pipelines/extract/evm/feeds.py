@@ -12,11 +12,12 @@ from typing import NamedTuple
 from control.clock import utc_now
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from pipelines.extract.errors import MarketUnknown, SourceMalformed, SourceRefused
-from pipelines.extract.evm.blocks import Header, read_head
+from pipelines.extract.errors import MarketUnknown, SourceMalformed
+from pipelines.extract.evm.blocks import read_head
 from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, word_to_int
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
+from pipelines.extract.family import Header
 from pipelines.extract.prices.exact import exact_price
 from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
 
@@ -58,16 +59,9 @@ class FeedClient:
         source: its definition.
         network: where the feeds are.
         now: replaced in tests.
-
-    Raises:
-        SourceRefused: the network is disabled; says why.
     """
 
-    def __init__(self, source: PriceSource, network: Network | None, *, now: Callable[[], datetime] = utc_now) -> None:
-        if network is None or network.name != source.network:
-            raise SourceRefused(source.id, "open", f"needs network {source.network!r}, which is not defined")
-        if not network.is_enabled:
-            raise SourceRefused(source.id, "open", f"network {network.name!r} is disabled: {network.disabled_reason}")
+    def __init__(self, source: PriceSource, network: Network, *, now: Callable[[], datetime] = utc_now) -> None:
         self._source = source
         self._feeds = {feed.address: feed for feed in network.feeds}
         self._multicall = network.multicall_address

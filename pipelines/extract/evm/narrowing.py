@@ -4,25 +4,13 @@ Needs a node that has the states of the past. What cannot be read leaves a wider
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import polars as pl
 
 from pipelines.extract.errors import StateUnavailable
 from pipelines.extract.evm.hexadecimal import Data, Quantity
 from pipelines.extract.evm.rpc import Call, RpcClient
-
-_READING_SCHEMA = pl.Schema({"holder_address": pl.String, "block_number": pl.Int64, "quantity_raw": pl.String})
-
-
-class BalanceRange(NamedTuple):
-    """A wallet's native balance (base units) at the ends of two blocks, the first before the second."""
-
-    wallet: str
-    low_block: int
-    high_block: int
-    low_quantity: int
-    high_quantity: int
+from pipelines.extract.family import BALANCE_CHANGES, BalanceRange
 
 
 def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
@@ -36,8 +24,8 @@ def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], m
         most_reads: balances read at most; the intervals that are open by then stay wide.
 
     Returns:
-        holder_address, block_number (Int64), quantity_raw: the readings between which a balance changed, one row per
-        wallet and block, by both; decimal text in base units. Together with the ends given, which are not repeated,
+        BALANCE_CHANGES: the readings between which a balance changed, one row per wallet and block, by both. Together
+        with the ends given, which are not repeated,
         each interval between neighbouring readings that differ is one block wide, unless the reads were used up or
         the node has no state there. They were read by number: whether a block is still in the chain is for the caller
         to check.
@@ -71,7 +59,7 @@ def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], m
         if (one.wallet, block) not in given
     }
     rows = [(*where, quantity) for where, quantity in sorted(readings.items())]
-    return pl.DataFrame(rows, schema=_READING_SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=BALANCE_CHANGES, orient="row")
 
 
 def _middle(interval: BalanceRange) -> int:

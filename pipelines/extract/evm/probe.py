@@ -29,11 +29,6 @@ class NodeFacts:
     trace_method: TraceMethod | None
     multicall: str | None
 
-    @property
-    def has_traces(self) -> bool:
-        """Whether the calls inside transactions can be read."""
-        return self.trace_method is not None
-
 
 def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | None) -> NodeFacts:
     """Ask a node what it is and can do; from then on the client refuses URLs of other chains.

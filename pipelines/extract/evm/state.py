@@ -17,11 +17,12 @@ from pipelines.extract.errors import (
     MalformedAnswer,
     StateUnavailable,
 )
+from pipelines.extract.evm.faults import is_revert
 from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, Data, Hash, Quantity
-from pipelines.extract.evm.prefetch import map_in_order
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.family import NATIVE
+from pipelines.extract.prefetch import map_in_order
 
-NATIVE = "native"
 CODE = "code"
 # Measured on a local node: 500 balances per call 271k a second, JSON-RPC batches of 100 51k.
 _READS_PER_CALL = 500
@@ -112,7 +113,7 @@ def _read_together(client: RpcClient, reads: Sequence[Read], block: Any, multica
         )
     except CallRefused as error:
         _raise_if_hash_form(error, block)
-        if not error.is_revert:
+        if not is_revert(error):
             raise
         returned = None
     outputs = None if returned is None else decode_aggregate3(returned, len(reads))
@@ -140,7 +141,7 @@ def _read_directly(client: RpcClient, reads: Sequence[Read], block: Any) -> list
     for read, answer in zip(reads, client.batch(calls, str, allow_errors=True), strict=True):
         if isinstance(answer, CallRefused):
             _raise_if_hash_form(answer, block)
-            if not answer.is_revert:
+            if not is_revert(answer):
                 raise answer
             outputs.append(None)
         elif isinstance(answer, ExtractError):
@@ -176,7 +177,7 @@ def _checked_output(client: RpcClient, read: Read, answer: str) -> str:
 
 def _raise_if_hash_form(error: CallRefused, block: Any) -> None:
     is_by_hash = isinstance(block, dict)
-    if is_by_hash and not error.is_revert and (error.code in _INVALID_PARAMS or "unmarshal" in error.message):
+    if is_by_hash and not is_revert(error) and (error.code in _INVALID_PARAMS or "unmarshal" in error.message):
         raise _HashFormRefused from None
 
 

@@ -12,10 +12,12 @@ import msgspec
 import polars as pl
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer
-from pipelines.extract.evm.blocks import Header, check_links, read_transaction_hashes
+from pipelines.extract.evm.blocks import HEADER_CALL, read_transaction_hashes
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
-from pipelines.extract.evm.prefetch import map_in_order
 from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.family import Header
+from pipelines.extract.headers import check_links
+from pipelines.extract.prefetch import map_in_order
 from pipelines.tables.sources import TABLES
 
 TraceMethod: TypeAlias = Literal["trace_block", "debug_traceBlockByNumber"]
@@ -160,7 +162,7 @@ def read_internal_transfers(
 
     last_header: list[Header] = []
     for headers, rows in map_in_order(read, starts, client.max_in_flight):
-        check_links(client.network, last_header + headers)
+        check_links(client.network, HEADER_CALL, last_header + headers)
         last_header = headers[-1:]
         if rows:
             yield pl.DataFrame(rows, schema=INTERNAL_TRANSFER_SCHEMA, orient="row")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
-from pipelines.extract.evm.feeds import FeedClient
+from pipelines.extract.errors import SourceRefused
+from pipelines.extract.families import family_of
 from pipelines.extract.prices.exchanges import ExchangeClient
 from pipelines.extract.prices.protocol import Market, PriceClient
 from pipelines.extract.prices.reference_rates import ReferenceRateClient
@@ -13,7 +14,7 @@ Opener = Callable[[PriceSource, Network | None, Sequence[Market]], PriceClient]
 
 ADAPTERS: dict[str, Opener] = {
     "ccxt": lambda source, _, markets: ExchangeClient(source, markets),
-    "feeds": lambda source, network, _: FeedClient(source, network),
+    "feeds": lambda source, network, _: _open_feeds(source, network),
     "reference-rates": lambda source, _, __: ReferenceRateClient(source),
 }
 
@@ -33,3 +34,11 @@ def open_price_client(
         SourceRefused: the definition does not fit the source, a credential is missing, or the network is disabled.
     """
     return ADAPTERS[source.adapter](source, network, known_markets)
+
+
+def _open_feeds(source: PriceSource, network: Network | None) -> PriceClient:
+    if network is None or network.name != source.network:
+        raise SourceRefused(source.id, "open", f"needs network {source.network!r}, which is not defined")
+    if not network.is_enabled:
+        raise SourceRefused(source.id, "open", f"network {network.name!r} is disabled: {network.disabled_reason}")
+    return family_of(network).price_feeds(source, network)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
-from pipelines.extract.evm.narrowing import BalanceRange, find_balance_changes, find_creation_block
+from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.family import BalanceRange
 from tests.chain.scripted_node import NodeError, ScriptedNode
 from tests.unit.extract.conftest import MakeClient
 

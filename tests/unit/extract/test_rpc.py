@@ -22,6 +22,7 @@ from pipelines.extract.errors import (
     WrongChain,
 )
 from pipelines.extract.evm.endpoint import other_urls
+from pipelines.extract.evm.faults import is_revert
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.pacing import Pacer
 from tests.chain.http_server import Reply
@@ -183,7 +184,7 @@ def test_a_refused_call_keeps_code_and_message(make_client: MakeClient) -> None:
         with pytest.raises(CallRefused) as caught:
             make_client(node).call("eth_call", [{}, "latest"], str)
         assert (caught.value.code, caught.value.message) == (3, "execution reverted: no")
-        assert caught.value.is_revert
+        assert is_revert(caught.value)
 
 
 def test_an_answer_of_another_type_is_malformed(make_client: MakeClient) -> None:

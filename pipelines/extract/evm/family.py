@@ -1,0 +1,139 @@
+"""The EVM networks behind the pipeline's protocol of families: which module answers which question."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import polars as pl
+
+from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
+from pipelines.extract.evm.balances import read_balances, read_supplies
+from pipelines.extract.evm.blocks import (
+    HEADER_CALL,
+    find_first_block_at_or_after,
+    read_final_number,
+    read_head,
+    read_headers,
+)
+from pipelines.extract.evm.collecting import (
+    INTERNAL_TRANSFERS,
+    TOKEN_TRANSFERS,
+    TRANSACTIONS,
+    collect_native,
+    collect_transfers,
+)
+from pipelines.extract.evm.endpoint import other_urls
+from pipelines.extract.evm.feeds import FeedClient
+from pipelines.extract.evm.metadata import read_contracts
+from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
+from pipelines.extract.evm.probe import NodeFacts, probe
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.family import METADATA, PAST_BALANCES, TRACES, BalanceRange, Header, Node, Part
+from pipelines.rows import Segment
+
+# A node without archive keeps the state of about so many blocks, and that of the genesis block.
+_KEPT_STATES = 128
+
+
+class EvmNode:
+    """An EVM network's node; see `pipelines.extract.family.Node`.
+
+    Args:
+        network: its definition.
+        client: closed with the node.
+    """
+
+    header_call = HEADER_CALL
+    # Ethereum's genesis block.
+    oldest_genesis = datetime(2015, 7, 30, 15, 26, 13, tzinfo=UTC)
+
+    def __init__(self, network: Network, client: RpcClient) -> None:
+        self.network = network
+        self.client = client
+        self._probed: NodeFacts | None = None
+
+    @property
+    def provider(self) -> str:
+        return self.client.provider
+
+    @property
+    def _facts(self) -> NodeFacts:
+        assert self._probed is not None, "a node is probed before it is asked"
+        return self._probed
+
+    def other(self) -> Node:
+        urls = other_urls(self.network.rpc_urls, self.provider)
+        client = RpcClient(self.network.name, urls or self.network.rpc_urls)
+        client.expect_chain(self.network.chain_id)
+        return EvmNode(self.network, client)
+
+    def probe(self) -> frozenset[str]:
+        self._probed = probe(self.client, self.network.chain_id, self.network.multicall_address)
+        named = {
+            PAST_BALANCES: self._probed.has_archive,
+            TRACES: self._probed.trace_method is not None,
+            "multicall": self._probed.multicall is not None,
+        }
+        return frozenset(name for name, is_there in named.items() if is_there)
+
+    def head(self) -> Header:
+        return read_head(self.client)
+
+    def final_number(self, head: Header) -> int:
+        return read_final_number(self.client, head, self.network.finality_depth)
+
+    def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
+        return read_headers(self.client, numbers)
+
+    def block_at(self, instant: datetime, head: Header) -> int | None:
+        return find_first_block_at_or_after(self.client, instant, head)
+
+    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
+        if segment.kind == "native":
+            return collect_native(self.client, segment, self._facts.trace_method)
+        return collect_transfers(self.client, segment, final_number, self.network.max_log_range)
+
+    def keeps_state(self, block_number: int, head: Header) -> bool:
+        return self._facts.has_archive or block_number == 0 or block_number > head.number - _KEPT_STATES
+
+    def balances(self, pairs: Sequence[tuple[str, str]], block_number: int, block_hash: str) -> pl.DataFrame:
+        return read_balances(self.client, pairs, block_hash, block_number, self._facts.multicall)
+
+    def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
+        return read_supplies(self.client, tokens, block_hash, block_number, self._facts.multicall)
+
+    def balance_changes(self, ranges: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
+        return find_balance_changes(self.client, ranges, most_reads)
+
+    def creation(self, token: str, head_number: int) -> int | None:
+        return find_creation_block(self.client, token, head_number)
+
+    def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
+        rows = [
+            (one.address, one.contract_status, one.standard, one.symbol, one.name, one.decimals, one.detail)
+            for one in read_contracts(self.client, tokens, block_number, self._facts.multicall)
+        ]
+        return pl.DataFrame(rows, schema=METADATA, orient="row")
+
+    def cost_of_full(self, blocks: int) -> str:
+        traces = (
+            f" and {blocks} block traces"
+            if self._facts.trace_method is not None
+            else ", without internal transfers: the node has no traces"
+        )
+        return f"full reads {blocks} whole blocks with the wallet's receipts{traces}"
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class EvmFamily:
+    """All EVM networks; see `pipelines.extract.family.Family`."""
+
+    tables = (TOKEN_TRANSFERS, TRANSACTIONS, INTERNAL_TRANSFERS)
+
+    def open(self, network: Network, *, timeout: tuple[float, float] = (5.0, 30.0), max_attempts: int = 6) -> EvmNode:
+        return EvmNode(network, RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=max_attempts))
+
+    def price_feeds(self, source: PriceSource, network: Network) -> FeedClient:
+        return FeedClient(source, network)

@@ -1,0 +1,17 @@
+"""The families of networks that there are. The one module of the pipeline that names them; a new one is a line here."""
+
+from control.networks.definitions import Network
+from pipelines.extract.evm.family import EvmFamily
+from pipelines.extract.family import Family, Node
+
+FAMILIES: dict[str, Family] = {"evm": EvmFamily()}
+
+
+def family_of(network: Network) -> Family:
+    """The family of a network; definitions are checked against the known ones when they are loaded."""
+    return FAMILIES[network.family]
+
+
+def open_node(network: Network, *, timeout: tuple[float, float] = (5.0, 30.0), max_attempts: int = 6) -> Node:
+    """Open a network's node, as `Family.open`."""
+    return family_of(network).open(network, timeout=timeout, max_attempts=max_attempts)

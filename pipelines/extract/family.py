@@ -1,0 +1,205 @@
+"""The protocol of a family of networks: what its folder under `pipelines/extract/` implements, and what is asked of it.
+
+Collecting and storing know families by this alone. Blocks are numbered without gaps and linked by their parents'
+hashes. Addresses and hashes are text in the form that the family's address codec stores. Amounts are decimal text in
+base units, 0 or more. Block times are UTC; columns of them naive, in microseconds. The network's own asset is the token
+`native`.
+
+Every method that asks the node raises `ExtractError` in the kinds of `pipelines.extract.errors`, which no family
+widens: `WrongChain` where it serves another chain, `ChainReorganised` where the chain moved while it was read,
+`FalseBlockTime` where times are out of order or ahead of this machine's clock, `StateUnavailable` where it has not got
+what was at that block (any more), and the others for answers that are no answers.
+
+What a family is to do beside this, and how one is added, is in docs/adding-a-family.md.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import polars as pl
+
+from control.networks.definitions import Network
+from control.pricing.definitions import PriceSource
+from pipelines.extract.errors import ExtractError
+from pipelines.extract.prices.protocol import PriceClient
+from pipelines.ranges import BlockRange
+from pipelines.rows import RowTable, Segment
+from pipelines.tables.sources import TABLES
+
+NATIVE = "native"
+"""The network's own asset, where a token is named."""
+
+PAST_BALANCES = "past_balances"
+"""Capability of a node: balances and supplies of any past block can be read."""
+
+TRACES = "traces"
+"""Capability of a node: movements of the network's own asset inside transactions can be read."""
+
+# What answers look like: columns of the raw tables that they go to.
+HEADERS = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
+BALANCES = TABLES["balance_observations"].schema_without("network", "purpose", "batch_id")
+SUPPLIES = TABLES["supply_observations"].schema_without("network", "batch_id")
+METADATA = TABLES["token_metadata"].schema_without("network", "read_at")
+BALANCE_CHANGES = TABLES["balance_observations"].schema("holder_address", "block_number", "quantity_raw")
+
+
+class Header(NamedTuple):
+    """A block's place in the chain; `time` is aware, UTC."""
+
+    number: int
+    hash: str
+    parent_hash: str
+    time: datetime
+
+
+class BalanceRange(NamedTuple):
+    """A wallet's native balance (base units) at the ends of two blocks, the first before the second."""
+
+    wallet: str
+    low_block: int
+    high_block: int
+    low_quantity: int
+    high_quantity: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a segment's addresses did in a part of its range.
+
+    Attributes:
+        covered: consecutive parts follow one another without a gap.
+        rows: by raw table; each table of the segment's kind is there, with its columns also where it has no rows.
+        unread: why movements inside transactions are missing; readings of balances show their sums then.
+    """
+
+    covered: BlockRange
+    rows: Mapping[str, pl.DataFrame]
+    unread: Sequence[ExtractError] = field(default=())
+
+
+class Node(Protocol):
+    """One network's node, behind one or several URLs."""
+
+    network: Network
+
+    header_call: str
+    """What errors about headers name as the call."""
+
+    oldest_genesis: datetime
+    """No chain of the family is older."""
+
+    @property
+    def provider(self) -> str:
+        """Whom it asks, for the record; without keys."""
+
+    def other(self) -> "Node":
+        """Open a node that asks somebody else than `provider`, where several are configured; the caller closes it."""
+
+    def probe(self) -> frozenset[str]:
+        """Ask what the node can do, before anything but its head; from then on another chain is refused.
+
+        Returns:
+            Capabilities: those of this module, and others that only the family itself understands.
+        """
+
+    def head(self) -> Header:
+        """The newest block that the node knows."""
+
+    def final_number(self, head: Header) -> int:
+        """Number of the newest final block, none after the head; -1 where none is final."""
+
+    def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
+        """Read headers by number.
+
+        Returns:
+            HEADERS; one row per distinct number, ascending; neighbours are linked.
+
+        Raises:
+            MalformedAnswer: a block is missing; names it.
+        """
+
+    def block_at(self, instant: datetime, head: Header) -> int | None:
+        """Number of the first block whose time is at or after an aware instant; None when the head is before it."""
+
+    def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
+        """Read what the segment's addresses did, in parts of a bounded size and in block order.
+
+        Args:
+            final_number: newest final block; that nothing happened in a later one needs more than an empty answer.
+
+        Yields:
+            Parts that are together exactly the segment's range, also where nothing happened. What came before a failure
+            is given out before it.
+
+        Raises:
+            RangeRefused: a single block is refused.
+        """
+
+    def keeps_state(self, block_number: int, head: Header) -> bool:
+        """Whether it is worth asking for a balance at the end of that block."""
+
+    def balances(self, pairs: Sequence[tuple[str, str]], block_number: int, block_hash: str) -> pl.DataFrame:
+        """Read balances of (token, holder) at the end of a block.
+
+        Returns:
+            BALANCES; one row per pair, in their order. 0 where there is no token at that block, null where it tells
+            none.
+        """
+
+    def supplies(self, tokens: Sequence[str], block_number: int, block_hash: str) -> pl.DataFrame:
+        """Read total supplies at the end of a block.
+
+        Returns:
+            SUPPLIES; one row per token, in their order; 0 and null as in `balances`.
+        """
+
+    def balance_changes(self, ranges: Sequence[BalanceRange], most_reads: int) -> pl.DataFrame:
+        """Find the blocks between two readings at which native balances changed; asked only with PAST_BALANCES.
+
+        Returns:
+            BALANCE_CHANGES: readings besides those given, such that neighbouring ones that differ are one block apart,
+            unless `most_reads` were used up. They are of the chain as it is now: that it did not move is for the caller
+            to check.
+        """
+
+    def creation(self, token: str, head_number: int) -> int | None:
+        """Number of the first block at whose end the token was there; None where it is not at the head.
+
+        Raises:
+            StateUnavailable: the node cannot tell.
+        """
+
+    def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
+        """Read what tokens say of themselves; a token that tells nothing, or is none, is described as such.
+
+        Returns:
+            METADATA; one row per token, in their order. contract_status is Fungible, NotFungible, NoContract or
+            Unknown.
+        """
+
+    def cost_of_full(self, blocks: int) -> str:
+        """What collecting so many blocks of a wallet's native movements asks of the node: one clause for people."""
+
+    def close(self) -> None:
+        """Close the kept connections."""
+
+
+class Family(Protocol):
+    """What is the same for every network of a family."""
+
+    @property
+    def tables(self) -> Collection[RowTable]:
+        """Where its rows go."""
+
+    def open(self, network: Network, *, timeout: tuple[float, float] = ..., max_attempts: int = ...) -> Node:
+        """Open a network's node; the caller closes it. Asks nothing yet.
+
+        Args:
+            timeout: seconds to connect, and to wait for the next bytes.
+            max_attempts: per URL.
+        """
+
+    def price_feeds(self, source: PriceSource, network: Network) -> PriceClient:
+        """Open the price feeds that the network's definition lists."""

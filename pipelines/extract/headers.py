@@ -1,0 +1,66 @@
+"""Headers of any family: whether they follow one another, and whether their times can be."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from pipelines.extract.errors import ChainReorganised, FalseBlockTime
+from pipelines.extract.family import HEADERS, Header
+
+MOST_AHEAD = timedelta(seconds=60)
+"""How far a block's time may be ahead of this machine's clock."""
+
+
+def check_clock(network: str, call: str, header: Header) -> None:
+    """Check a header's time against this machine's clock.
+
+    Raises:
+        FalseBlockTime: it is ahead.
+    """
+    now = datetime.now(UTC)
+    if header.time > now + MOST_AHEAD:
+        detail = (
+            f"block {header.number} is dated {header.time:%Y-%m-%d %H:%M:%S}, and this machine's clock says "
+            f"{now:%Y-%m-%d %H:%M:%S} (UTC): the node's times are false, or this machine's clock is behind; compare it "
+            "with `date -u`"
+        )
+        raise FalseBlockTime(network, call, header.number, header.number, detail)
+
+
+def check_links(network: str, call: str, headers: Iterable[Header]) -> None:
+    """Check headers in the order of their numbers.
+
+    Raises:
+        ChainReorganised: of two neighbours, the second does not name the first as its parent.
+        FalseBlockTime: one is dated before one that comes before it.
+    """
+    earlier: Header | None = None
+    for header in headers:
+        if earlier is not None and header.number == earlier.number + 1 and header.parent_hash != earlier.hash:
+            detail = f"block {header.number} does not follow the block {earlier.number} read with it"
+            raise ChainReorganised(network, call, earlier.number, header.number, detail, block_number=earlier.number)
+        if earlier is not None and header.time < earlier.time:
+            detail = dated_before(header.number, header.time, earlier.number, earlier.time)
+            raise FalseBlockTime(network, call, header.number, header.number, detail)
+        earlier = header
+
+
+def dated_before(number: int, time: datetime, earlier_number: int, earlier_time: datetime) -> str:
+    """What is wrong with a block that is dated before one that comes before it."""
+    return (
+        f"block {number} is dated {time:%Y-%m-%d %H:%M:%S}, before block {earlier_number} of "
+        f"{earlier_time:%Y-%m-%d %H:%M:%S} (UTC): one of the two times is false"
+    )
+
+
+def header_frame(headers: Iterable[Header]) -> pl.DataFrame:
+    """Headers as rows of HEADERS."""
+    rows = [header._replace(time=header.time.replace(tzinfo=None)) for header in headers]
+    return pl.DataFrame(rows, schema=HEADERS, orient="row")
+
+
+def header_of(row: tuple[int, str, str, datetime]) -> Header:
+    """The header in a row of HEADERS."""
+    number, hash_, parent_hash, time = row
+    return Header(number, hash_, parent_hash, time.replace(tzinfo=UTC))
