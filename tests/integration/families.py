@@ -1,0 +1,148 @@
+"""A real chain of each family, and what its node says by another road than the family's own code.
+
+A new family adds a class here and a line to `CHAINS`; `test_families` then asks its whole protocol.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from control.networks.definitions import Network, load_networks
+from pipelines.rows import Kind
+from tests.chain.conftest import GENESIS_TIME
+from tests.chain.node import AnvilNode
+from tests.chain.world import World
+from tests.integration.harness import LocalNetwork
+
+
+class Block(NamedTuple):
+    """What the node says of a block; `time` in Unix seconds."""
+
+    hash: str
+    parent_hash: str
+    time: int
+
+
+class Chain(Protocol):
+    """A chain with traffic in blocks `opening` to the head; native value moves twice in them at least.
+
+    Attributes:
+        addresses: one of each kind that the family collects, with movements.
+        idle: a wallet that nothing ever moved from or to.
+    """
+
+    network: Network
+    opening: int
+    addresses: dict[Kind, str]
+    idle: str
+
+    def head(self) -> int:
+        """Number of the newest block."""
+
+    def block(self, number: int) -> Block:
+        """A block, from the node itself."""
+
+    def keys(self, kind: Kind) -> dict[str, set[tuple[int, ...]]]:
+        """Of each raw table, the keys of the rows that the kind's address has in blocks `opening` to the head."""
+
+    def balance(self, token: str, holder: str, number: int) -> int:
+        """A balance at the end of a block, from the node itself."""
+
+    def supply(self, token: str, number: int) -> int:
+        """A supply at the end of a block, from the node itself."""
+
+    def creation(self, token: str) -> int:
+        """The first block at whose end a token is there."""
+
+    def replace_tail(self, blocks: int) -> None:
+        """Put as many and one more blocks, with traffic, in the place of the newest ones."""
+
+    def elsewhere(self) -> Network:
+        """The definition with the identity of another chain."""
+
+
+class EvmChain:
+    """Token and native transfers on a local EVM node."""
+
+    def __init__(self, node: AnvilNode, folder: Path) -> None:
+        defined = LocalNetwork("local", node.url)
+        path = folder / "networks.toml"
+        path.write_text(defined.as_toml())
+        self.network = load_networks(path, {defined.variable: node.url})["local"]
+        self._node = node
+        self._world = World(node, wallet_count=6, gas_price=10**9)
+        self._world.place_multicall()
+        self._world.mine()
+        self._token = self._world.deploy_token("GOLD", 18)
+        self._created = node.head()
+        self.opening = self._created + 1
+        self._world.distribute(self._token, 10**20)
+        wallet = self._world.wallets[0]
+        self.addresses: dict[Kind, str] = {"token": self._token.address, "wallet": wallet, "native": wallet}
+        self.idle = "0x" + "1d" * 20
+        self._move(5)
+
+    def _move(self, blocks: int) -> None:
+        """Mine blocks, of which every second moves something."""
+        wallets = self._world.wallets
+        for number in range(blocks):
+            if number % 2:
+                self._world.transfer(self._token, wallets[0], wallets[1], 10**15 + number)
+                self._world.transfer(self._token, wallets[2], wallets[0], 7)
+                self._world.submit(wallets[3], wallets[0], value=5 + number)
+            self._world.mine()
+
+    def head(self) -> int:
+        return self._node.head()
+
+    def block(self, number: int) -> Block:
+        answer = self._node.rpc("eth_getBlockByNumber", [hex(number), False])
+        return Block(answer["hash"], answer["parentHash"], int(answer["timestamp"], 16))
+
+    def keys(self, kind: Kind) -> dict[str, set[tuple[int, ...]]]:
+        address = self.addresses[kind]
+        numbers = range(self.opening, self.head() + 1)
+        if kind == "native":
+            transactions = {
+                (number, int(item["transactionIndex"], 16))
+                for number in numbers
+                for item in self._node.rpc("eth_getBlockByNumber", [hex(number), True])["transactions"]
+                if address in (item["from"], item["to"])
+            }
+            return {"transactions": transactions, "internal_transfers": set()}
+        logs = {
+            (int(log["blockNumber"], 16), int(log["logIndex"], 16))
+            for log in self._world.transfer_logs(numbers[0], numbers[-1])
+            if address == log["address"] or any(address[2:] in topic for topic in log["topics"])
+        }
+        return {"token_transfers": logs}
+
+    def balance(self, token: str, holder: str, number: int) -> int:
+        if token == "native":
+            return self._world.native_balance(holder, number)
+        return self._world.balance_of(token, holder, number)
+
+    def supply(self, token: str, number: int) -> int:
+        return self._world.total_supply(token, number)
+
+    def creation(self, token: str) -> int:
+        assert token == self._token.address
+        return self._created
+
+    def replace_tail(self, blocks: int) -> None:
+        self._node.rpc("anvil_rollback", [blocks])
+        self._move(blocks + 1)
+
+    def elsewhere(self) -> Network:
+        return replace(self.network, chain_id=self.network.chain_id + 1)
+
+
+@contextmanager
+def _evm(folder: Path) -> Iterator[Chain]:
+    with AnvilNode(genesis_time=GENESIS_TIME) as node:
+        yield EvmChain(node, folder)
+
+
+CHAINS: dict[str, Callable[[Path], AbstractContextManager[Chain]]] = {"evm": _evm}
