@@ -162,13 +162,19 @@ Spans = set[tuple[int, datetime, datetime | None]]
 
 
 def changed_spans(stores: Stores) -> Spans:
-    """What the build says changed."""
+    """What the build says changed, united where spans touch or overlap."""
     with duckdb.connect(str(stores.warehouse)) as connection:
-        return set(
-            connection.execute(
-                "select pair_key, from_time, until_time from intermediate.int_changed_price_spans"
-            ).fetchall()
-        )
+        found = connection.execute(
+            "select pair_key, from_time, until_time from intermediate.int_changed_price_spans order by 1, 2"
+        ).fetchall()
+    united: list[tuple[int, datetime, datetime | None]] = []
+    for key, begins, ends in found:
+        if united and united[-1][0] == key and (united[-1][2] is None or begins <= united[-1][2]):
+            before = united.pop()
+            united.append((key, before[1], None if before[2] is None or ends is None else max(before[2], ends)))
+        else:
+            united.append((key, begins, ends))
+    return set(united)
 
 
 def expected_spans(before: Steps, after: Steps) -> Spans:
