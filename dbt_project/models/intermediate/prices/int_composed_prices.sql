@@ -1,7 +1,7 @@
 {%- set since = changed_since() -%}
 {%- set known_prices = previous_mart('source_prices') -%}
 
--- What the sources of the changed pairs say, from the changed instant on, as each pair's route composes it; not judged
+-- Prices of the sources of the changed pairs, from the changed instant on, as each pair's route composes it; not judged
 -- by guards yet. Of guarded pairs also (with `known_state`) what judging begins with: the newest price of each source
 -- before that instant, and the newest one that was used.
 with
@@ -192,7 +192,7 @@ bridged as (
 
 ),
 
-put_together as (
+unrouted as (
 
     select
         pair_key,
@@ -224,21 +224,21 @@ put_together as (
 routed as (
 
     select
-        put_together.*,
+        unrouted.*,
         first_routes.position,
         first_routes.derivation,
         first_routes.is_inverted as first_is_inverted,
         coalesce(second_routes.is_inverted, false) as second_is_inverted
-    from put_together
+    from unrouted
     inner join routes as first_routes
         on
-            put_together.pair_key = first_routes.pair_key
-            and put_together.source_id = first_routes.source_id
+            unrouted.pair_key = first_routes.pair_key
+            and unrouted.source_id = first_routes.source_id
             and first_routes.leg_number = 1
     left join routes as second_routes
         on
-            put_together.pair_key = second_routes.pair_key
-            and put_together.source_id = second_routes.source_id
+            unrouted.pair_key = second_routes.pair_key
+            and unrouted.source_id = second_routes.source_id
             and second_routes.leg_number = 2
 
 ),
@@ -312,7 +312,7 @@ union all
         select
             known.pair_key,
             known.source_id,
-            max(known.effective_from) as said_from,
+            max(known.effective_from) as newest_from,
             max(known.effective_from) filter (where known.state != 'Quarantined') as used_from
         from {{ known_prices }} as known
         inner join pairs on known.pair_key = pairs.pair_key
@@ -348,6 +348,6 @@ union all
         on
             known.pair_key = newest.pair_key
             and known.source_id = newest.source_id
-            and (known.effective_from = newest.said_from or known.effective_from = newest.used_from)
+            and (known.effective_from = newest.newest_from or known.effective_from = newest.used_from)
 )
 {%- endif %}

@@ -19,13 +19,13 @@ source_prices as (
 
 ),
 
--- What each source said before the changed instant and may still count then.
+-- The newest price of each source before the changed instant, which may still count then, and the newest used one.
 newest as (
 
     select
         source_prices.pair_key,
         source_prices.source_id,
-        max(source_prices.effective_from) as said_from,
+        max(source_prices.effective_from) as newest_from,
         max(source_prices.effective_from) filter (where source_prices.state != 'Quarantined') as used_from
     from source_prices
     inner join changed_pairs on source_prices.pair_key = changed_pairs.pair_key
@@ -59,7 +59,7 @@ prices as (
             source_prices.pair_key = newest.pair_key
             and source_prices.source_id = newest.source_id
             and (
-                source_prices.effective_from = newest.said_from
+                source_prices.effective_from = newest.newest_from
                 or source_prices.effective_from = newest.used_from
             )
     where source_prices.effective_from >= {{ counting }}
@@ -75,7 +75,7 @@ used_prices as (
 
 -- A price counts until its source has a newer one that is used, or until it is too old; a quarantined one is in the
 -- way until its source has any newer one. Several sources count at once: a bit for each.
-spells as (
+price_intervals as (
 
     select
         pair_key,
@@ -88,8 +88,8 @@ spells as (
             ),
             fresh_until
         ) as ends,
-        1::hugeint << position as counting,
-        0 as stopped
+        1::hugeint << position as usable_sources,
+        0 as quarantined_count
     from used_prices
 
     union all
@@ -105,30 +105,30 @@ spells as (
             ),
             fresh_until
         ) as ends,
-        0::hugeint as counting,
-        case when state = 'Quarantined' then 1 else 0 end as stopped
+        0::hugeint as usable_sources,
+        case when state = 'Quarantined' then 1 else 0 end as quarantined_count
     from prices
 
 ),
 
 -- What began or ended before the changed instant is as it is then.
-turns as (
+interval_bounds as (
 
     select
         pair_key,
         greatest(begins, from_time) as moment,
-        counting,
-        stopped
-    from spells
+        usable_sources,
+        quarantined_count
+    from price_intervals
 
     union all
 
     select
         pair_key,
         greatest(ends, from_time) as moment,
-        -counting as counting,
-        -stopped as stopped
-    from spells
+        -usable_sources as usable_sources,
+        -quarantined_count as quarantined_count
+    from price_intervals
     where ends is not null
 
 ),
@@ -138,9 +138,9 @@ moments as (
     select
         pair_key,
         moment,
-        sum(counting) as counting,
-        sum(stopped) as stopped
-    from turns
+        sum(usable_sources) as usable_sources,
+        sum(quarantined_count) as quarantined_count
+    from interval_bounds
     group by pair_key, moment
 
 ),
@@ -150,8 +150,8 @@ states as (
     select
         pair_key,
         moment,
-        sum(counting) over until_now as counting,
-        sum(stopped) over until_now as stopped
+        sum(usable_sources) over until_now as usable_sources,
+        sum(quarantined_count) over until_now as quarantined_count
     from moments
     window until_now as (
         partition by pair_key
@@ -168,11 +168,11 @@ chosen as (
         pair_key,
         moment,
         case
-            when counting > 0 then 'Priced'
-            when stopped > 0 then 'Quarantined'
+            when usable_sources > 0 then 'Priced'
+            when quarantined_count > 0 then 'Quarantined'
             else 'StalePrice'
         end as price_status,
-        case when counting > 0 then bit_count((counting & -counting) - 1)::integer end as position
+        case when usable_sources > 0 then bit_count((usable_sources & -usable_sources) - 1)::integer end as position
     from states
 
 ),
@@ -186,7 +186,7 @@ tenants as (
 
 ),
 
-begun as (
+price_changes as (
 
     select
         tenants.tenant_id,
@@ -241,7 +241,7 @@ compared as (
         lag(price_status) over pair as previous_status,
         lag(position) over pair as previous_position,
         lag(effective_from) over pair as previous_effective_from
-    from begun
+    from price_changes
     window pair as (
         partition by pair_key
         order by valid_from

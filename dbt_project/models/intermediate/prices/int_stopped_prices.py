@@ -34,18 +34,18 @@ def exceeds(price: int, reference: int, percent: int) -> bool:
     return abs(price - reference) * _UNITS_OF_A_HUNDRED > percent * reference
 
 
-class Judge:
-    """What was said and used so far of one pair, by source."""
+class PairGuards:
+    """The newest price, and the newest used one, of each source of one pair so far."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Price] = {}
+        self._newest: dict[str, Price] = {}
         self._used: dict[str, int] = {}
 
-    def hear(self, price: Price) -> None:
-        """Take note of a price; a rejected one never was said, and one without a number says nothing."""
+    def record(self, price: Price) -> None:
+        """Keep a price as the newest of its source; a rejected one does not count."""
         if price.decision == "Rejected":
             return
-        self._said[price.source_id] = price
+        self._newest[price.source_id] = price
 
     def failures(self, price: Price) -> list[str]:
         """Judge the next price: the names of the guards it fails. What no guard or a review stops is used."""
@@ -68,15 +68,15 @@ class Judge:
         return exceeds(price.price, used, price.max_jump)
 
     def _deviates(self, price: Price) -> bool:
-        """Compare with the median of what the other sources say and is fresh; both twice, to stay integers."""
+        """Compare with the median of the other sources' newest fresh prices; both twice, to stay integers."""
         if price.max_deviation is None:
             return False
         others = sorted(
-            said.price
-            for source_id, said in self._said.items()
+            newest.price
+            for source_id, newest in self._newest.items()
             if source_id != price.source_id
-            and said.price is not None
-            and (said.fresh_until_us is None or price.effective_us < said.fresh_until_us)
+            and newest.price is not None
+            and (newest.fresh_until_us is None or price.effective_us < newest.fresh_until_us)
         )
         if not others:
             return False
@@ -92,13 +92,13 @@ def stopped(prices: Iterable[Price]) -> Iterator[tuple[int, str, int, str]]:
         Pair, source, instant and the guards' names, per price that fails one; whatever a review says of it.
     """
     for pair_key, of_pair in groupby(prices, key=attrgetter("pair_key")):
-        judge = Judge()
+        guards = PairGuards()
         for effective_us, together in groupby(of_pair, key=attrgetter("effective_us")):
             at_once = list(together)
             for price in at_once:
-                judge.hear(price)
+                guards.record(price)
             for price in at_once:
-                failed = judge.failures(price)
+                failed = guards.failures(price)
                 if failed:
                     yield pair_key, price.source_id, effective_us, ", ".join(failed)
 
