@@ -1,5 +1,7 @@
 """From a definition to a client: each adapter by its name, and the client that it opens."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,3 +87,19 @@ def test_the_example_of_the_guide_is_a_source(tmp_path: Path) -> None:
     client = open_price_client(source, None)  # checks it against ccxt's class
     assert type(client) is ExchangeClient
     client.close()
+
+
+def test_who_asks_no_exchange_imports_none() -> None:
+    script = """
+import sys
+import pipelines.definitions, cli.cycle
+from pipelines.extract.prices.clients import open_price_client
+from control.pricing.definitions import load_price_sources
+from control.settings import load_settings
+sources = load_price_sources(load_settings({}).price_sources_file)
+open_price_client(sources["src_ecb"], None).close()
+assert "ccxt" not in sys.modules
+open_price_client(sources["src_kraken"], None).close()
+assert "ccxt" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, check=True)

@@ -10,6 +10,7 @@ import duckdb
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from pipelines.extract.prices.clients import open_price_client
 from pipelines.extract.prices.protocol import Market, PriceClient
 from pipelines.load.prices import read_markets
 
@@ -29,9 +30,6 @@ def opener(read_networks: Callable[[], Mapping[str, Network]]) -> OpenClient:
     """Return what opens the client of a source; networks are read where feeds need theirs."""
 
     def open_client(source: PriceSource, markets: Sequence[Market]) -> PriceClient:
-        # Clients bring libraries with them that a cycle without prices does not need.
-        from pipelines.extract.prices.clients import open_price_client
-
         return open_price_client(source, read_networks().get(source.network) if source.network else None, markets)
 
     return open_client

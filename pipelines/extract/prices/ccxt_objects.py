@@ -12,6 +12,8 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
+import ccxt  # type: ignore[import-untyped]
+
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import (
     MarketUnknown,
@@ -21,7 +23,6 @@ from pipelines.extract.errors import (
     SourceRefused,
     SourceUnreachable,
 )
-from pipelines.extract.prices.ccxt_classes import UnknownExchange, exchange_class
 from pipelines.extract.prices.http import HttpClient
 from pipelines.extract.prices.protocol import Market
 from pipelines.extract.transport import Reply
@@ -96,8 +97,6 @@ class _Exact:
 @contextmanager
 def understood(http: HttpClient, call: str) -> Iterator[None]:
     """Turn what ccxt raises into our errors; what it stumbles over is an answer of another form."""
-    # Only now: `ccxt_classes` has made the package importable without all its exchanges.
-    from ccxt.base import errors  # type: ignore[import-untyped]
 
     def of(kind: type[PriceSourceError], error: Exception) -> PriceSourceError:
         return kind(http.source_id, call, http.redact(str(error)))
@@ -106,13 +105,13 @@ def understood(http: HttpClient, call: str) -> Iterator[None]:
         yield
     except PriceSourceError:
         raise
-    except errors.DDoSProtection as error:  # and RateLimitExceeded
+    except ccxt.DDoSProtection as error:  # and RateLimitExceeded
         raise of(SourceRateLimited, error) from None
-    except errors.OperationFailed as error:  # the network, the exchange down or in maintenance
+    except ccxt.OperationFailed as error:  # the network, the exchange down or in maintenance
         raise of(SourceUnreachable, error) from None
-    except errors.BadSymbol as error:
+    except ccxt.BadSymbol as error:
         raise of(MarketUnknown, error) from None
-    except errors.BaseError as error:
+    except ccxt.BaseError as error:
         raise of(SourceRefused, error) from None
     except _UNREADABLE as error:
         raise SourceMalformed(http.source_id, call, http.redact(f"not of its form: {error!r}")) from error
@@ -140,10 +139,9 @@ def open_exchange(source: PriceSource, credentials: Mapping[str, str], http: Htt
     def refused(detail: str) -> SourceRefused:
         return SourceRefused(source.id, "open", f"{detail}; correct its definition")
 
-    try:
-        base = exchange_class(str(source.exchange))
-    except UnknownExchange:
-        raise refused(f"ccxt has no exchange {source.exchange!r}") from None
+    if source.exchange is None or source.exchange not in ccxt.exchanges:
+        raise refused(f"ccxt has no exchange {source.exchange!r}")
+    base = getattr(ccxt, source.exchange)
     # Pacing and retries are ours.
     exchange = type(base.__name__, (_Exact, base), {})(
         {"enableRateLimit": False, "options": source.options, **credentials}

@@ -6,14 +6,21 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import SourceRefused
 from pipelines.extract.families import family_of
-from pipelines.extract.prices.exchanges import ExchangeClient
 from pipelines.extract.prices.protocol import Market, PriceClient
 from pipelines.extract.prices.reference_rates import ReferenceRateClient
 
 Opener = Callable[[PriceSource, Network | None, Sequence[Market]], PriceClient]
 
+
+def _open_exchange(source: PriceSource, _network: Network | None, markets: Sequence[Market]) -> PriceClient:
+    # Only here: importing all of ccxt takes half a second, which no other source needs.
+    from pipelines.extract.prices.exchanges import ExchangeClient
+
+    return ExchangeClient(source, markets)
+
+
 ADAPTERS: dict[str, Opener] = {
-    "ccxt": lambda source, _, markets: ExchangeClient(source, markets),
+    "ccxt": _open_exchange,
     "feeds": lambda source, network, _: _open_feeds(source, network),
     "reference-rates": lambda source, _, __: ReferenceRateClient(source),
 }
