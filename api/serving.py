@@ -1,7 +1,6 @@
 """The published versions of the marts: which one is in force, and named queries over it.
 
-Files are immutable; `current.json` beside them names the newest. Where that one cannot be read, the newest before it
-that can is in force. What rows mean does not go here.
+Where the one published last cannot be read, the newest before it that can is in force. What rows mean does not go here.
 """
 
 import logging
@@ -12,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +21,7 @@ import msgspec
 
 from api.errors import ApiError
 from api.kept import Kept
+from warehouse import versions
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Value = TypeVar("Value")
@@ -31,20 +31,10 @@ _POINTER_SECONDS = 0.2
 _IDLE_SECONDS = 60.0
 _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
-_THREADS = 2
 _RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
 _DAMAGED = re.compile("Corrupt database file|Could not read enough bytes")
-_NAME = re.compile(r"marts-(\d{12})\.duckdb")
 
 _log = logging.getLogger("ledgermart.api")
-
-
-class Pointer(msgspec.Struct, frozen=True, rename="camel"):
-    """Content of `current.json`."""
-
-    version: int
-    file: str
-    published_at: datetime
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -112,18 +102,7 @@ class _OpenVersion:
         self.mark = mark
         self.is_damaged = False
         self.last_used = time.monotonic()
-        self._connection = duckdb.connect(
-            str(path),
-            read_only=True,
-            config={
-                "memory_limit": f"{memory_megabytes}MB",
-                "threads": _THREADS,
-                "enable_external_access": "false",
-                # The loop that is taken for few rows otherwise: 3 s for 120 moments among 500,000 prices, sorted 0.1 s.
-                "asof_loop_join_threshold": "0",
-                "lock_configuration": "true",
-            },
-        )
+        self._connection = versions.open_locked_down(path, memory_megabytes)
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
         self._remembered = Kept(_MOST_REMEMBERED)
@@ -317,30 +296,25 @@ class Serving:
         return found
 
     def _look(self) -> InForce:
-        pointer = self._directory / "current.json"
         newest = 2**63
         try:
-            named = msgspec.json.decode(pointer.read_bytes(), type=Pointer)
-        except FileNotFoundError:
-            trouble = "current.json is missing"
-        except (OSError, msgspec.MsgspecError):
-            trouble = "current.json cannot be read"
+            named = versions.read_pointer(self._directory)
+        except versions.PointerError as error:
+            trouble = str(error)
         else:
             if self._opened(named.version) is not None:
                 return InForce(named.version, named.published_at)
             newest, trouble = named.version, f"version {named.version} cannot be read"
-        kept = {
-            int(match[1]): path for path in self._directory.glob("marts-*") if (match := _NAME.fullmatch(path.name))
-        }
+        kept = versions.published_versions(self._directory)
         for number in sorted((number for number in kept if number < newest), reverse=True):
             if self._opened(number) is not None:
-                published_at = datetime.fromtimestamp(int(kept[number].stat().st_mtime), UTC)
+                published_at = versions.published_at(kept[number])
                 return InForce(number, published_at, f"{trouble}; version {number} answers until the next is published")
         raise _not_published(f"{trouble}, nor can any version before it" if kept else None)
 
     def _opened(self, number: int) -> _OpenVersion | None:
         """Open a version unless it is open; None when that cannot be done."""
-        path = self._directory / f"marts-{number:012d}.duckdb"
+        path = versions.path_of(self._directory, number)
         try:
             mark = _mark(path)
         except FileNotFoundError:

@@ -14,7 +14,8 @@ from pipelines.defs.cycle import JOB, selection_of
 from pipelines.defs.keys import NETWORK_ASSETS, OUTCOME, network_key
 from pipelines.deliver.progress import Progress, read_progress
 from warehouse.lock import WriterBusyError
-from warehouse.versions import Publication, current_publication
+from warehouse.port import Warehouse
+from warehouse.versions import Publication
 
 EXIT_FAILED = 1
 EXIT_NETWORK_FAILED = 3
@@ -102,7 +103,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     job = loaded.resolve_job_def(JOB)
     every_network = {network_key(name, asset) for name in definitions for asset in NETWORK_ASSETS}
     shared = sorted(set(job.asset_layer.executable_asset_keys) - every_network)
-    before = current_publication(settings.serving_dir)
+    before = Warehouse(settings).published()
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
     # What dbt and Dagster print, stack traces of failed steps among it, is for the log: the result is one line.
@@ -112,7 +113,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
             asset_selection=selection_of(chosen, shared),
             raise_on_error=False,
         )
-    after = current_publication(settings.serving_dir)
+    after = Warehouse(settings).published()
     progress = read_progress(settings.data_dir)
     if progress is not None and progress.run_id != result.run_id:
         progress = None

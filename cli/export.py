@@ -11,7 +11,7 @@ from control import tenants
 from control.settings import Settings
 from control.store import open_store
 from pipelines.deliver.export import Format, Listener, export
-from warehouse.versions import current_publication
+from warehouse.port import Warehouse
 
 
 def run_export(
@@ -34,7 +34,7 @@ def run_export(
         tenant = tenants.get_by_name(session, tenant_name)
         identity = (tenant.name, tenant.id)
     if folder is None:
-        publication = current_publication(settings.serving_dir)
+        publication = Warehouse(settings).published()
         folder = Path(f"ledgermart-export-{identity[1]}-{publication.version if publication else 0}-{form}")
     folder = folder.absolute()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(), MofNCompleteColumn())

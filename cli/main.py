@@ -68,11 +68,11 @@ def main(ctx: click.Context) -> None:
 def init(settings: Settings, name: str, as_json: bool) -> None:
     """Prepare the stores, create a tenant and print its first admin key, once."""
     from cli.cycle import run_cycle
-    from warehouse.versions import current_publication
+    from warehouse.port import Warehouse
 
     store = open_store(settings)
     store.migrate()
-    if current_publication(settings.serving_dir) is None:
+    if Warehouse(settings).published() is None:
         result = run_cycle(settings, [])
         if result.exit_code != 0:
             _err.print(f"[red]the empty version could not be published: {result.error}")

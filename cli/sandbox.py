@@ -8,7 +8,8 @@ from rich.table import Table
 
 from cli.environment import age
 from control.settings import Settings
-from pipelines.deliver.sandbox import Listener, Sandbox, make_sandbox
+from pipelines.deliver.sandbox import Sandbox, make_sandbox
+from warehouse.copies import Listener
 
 
 def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Console) -> Sandbox:

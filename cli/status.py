@@ -14,8 +14,7 @@ from control.settings import Settings
 from control.snapshot import ControlSnapshot, read_snapshot
 from control.store import open_store
 from pipelines.deliver.progress import Progress, read_progress
-from warehouse.lock import describe_holder, is_locked
-from warehouse.versions import current_publication
+from warehouse.port import Warehouse
 
 
 def read_status(settings: Settings) -> dict[str, Any]:
@@ -28,7 +27,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
             snapshot = read_snapshot(session)
             unfinished = operations.unfinished(session)
     progress = read_progress(settings.data_dir)
-    publication = current_publication(settings.serving_dir)
+    publication = Warehouse(settings).published()
     is_tracked = {w.subject_key for w in snapshot.windows if w.closed_at is None} if snapshot else set()
     rows = []
     for name, network in networks.items():
@@ -56,7 +55,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "priceSources": _price_sources(progress),
         "operations": _operations(snapshot, unfinished) if snapshot else [],
         "lastCycle": progress.finished_at if progress else None,
-        "writer": describe_holder(settings.lock_path) if is_locked(settings.lock_path) else None,
+        "writer": Warehouse(settings).writer(),
         "version": publication.version if publication else None,
         "publishedAt": publication.published_at.isoformat() if publication else None,
     }

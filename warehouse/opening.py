@@ -1,6 +1,8 @@
 """Opening a DuckDB file that another process may still have open."""
 
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import duckdb
@@ -25,3 +27,21 @@ def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) 
             if "lock" not in str(error).lower() or time.monotonic() >= deadline:
                 raise
             time.sleep(_LOCK_POLL_SECONDS)
+
+
+@contextmanager
+def open_for_writing(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a warehouse's file for writing; closed on leaving.
+
+    Args:
+        path: its file.
+        memory_mb: most memory of its query engine, in megabytes; None: DuckDB's own limit.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(connect(path)) as connection:
+        connection.execute("set timezone = 'UTC'")
+        # Writing with two threads was measured to cost a quarter more CPU than with one, while the other core fetches.
+        connection.execute("set threads = 1")
+        if memory_mb is not None:
+            connection.execute(f"set memory_limit = '{memory_mb}MB'")
+        yield connection

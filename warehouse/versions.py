@@ -25,6 +25,7 @@ _PUBLICATION_COMMENTS = """
     comment on column marts.publication.batch_id is 'The newest cycle whose rows are in it. Unit: none, a key.';
     comment on column marts.publication.built_at is 'When it was made, UTC.';
 """
+_READER_THREADS = 2
 _NAME = re.compile(r"marts-(\d{12})\.duckdb")
 
 
@@ -43,19 +44,19 @@ def current_publication(serving_dir: Path) -> Publication | None:
     So do readers: a lost pointer or file stops nobody.
     """
     versions = published_versions(serving_dir)
-    named = _read_pointer(serving_dir)
+    named = _find_pointer(serving_dir)
     if named is not None and named.version in versions:
         return named
     newest = max((version for version in versions if named is None or version < named.version), default=None)
     if newest is None:
         return None
     path = versions[newest]
-    return Publication(newest, path.name, datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
+    return Publication(newest, path.name, published_at(path))
 
 
 def newest_is_readable(serving_dir: Path) -> bool:
     """Whether the pointer can be read and the file that it names can be opened; else a version is to be published."""
-    named = _read_pointer(serving_dir)
+    named = _find_pointer(serving_dir)
     path = None if named is None else published_versions(serving_dir).get(named.version)
     if path is None:
         return False
@@ -66,11 +67,29 @@ def newest_is_readable(serving_dir: Path) -> bool:
     return True
 
 
-def _read_pointer(serving_dir: Path) -> Publication | None:
+class PointerError(Exception):
+    """The pointer cannot be read; the message says why."""
+
+
+def read_pointer(serving_dir: Path) -> Publication:
+    """Read which version was published last.
+
+    Raises:
+        PointerError: it is missing or damaged.
+    """
     try:
         fields = json.loads((serving_dir / "current.json").read_bytes())
         return Publication(int(fields["version"]), fields["file"], datetime.fromisoformat(fields["publishedAt"]))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except FileNotFoundError as error:
+        raise PointerError("current.json is missing") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PointerError("current.json cannot be read") from error
+
+
+def _find_pointer(serving_dir: Path) -> Publication | None:
+    try:
+        return read_pointer(serving_dir)
+    except PointerError:
         return None
 
 
@@ -85,6 +104,36 @@ def _replace_text(path: Path, text: str) -> None:
     beside.chmod(0o200 | _readable(path.parent))
     sync(beside)
     beside.replace(path)
+
+
+def path_of(serving_dir: Path, version: int) -> Path:
+    """The file of a version, whether it is there or not."""
+    return serving_dir / f"marts-{version:012d}.duckdb"
+
+
+def published_at(path: Path) -> datetime:
+    """When the file of a version was made, where no pointer says it."""
+    return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
+
+
+def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnection:
+    """Open a version for statements of a service: they read this file alone, within this memory.
+
+    Raises:
+        duckdb.IOException: it cannot be opened.
+    """
+    return duckdb.connect(
+        str(path),
+        read_only=True,
+        config={
+            "memory_limit": f"{memory_megabytes}MB",
+            "threads": _READER_THREADS,
+            "enable_external_access": "false",
+            # The loop that is taken for few rows otherwise: 3 s for 120 moments among 500,000 prices, sorted 0.1 s.
+            "asof_loop_join_threshold": "0",
+            "lock_configuration": "true",
+        },
+    )
 
 
 def published_versions(serving_dir: Path) -> dict[int, Path]:
@@ -106,9 +155,9 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
         recorded: the newest version that the warehouse knows of.
     """
     serving_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    named = _read_pointer(serving_dir)
+    named = _find_pointer(serving_dir)
     version = max(recorded, named.version if named else 0, *published_versions(serving_dir), 0) + 1
-    name = f"marts-{version:012d}.duckdb"
+    name = path_of(serving_dir, version).name
     connection = connect(marts_path)
     try:
         connection.execute("create schema if not exists marts")

@@ -19,8 +19,7 @@ from pipelines.defs.keys import NETWORK_ASSETS, network_key
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
-from warehouse.lock import is_locked
-from warehouse.versions import newest_is_readable
+from warehouse.port import Warehouse
 
 JOB = "cycle"
 _TICK_SECONDS = 5
@@ -125,7 +124,7 @@ def has_price_work(progress: Progress | None) -> bool:
 
 def is_publication_due(progress: Progress | None, settings: Settings) -> bool:
     """Whether something is collected and not published, or what was published last cannot be read any more."""
-    return progress is not None and (progress.is_behind or not newest_is_readable(settings.serving_dir))
+    return progress is not None and (progress.is_behind or not Warehouse(settings).is_newest_readable())
 
 
 def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str]) -> bool:
@@ -133,7 +132,7 @@ def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_ru
 
     A run is marked when it is silent in two evaluations: one that just gave the lock back is about to say how it ended.
     """
-    if is_locked(settings.lock_path):
+    if Warehouse(settings).is_written():
         return True
     suspected = set(silent_runs)
     silent_runs.clear()

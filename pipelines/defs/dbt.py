@@ -21,7 +21,7 @@ from pipelines.defs.keys import filled_by
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
-from warehouse.versions import newest_is_readable
+from warehouse import port
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
 _DBT = str(Path(sys.executable).with_name("dbt"))
@@ -39,9 +39,7 @@ AUDIT_ARGUMENTS = ("test", "--no-write-json", "--exclude-resource-type", "unit_t
 def dbt_environment(settings: Settings) -> dict[str, str]:
     """The environment in which dbt finds the warehouse and writes nothing outside the data folder."""
     return {
-        "LEDGERMART_WAREHOUSE_PATH": str(settings.warehouse_path),
-        "LEDGERMART_MARTS_PATH": str(settings.marts_path),
-        "LEDGERMART_PIPELINE_MEMORY_MB": str(settings.pipeline_memory_mb),
+        **port.Warehouse(settings).dbt_environment(),
         # Whatever the caller's own dbt works in.
         "DBT_TARGET": "warehouse",
         "DBT_PROFILES_DIR": str(PROJECT_DIR),
@@ -153,7 +151,7 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
         with warehouse.open() as connection:
             is_due = transform_due(connection, warehouse.settings.as_of_seconds)
             # What is published follows a build; also where nothing is new but the file that readers have is lost.
-            if not is_due and newest_is_readable(warehouse.settings.serving_dir):
+            if not is_due and warehouse.port.is_newest_readable():
                 context.log.info("nothing new: the marts stay as they are")
                 return
             built = built_fingerprint(connection)

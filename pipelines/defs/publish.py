@@ -7,7 +7,6 @@ from pipelines.defs.resources import Warehouse
 from pipelines.deliver.progress import write_progress
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import finish_batch, newest_publication, record_publication, transformed_batch
-from warehouse.versions import publish, remove_old_versions
 
 
 def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
@@ -16,13 +15,10 @@ def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
     @dg.asset(key=PUBLICATION, deps=marts, group_name="serving", kinds={"duckdb"})
     def publication(warehouse: Warehouse) -> dg.MaterializeResult[None]:
         """An immutable copy of the marts under a new name, and the pointer to it."""
-        settings = warehouse.settings
         with warehouse.open() as connection:
             batch_id, recorded = transformed_batch(connection), newest_publication(connection)
-        published = publish(settings.marts_path, settings.serving_dir, batch_id, recorded)
-        removed = remove_old_versions(
-            settings.serving_dir, settings.version_grace_seconds, settings.version_disk_budget_mb * 1_000_000
-        )
+        published = warehouse.port.publish(batch_id, recorded)
+        removed = warehouse.port.remove_old_versions()
         with warehouse.open() as connection:
             record_publication(connection, published.version, batch_id)
         return dg.MaterializeResult(metadata={"version": published.version, "removed": len(removed)})

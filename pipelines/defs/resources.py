@@ -7,8 +7,8 @@ import dagster as dg
 import duckdb
 
 from control.settings import Settings, load_settings
-from pipelines.load.warehouse import open_warehouse
-from warehouse.lock import writer_lock
+from pipelines.load.warehouse import create_tables
+from warehouse import port
 
 
 class Warehouse(dg.ConfigurableResource["Warehouse"]):
@@ -24,8 +24,7 @@ class Warehouse(dg.ConfigurableResource["Warehouse"]):
         Raises:
             WriterBusyError: another writer held it for longer than LEDGERMART_LOCK_WAIT_SECONDS.
         """
-        settings = self.settings
-        with writer_lock(settings.lock_path, f"Dagster run {context.run_id}", settings.lock_wait_seconds):
+        with self.port.exclusive(f"Dagster run {context.run_id}"):
             yield self
 
     @property
@@ -33,9 +32,14 @@ class Warehouse(dg.ConfigurableResource["Warehouse"]):
         """The settings of this process."""
         return load_settings()
 
+    @property
+    def port(self) -> port.Warehouse:
+        """The warehouse of these settings."""
+        return port.Warehouse(self.settings)
+
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection for one step."""
-        settings = self.settings
-        with open_warehouse(settings.warehouse_path, settings.pipeline_memory_mb) as connection:
+        with self.port.open() as connection:
+            create_tables(connection)
             yield connection

@@ -6,7 +6,6 @@ Reads a published file and nothing else. Every number keeps all its digits: inte
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +15,8 @@ import duckdb
 
 from control.settings import Settings
 from warehouse.folders import FolderError, new_folder
-from warehouse.versions import Publication, current_publication
+from warehouse.port import Warehouse
+from warehouse.versions import Publication
 
 _POLL_SECONDS = 0.2
 _MANIFEST = "manifest.json"
@@ -118,14 +118,12 @@ def export(
         The manifest.
 
     Raises:
-        ExportError: nothing is published, a mart does not exist, or the folder holds something else.
+        ExportError: a mart does not exist, or the folder holds something else.
+        NothingPublishedError: there is no version yet.
         FolderBusyError: another process is writing this folder.
     """
-    publication = current_publication(settings.serving_dir)
-    if publication is None:
-        raise ExportError(f"nothing is published in {settings.serving_dir}; run `ledgermart init --tenant NAME`")
-    _check_target(folder, force)
-    with closing(duckdb.connect(str(settings.serving_dir / publication.file), read_only=True)) as connection:
+    with Warehouse(settings).open_published() as (publication, connection):
+        _check_target(folder, force)
         connection.execute(f"set memory_limit = '{settings.query_memory_mb}MB'")
         connection.execute("set threads = 2")
         connection.execute("set timezone = 'UTC'")

@@ -2,10 +2,7 @@
 
 A sandbox is a folder, and nothing but its owner ever opens the files in it:
 
-    warehouse.duckdb    raw, staging and intermediate, as the last cycle left them; the views in it name their file,
-                        hence its name
-    marts_db.duckdb     the marts that follow from them; dbt builds here
-    published.duckdb    the version in force, never changed: to compare with, and to defer to
+    *.duckdb            the copies, as `warehouse.copies` names them; dbt builds in that of the marts
     state/              dbt's manifest of what is published, its marts in `published`: for --state and --defer
     sandbox.json        what this was made from, and when
     environment.sh      the variables that point dbt at it, for `source`
@@ -13,32 +10,20 @@ A sandbox is a folder, and nothing but its owner ever opens the files in it:
 Warehouse and marts are copied together while no cycle is at work, so that incremental models go on from them.
 """
 
-import errno
-import fcntl
 import json
-import os
 import shlex
 import shutil
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from control.settings import Settings
+from warehouse.copies import Listener, check_unused, open_copy
 from warehouse.folders import FolderError, new_folder
-from warehouse.lock import copy_lock
-from warehouse.opening import connect
-from warehouse.versions import Publication, current_publication
+from warehouse.port import Warehouse
 
 _MANIFEST = Path("dbt") / "target" / "manifest.json"
-# linux/fs.h: share the blocks of another file instead of copying them, where the file system can.
-_FICLONE = 0x40049409
-_CANNOT_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM}
-_CHUNK = 16 * 1024 * 1024
 
 
 class SandboxError(FolderError):
@@ -85,21 +70,6 @@ class Sandbox:
         }
 
 
-@dataclass(frozen=True)
-class Listener:
-    """Who is told how it goes.
-
-    Attributes:
-        waits: in words, for which writer.
-        begins: bytes to copy in all.
-        copied: bytes copied since the last word.
-    """
-
-    waits: Callable[[str], None]
-    begins: Callable[[int], None]
-    copied: Callable[[int], None]
-
-
 def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: Listener) -> Sandbox:
     """Make a sandbox, or make it anew from what is there now.
 
@@ -110,27 +80,20 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
         refresh: take the place of the sandbox that is there, with all that was built in it.
 
     Raises:
-        SandboxError: nothing is published yet, it exists already, is in use, or the disk is too small.
+        SandboxError: it exists already.
+        FolderError: nothing is published yet, the sandbox is in use, or the disk is too small.
         FolderBusyError: another process is making it.
     """
     if folder.exists() and not refresh:
         raise SandboxError(f"{folder} exists already; --refresh makes it anew, and what was built in it is lost")
     _check_replaceable(folder)
-    _published(settings)
     with new_folder(folder) as partial:
-        with copy_lock(settings.lock_path, listener.waits):
-            publication = _published(settings)
-            batch_id = _newest_batch(settings.warehouse_path)
-            is_reflinked = _copy_stores(settings, partial, listener)
-            _link(settings.serving_dir / publication.file, partial / "published.duckdb")
+        with Warehouse(settings).copy_for(partial, listener) as copy:
             manifest = json.loads(_manifest_text(settings))
-        for name in ("warehouse.duckdb", "marts_db.duckdb"):
-            # Opening takes in what a killed cycle left beside the file.
-            duckdb.connect(str(partial / name)).close()
         _write_state(manifest, partial / "state")
-        made = Sandbox(
-            folder.name, folder, publication.version, batch_id, datetime.now(UTC).replace(microsecond=0), is_reflinked
-        )
+        created_at = datetime.now(UTC).replace(microsecond=0)
+        version, batch_id = copy.publication.version, _newest_batch(partial)
+        made = Sandbox(folder.name, folder, version, batch_id, created_at, copy.is_reflinked)
         _write_description(made, partial)
     return made
 
@@ -164,82 +127,15 @@ def _check_replaceable(folder: Path) -> None:
         return
     if not (folder / "sandbox.json").is_file():
         raise SandboxError(f"{folder} is not a sandbox: it has no sandbox.json; name another folder")
-    for name in ("warehouse.duckdb", "marts_db.duckdb"):
-        try:
-            connect(folder / name, wait_seconds=0).close()
-        except duckdb.IOException as error:
-            raise SandboxError(f"{folder / name} is in use; close what has it open ({error})") from error
+    check_unused(folder)
 
 
-def _published(settings: Settings) -> Publication:
-    publication = current_publication(settings.serving_dir)
-    if publication is None:
-        raise SandboxError(f"nothing is published in {settings.serving_dir}; run `ledgermart init --tenant NAME`")
-    return publication
-
-
-def _newest_batch(warehouse: Path) -> int:
-    """The newest cycle in the warehouse; also waits for a child of a killed writer that still has it open."""
-    with closing(connect(warehouse, read_only=True)) as connection:
+def _newest_batch(folder: Path) -> int:
+    """The newest cycle in the copy."""
+    with open_copy(folder) as connection:
         row = connection.execute("select coalesce(max(batch_id), 0) from raw.batches").fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _copy_stores(settings: Settings, target: Path, listener: Listener) -> bool:
-    """Copy warehouse and marts, with what is still beside them; whether by sharing their blocks."""
-    pairs = [
-        (source.with_name(source.name + suffix), target / (name + suffix))
-        for source, name in ((settings.warehouse_path, "warehouse.duckdb"), (settings.marts_path, "marts_db.duckdb"))
-        for suffix in ("", ".wal")
-        if source.with_name(source.name + suffix).exists()
-    ]
-    sizes = [source.stat().st_size for source, _ in pairs]
-    listener.begins(sum(sizes))
-    are_reflinked = []
-    for (source, copy), size in zip(pairs, sizes, strict=True):
-        is_reflinked = _reflink(source, copy)
-        if is_reflinked:
-            listener.copied(size)
-        else:
-            _check_space(target, size)
-            _stream(source, copy, listener.copied)
-        are_reflinked.append(is_reflinked)
-    return all(are_reflinked)
-
-
-def _reflink(source: Path, copy: Path) -> bool:
-    """Share the blocks of a file, which takes no time; False where the file system cannot."""
-    with source.open("rb") as read, copy.open("wb") as written:
-        try:
-            fcntl.ioctl(written.fileno(), _FICLONE, read.fileno())
-        except OSError as error:
-            if error.errno in _CANNOT_CLONE:
-                return False
-            raise
-    return True
-
-
-def _check_space(folder: Path, size: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if size > free:
-        raise SandboxError(f"{folder.parent} has {free:,} bytes free, and {size:,} are needed; name another with --dir")
-
-
-def _stream(source: Path, copy: Path, copied: Callable[[int], None]) -> None:
-    with source.open("rb") as read, copy.open("wb") as written:
-        while count := os.sendfile(written.fileno(), read.fileno(), None, _CHUNK):
-            copied(count)
-
-
-def _link(source: Path, link: Path) -> None:
-    """A second name of a published file, which outlives the version's removal; on another disk a copy."""
-    try:
-        link.hardlink_to(source)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
-            raise
-        shutil.copyfile(source, link)
 
 
 def _manifest_text(settings: Settings) -> str:

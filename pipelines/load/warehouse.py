@@ -1,4 +1,4 @@
-"""Opening the warehouse with its raw tables, and the transactions in it."""
+"""The raw tables' statements, and transactions in the warehouse."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from pipelines.tables.sources import TABLES
-from warehouse.opening import connect
+from warehouse.opening import open_for_writing
 
 _SQL = Path(__file__).parent / "sql"
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -38,24 +38,15 @@ def utc_now() -> datetime:
 
 @contextmanager
 def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the warehouse for writing, with its raw tables in place; closed on leaving.
+    """Open a warehouse's file by itself for writing, with its raw tables in place; closed on leaving.
 
     Args:
         path: its file.
         memory_mb: most memory of its query engine, in megabytes; None: DuckDB's own limit.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path)
-    try:
-        connection.execute("set timezone = 'UTC'")
-        # Writing with two threads was measured to cost a quarter more CPU than with one, while the other core fetches.
-        connection.execute("set threads = 1")
-        if memory_mb is not None:
-            connection.execute(f"set memory_limit = '{memory_mb}MB'")
+    with open_for_writing(path, memory_mb) as connection:
         create_tables(connection)
         yield connection
-    finally:
-        connection.close()
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:

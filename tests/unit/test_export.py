@@ -15,6 +15,7 @@ from control.settings import Settings, load_settings
 from pipelines.deliver.export import ExportError, Format, Listener, export
 from tests.api import marts
 from warehouse.folders import FolderBusyError, new_folder
+from warehouse.port import NothingPublishedError
 
 _HUGE = 2**256 - 1
 _AT = "2026-03-01 00:00:01.5"
@@ -199,5 +200,5 @@ def test_a_killed_export_leaves_nothing_under_its_name_and_the_next_one_clears_u
 
 
 def test_without_a_version_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="nothing is published"):
+    with pytest.raises(NothingPublishedError, match="nothing is published"):
         _export(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}), tmp_path / "out")

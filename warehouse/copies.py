@@ -1,0 +1,129 @@
+"""Copies of the warehouse's files for an analyst: where they lie, and how they are made without holding up the disk.
+
+warehouse.duckdb    raw, staging and intermediate; the views in it name their file, hence its name
+marts_db.duckdb     the marts that follow from them
+published.duckdb    the version in force, never changed
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from warehouse.folders import FolderError
+from warehouse.opening import connect
+
+WAREHOUSE = "warehouse.duckdb"
+MARTS = "marts_db.duckdb"
+PUBLISHED = "published.duckdb"
+# linux/fs.h: share the blocks of another file instead of copying them, where the file system can.
+_FICLONE = 0x40049409
+_CANNOT_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM}
+_CHUNK = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how it goes.
+
+    Attributes:
+        waits: in words, for which writer.
+        begins: bytes to copy in all.
+        copied: bytes copied since the last word.
+    """
+
+    waits: Callable[[str], None]
+    begins: Callable[[int], None]
+    copied: Callable[[int], None]
+
+
+def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener) -> bool:
+    """Copy both, with what is still beside them; whether by sharing their blocks. Nobody may be writing them.
+
+    Raises:
+        FolderError: the disk is too small.
+    """
+    pairs = [
+        (source.with_name(source.name + suffix), folder / (name + suffix))
+        for source, name in ((warehouse, WAREHOUSE), (marts, MARTS))
+        for suffix in ("", ".wal")
+        if source.with_name(source.name + suffix).exists()
+    ]
+    sizes = [source.stat().st_size for source, _ in pairs]
+    listener.begins(sum(sizes))
+    are_reflinked = []
+    for (source, copy), size in zip(pairs, sizes, strict=True):
+        is_reflinked = reflink(source, copy)
+        if is_reflinked:
+            listener.copied(size)
+        else:
+            _check_space(folder, size)
+            _stream(source, copy, listener.copied)
+        are_reflinked.append(is_reflinked)
+    return all(are_reflinked)
+
+
+def take_in_logs(folder: Path) -> None:
+    """Let the copies take in what a killed cycle left beside the files."""
+    for name in (WAREHOUSE, MARTS):
+        duckdb.connect(str(folder / name)).close()
+
+
+@contextmanager
+def open_copy(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the copy of raw, for reading."""
+    with closing(connect(folder / WAREHOUSE, read_only=True)) as connection:
+        yield connection
+
+
+def check_unused(folder: Path) -> None:
+    """Refuse where another process has one of the copies open.
+
+    Raises:
+        FolderError: names the file.
+    """
+    for name in (WAREHOUSE, MARTS):
+        try:
+            connect(folder / name, wait_seconds=0).close()
+        except duckdb.IOException as error:
+            raise FolderError(f"{folder / name} is in use; close what has it open ({error})") from error
+
+
+def reflink(source: Path, copy: Path) -> bool:
+    """Share the blocks of a file, which takes no time; False where the file system cannot."""
+    with source.open("rb") as read, copy.open("wb") as written:
+        try:
+            fcntl.ioctl(written.fileno(), _FICLONE, read.fileno())
+        except OSError as error:
+            if error.errno in _CANNOT_CLONE:
+                return False
+            raise
+    return True
+
+
+def link(source: Path, name: Path) -> None:
+    """Give a published file a second name, which outlives the version's removal; on another disk make a copy."""
+    try:
+        name.hardlink_to(source)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
+            raise
+        shutil.copyfile(source, name)
+
+
+def _check_space(folder: Path, size: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise FolderError(f"{folder.parent} has {free:,} bytes free, and {size:,} are needed; name another with --dir")
+
+
+def _stream(source: Path, copy: Path, copied: Callable[[int], None]) -> None:
+    with source.open("rb") as read, copy.open("wb") as written:
+        while count := os.sendfile(written.fileno(), read.fileno(), None, _CHUNK):
+            copied(count)
