@@ -10,11 +10,6 @@
 {%- endmacro %}
 
 
-{% macro zero_address() -%}
-    '0x0000000000000000000000000000000000000000'
-{%- endmacro %}
-
-
 {# The pseudo-holder whose balance is a token's total supply: mints and burns move it, and it is read like any other. #}
 {% macro supply_holder() -%}
     'supply'

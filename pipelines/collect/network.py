@@ -83,10 +83,11 @@ def _read_metadata(collector: Collector, head_number: int) -> None:
             union
             select token_address from raw.common_tokens where network = $network
             union
-            select distinct token_address
-            from raw.token_transfers
+            select distinct asset
+            from raw.movements
             where
                 network = $network
+                and asset != 'native'
                 and batch_id > (
                     select coalesce(max(batch_id), 0) from raw.observed_batches where network = $network
                 )

@@ -21,6 +21,7 @@ from pipelines.defs.keys import filled_by
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
+from pipelines.load.warehouse import movement_views
 from warehouse import port
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
@@ -50,7 +51,7 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
 
 
 def _fingerprint() -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(movement_views().encode())
     for path in sorted(PROJECT_DIR.rglob("*")):
         # What dbt writes beside the project, when somebody runs it there, is no part of it.
         if path.relative_to(PROJECT_DIR).parts[0] in ("target", "logs"):

@@ -15,12 +15,12 @@ DISCOVERIES = dg.AssetKey(["prices", "discoveries"])
 # to do. Runs are in one process: of the steps that can begin, the one with the highest priority does.
 DISCOVERIES_LAST, HISTORY_LAST, OUTCOME_LAST = ({"dagster/priority": str(-place)} for place in (1, 2, 3))
 
-# The asset of a network that fills each raw table.
+# The asset of a network that fills each raw table; movements are a view of several.
 NETWORK_ASSETS: dict[str, tuple[str, ...]] = {
     "blocks": ("blocks", "view_ranges", "covered_ranges", "network_states", "collection_failures", "reorganisations"),
-    "token_transfers": ("token_transfers",),
-    "transactions": ("transactions",),
-    "internal_transfers": ("internal_transfers",),
+    "token_transfers": ("token_transfers", "movements", "movement_sides"),
+    "transactions": ("transactions", "movements", "movement_sides"),
+    "internal_transfers": ("internal_transfers", "movements", "movement_sides"),
     "token_metadata": ("token_metadata",),
     "balance_observations": ("balance_observations", "supply_observations"),
 }
@@ -41,7 +41,5 @@ def filled_by(table: str, networks: list[str]) -> list[dg.AssetKey]:
     """The assets that fill a raw table: one per network, one of prices, or the control snapshot."""
     if table in _PRICE_TABLES:
         return [_PRICE_TABLES[table]]
-    for asset, tables in NETWORK_ASSETS.items():
-        if table in tables:
-            return [network_key(network, asset) for network in networks]
-    return [SNAPSHOT]
+    assets = [asset for asset, tables in NETWORK_ASSETS.items() if table in tables]
+    return [network_key(network, asset) for network in networks for asset in assets] or [SNAPSHOT]

@@ -107,32 +107,29 @@ def _insert(
             f"insert into raw.{table.name} by name select *, ? as network, ? as batch_id from incoming",
             [network, batch],
         )
-        _mark_parties(connection, table, network, batch)
     finally:
         connection.unregister("incoming")
 
 
-def _mark_parties(connection: duckdb.DuckDBPyConnection, table: RowTable, network: str, batch: int) -> None:
-    """Mark every subject that the incoming rows concern, also those that they were not collected for.
+def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, covered: BlockRange, batch: int) -> None:
+    """Mark every subject that the batch's rows in the range concern, also those that they were not collected for.
 
     What one collection brings may be what another one missed.
     """
-    named = [("wallet", column) for column in table.parties] + [
-        ("token", column) for column in table.addressed("token")
-    ]
     connection.execute(
-        f"""
+        """
         insert into raw.changes
         select $batch, subjects.subject_key, min(parties.block_number), max(parties.block_number), 'Rows'
         from raw.control_subjects as subjects
-        inner join (
-            {" union all ".join(f"select '{kind}', {column}, block_number from incoming" for kind, column in named)}
-        ) as parties (kind, address, block_number)
-            on subjects.kind = parties.kind and subjects.address = parties.address
-        where subjects.network = $network
+        inner join raw.movement_parties as parties
+            on subjects.kind = parties.subject_kind and subjects.address = parties.address
+        where
+            subjects.network = $network and parties.network = $network
+            and parties.block_number between $first and $last
+            and parties.batch_id = $batch
         group by subjects.subject_key
         """,
-        {"batch": batch, "network": network},
+        {"batch": batch, "network": network, "first": covered.first, "last": covered.last},
     )
 
 
@@ -166,6 +163,7 @@ def replace_range(
             for address, count in _rows_by_address(rows[table.name], table.addressed(segment.kind)):
                 if address in counts:
                     counts[address] += count
+        _mark_parties(connection, network, segment.covered, batch_id)
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
 
@@ -354,9 +352,9 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
                 or (
                     subjects.kind = 'wallet'
                     and subjects.address in (
-                        select unnest([from_address, to_address])
-                        from raw.token_transfers
-                        where network = ? and token_address in (select token_address from changed_contracts)
+                        select holder_address
+                        from raw.movement_sides
+                        where network = ? and asset in (select token_address from changed_contracts)
                         union
                         select holder_address
                         from raw.balance_observations
@@ -394,7 +392,11 @@ def record_healthy(
         **facts,
     }
     with transaction(connection):
-        connection.execute(sql("mark_finalized"), {"network": network, "final": final_number, "batch": batch_id})
+        known = connection.execute("select max(final_number) from raw.network_states where network = ?", [network])
+        ((final_before,),) = known.fetchall()
+        final_from = 0 if final_before is None else final_before + 1
+        newly_final = {"network": network, "final_from": final_from, "final": final_number, "batch": batch_id}
+        connection.execute(sql("mark_finalized"), newly_final)
         connection.execute("delete from raw.network_states where network = ?", [network])
         names, marks = ", ".join(row), ", ".join("?" for _ in row)
         connection.execute(f"insert into raw.network_states ({names}) values ({marks})", list(row.values()))

@@ -13,6 +13,8 @@ from pipelines.tables.sources import TABLES
 from warehouse.opening import open_for_writing
 
 _SQL = Path(__file__).parent / "sql"
+# What each family's raw tables say of who moved what, in the words of `raw.movements`.
+_FAMILY_MOVEMENTS = sorted(Path(__file__).parents[1].glob("extract/*/movements.sql"))
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
@@ -20,6 +22,12 @@ _PARAMETER = re.compile(r"\$([a-z_]+)")
 def sql(name: str) -> str:
     """Return the text of the named file in `load/sql`."""
     return (_SQL / f"{name}.sql").read_text()
+
+
+def movement_views() -> str:
+    """The views of who moved what, over the raw tables of every family."""
+    families = "\nunion all\n".join(path.read_text() for path in _FAMILY_MOVEMENTS)
+    return sql("movements").replace("$families", families)
 
 
 def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, object]]:
@@ -59,6 +67,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
             if (table.name, column.name) not in known:
                 connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
     connection.execute(sql("views"))
+    connection.execute(movement_views())
 
 
 @cache

@@ -12,6 +12,46 @@ TRANSACTION_INDEX = Column("transaction_index", INTEGER, "Position of the transa
 TRANSACTION_HASH = Column("transaction_hash", VARCHAR, "Hash of the transaction, lower-case 0x text.")
 FROM_ADDRESS = Column("from_address", VARCHAR, "Sender, lower-case 0x text.")
 
+# What the mapping of each family's raw tables gives: `pipelines/extract/<family>/movements.sql`.
+_MOVEMENT = (
+    NETWORK,
+    BLOCK_NUMBER,
+    Column("block_hash", VARCHAR, "Hash of the block."),
+    Column("transaction_position", INTEGER, "Position of the transaction in its block."),
+    Column(
+        "entry_position",
+        INTEGER,
+        "Position among the entries of the block, of an Internal movement among those of its transaction; -1: it is "
+        "the transaction's own.",
+    ),
+    Column("transaction_hash", VARCHAR, "Hash of the transaction."),
+    Column(
+        "kind",
+        VARCHAR,
+        "Transfer, Internal (inside a transaction), Fee, Mint or Burn. It alone says whether the supply changes: Mint "
+        "adds to it, Burn takes from it.",
+    ),
+    Column("asset", VARCHAR, "Address of the token; `native` for the native asset."),
+    optional(
+        "from_address",
+        VARCHAR,
+        "Whose balance it takes from; null: nobody's, or those of several parties, whom the transaction's parties are "
+        "to list.",
+    ),
+    optional("to_address", VARCHAR, "Whose balance it adds to; null: as for from_address."),
+    optional("nobody_address", VARCHAR, "What is shown in the place of a party that is nobody; null: nothing."),
+    optional("amount_raw", BIGNUM, "Amount in base units; null where it is not known."),
+    optional("is_failed", BOOLEAN, "Whether it failed and moved nothing; null where it is not known."),
+    BATCH_ID,
+)
+_SIDE = (
+    *_MOVEMENT,
+    Column("direction", VARCHAR, "Out of the party's balance, or In."),
+    Column("holder_address", VARCHAR, "The party."),
+    optional("counterparty_address", VARCHAR, "What is shown as the other party; null: nobody."),
+    Column("movement_raw", BIGNUM, "What it does to the party's balance, in base units; 0 for an unknown amount."),
+)
+
 SOURCE = Source(
     "chain",
     "What the networks said: definitions, node states, blocks, transfers, transactions and readings of contracts.",
@@ -171,6 +211,20 @@ SOURCE = Source(
             BLOCK_HASH,
             optional("total_supply_raw", BIGNUM, "Total supply in base units; null when the contract gave no number."),
             BATCH_ID,
+        ),
+    ),
+    views=(
+        Table(
+            "movements",
+            "Who moved what, inside some tenant's view: the movements of every family, a view on their tables.",
+            "One row per network, block, transaction, kind and entry.",
+            *_MOVEMENT,
+        ),
+        Table(
+            "movement_sides",
+            "Each movement as each of its parties sees it; a view on movements.",
+            "One row per movement and party.",
+            *_SIDE,
         ),
     ),
 )

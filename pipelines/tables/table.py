@@ -84,7 +84,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Tables that dbt knows as one source; its views are defined in `load/sql/views.sql`."""
+    """Tables that dbt knows as one source; its views are defined in `load/sql`."""
 
     name: str
     description: str

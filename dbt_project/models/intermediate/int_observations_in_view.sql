@@ -55,7 +55,6 @@ of_tokens as (
     where
         views.kind = 'token'
         and not views.is_not_fungible
-        and observations.holder_address != {{ zero_address() }}
 
 ),
 

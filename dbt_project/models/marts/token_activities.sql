@@ -32,9 +32,9 @@ labels as (
 
 ),
 
-token_transfers as (
+movements as (
 
-    select * from {{ recent_rows(ref('stg_chain__token_transfers'), is_incremental()) }}
+    select * from {{ recent_rows(ref('stg_chain__movements'), is_incremental()) }}
 
 ),
 
@@ -59,41 +59,33 @@ network_states as (
 
 ),
 
-transfers as (
+moved as (
 
     select
         covered_ranges.subject_key,
-        case
-            when
-                token_transfers.from_address = {{ zero_address() }}
-                and token_transfers.to_address != {{ zero_address() }} then 'Mint'
-            when
-                token_transfers.to_address = {{ zero_address() }}
-                and token_transfers.from_address != {{ zero_address() }} then 'Burn'
-            else 'Transfer'
-        end as activity_type,
-        token_transfers.network,
-        token_transfers.block_number,
-        token_transfers.transaction_index,
-        token_transfers.log_index,
-        token_transfers.transaction_hash,
-        token_transfers.token_address,
-        token_transfers.from_address,
-        token_transfers.to_address,
-        token_transfers.amount_raw,
+        movements.kind as activity_type,
+        movements.network,
+        movements.block_number,
+        movements.transaction_position as transaction_index,
+        movements.entry_position as log_index,
+        movements.transaction_hash,
+        movements.asset as token_address,
+        coalesce(movements.from_address, movements.nobody_address) as from_address,
+        coalesce(movements.to_address, movements.nobody_address) as to_address,
+        movements.amount_raw,
         '' as holder_address,
         null::boolean as is_located
-    from token_transfers
+    from movements
     inner join covered_ranges
         on
-            token_transfers.network = covered_ranges.network
-            and token_transfers.token_address = covered_ranges.address
-            and token_transfers.block_number between covered_ranges.from_block and covered_ranges.to_block
+            movements.network = covered_ranges.network
+            and movements.asset = covered_ranges.address
+            and movements.block_number between covered_ranges.from_block and covered_ranges.to_block
     {%- if is_incremental() %}
     semi join {{ ref('int_changed_ranges') }} as changed
         on
             covered_ranges.subject_key = changed.subject_key
-            and token_transfers.block_number between changed.from_block and changed.to_block
+            and movements.block_number between changed.from_block and changed.to_block
             and changed.reason != 'Observation'
     {%- endif %}
 
@@ -126,7 +118,7 @@ adjustments as (
 
 activities as (
 
-    select * from transfers
+    select * from moved
     union all
     select * from adjustments
 

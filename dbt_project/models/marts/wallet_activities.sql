@@ -20,16 +20,28 @@ subjects as (
 
 ),
 
-covered_ranges as (
+ranges as (
 
-    select * from {{ ref('int_covered_ranges') }}
+    select
+        subject_key,
+        network,
+        address,
+        false as is_native,
+        from_block,
+        to_block
+    from {{ ref('int_covered_ranges') }}
     where kind = 'wallet'
 
-),
+    union all
 
-native_ranges as (
-
-    select * from {{ ref('int_native_ranges') }}
+    select
+        subject_key,
+        network,
+        address,
+        true as is_native,
+        from_block,
+        to_block
+    from {{ ref('int_native_ranges') }}
 
 ),
 
@@ -45,21 +57,15 @@ labels as (
 
 ),
 
-token_transfers as (
+-- What may have failed is not shown: the next reading books what it did. Native value of nothing shows where it failed.
+-- Who sends to themselves receives nothing, nor does anybody what failed.
+sides as (
 
-    select * from {{ recent_rows(ref('stg_chain__token_transfers'), is_incremental()) }}
-
-),
-
-transactions as (
-
-    select * from {{ recent_rows(ref('stg_chain__transactions'), is_incremental()) }}
-
-),
-
-internal_transfers as (
-
-    select * from {{ recent_rows(ref('stg_chain__internal_transfers'), is_incremental()) }}
+    select * from {{ recent_rows(ref('stg_chain__movement_sides'), is_incremental()) }}
+    where
+        is_failed is not null
+        and (asset != 'native' or is_failed or amount_raw is null or amount_raw > 0::bignum)
+        and (direction = 'Out' or not is_failed and from_address is distinct from to_address)
 
 ),
 
@@ -82,230 +88,45 @@ network_states as (
 
 ),
 
-sent_transfers as (
+seen as (
 
     select
-        covered_ranges.subject_key,
+        ranges.subject_key,
         case
-            when token_transfers.to_address = token_transfers.from_address then 'Self'
-            when token_transfers.to_address = {{ zero_address() }} then 'Burn'
-            else 'TransferOut'
+            when sides.from_address = sides.to_address then 'Self'
+            when sides.kind = 'Transfer' then 'Transfer' || sides.direction
+            else sides.kind
         end as activity_type,
-        case when token_transfers.to_address != token_transfers.from_address then 'Out' end as direction,
-        false as is_failed,
-        token_transfers.network,
-        token_transfers.block_number,
-        token_transfers.transaction_index,
-        token_transfers.log_index,
-        null::integer as trace_index,
-        token_transfers.transaction_hash,
-        token_transfers.to_address as counterparty_address,
-        token_transfers.token_address,
-        token_transfers.amount_raw
-    from token_transfers
-    inner join covered_ranges
+        case when sides.from_address = sides.to_address then null else sides.direction end as direction,
+        sides.is_failed,
+        sides.network,
+        sides.block_number,
+        sides.transaction_position as transaction_index,
+        case when sides.kind = 'Internal' then -1 else sides.entry_position end as log_index,
+        case when sides.kind = 'Internal' then sides.entry_position end as trace_index,
+        sides.transaction_hash,
+        sides.counterparty_address,
+        sides.asset as token_address,
+        sides.amount_raw
+    from sides
+    inner join ranges
         on
-            token_transfers.network = covered_ranges.network
-            and token_transfers.from_address = covered_ranges.address
-            and token_transfers.block_number between covered_ranges.from_block and covered_ranges.to_block
-
-),
-
-received_transfers as (
-
-    select
-        covered_ranges.subject_key,
-        case
-            when token_transfers.from_address = {{ zero_address() }} then 'Mint'
-            else 'TransferIn'
-        end as activity_type,
-        'In' as direction,
-        false as is_failed,
-        token_transfers.network,
-        token_transfers.block_number,
-        token_transfers.transaction_index,
-        token_transfers.log_index,
-        null::integer as trace_index,
-        token_transfers.transaction_hash,
-        token_transfers.from_address as counterparty_address,
-        token_transfers.token_address,
-        token_transfers.amount_raw
-    from token_transfers
-    inner join covered_ranges
-        on
-            token_transfers.network = covered_ranges.network
-            and token_transfers.to_address = covered_ranges.address
-            and token_transfers.block_number between covered_ranges.from_block and covered_ranges.to_block
-    where token_transfers.from_address != token_transfers.to_address
-
-),
-
--- A failed transaction moved nothing, and shows what it would have moved. Where the receipt does not say, the value is
--- not shown: the next reading books what it did. A transaction without value shows only when it failed.
-sent_values as (
-
-    select
-        native_ranges.subject_key,
-        case
-            when transactions.to_address = transactions.from_address then 'Self'
-            else 'TransferOut'
-        end as activity_type,
-        case
-            when transactions.to_address = transactions.from_address then null
-            else 'Out'
-        end as direction,
-        not transactions.is_success as is_failed,
-        transactions.network,
-        transactions.block_number,
-        transactions.transaction_index,
-        -1 as log_index,
-        null::integer as trace_index,
-        transactions.transaction_hash,
-        coalesce(transactions.to_address, transactions.created_address) as counterparty_address,
-        'native' as token_address,
-        transactions.value_raw as amount_raw
-    from transactions
-    inner join native_ranges
-        on
-            transactions.network = native_ranges.network
-            and transactions.from_address = native_ranges.address
-            and transactions.block_number between native_ranges.from_block and native_ranges.to_block
-    where
-        transactions.is_success is not null
-        and (transactions.value_raw > 0::bignum or not transactions.is_success)
-
-),
-
-received_values as (
-
-    select
-        native_ranges.subject_key,
-        'TransferIn' as activity_type,
-        'In' as direction,
-        false as is_failed,
-        transactions.network,
-        transactions.block_number,
-        transactions.transaction_index,
-        -1 as log_index,
-        null::integer as trace_index,
-        transactions.transaction_hash,
-        transactions.from_address as counterparty_address,
-        'native' as token_address,
-        transactions.value_raw as amount_raw
-    from transactions
-    inner join native_ranges
-        on
-            transactions.network = native_ranges.network
-            and coalesce(transactions.to_address, transactions.created_address) = native_ranges.address
-            and transactions.block_number between native_ranges.from_block and native_ranges.to_block
-    where
-        transactions.value_raw > 0::bignum
-        and transactions.is_success
-        and transactions.from_address != native_ranges.address
-
-),
-
--- A fee that the receipt does not tell shows without an amount: what it took is in the next reading.
-fees as (
-
-    select
-        native_ranges.subject_key,
-        'Fee' as activity_type,
-        'Out' as direction,
-        false as is_failed,
-        transactions.network,
-        transactions.block_number,
-        transactions.transaction_index,
-        -1 as log_index,
-        null::integer as trace_index,
-        transactions.transaction_hash,
-        null::varchar as counterparty_address,
-        'native' as token_address,
-        transactions.fee_raw as amount_raw
-    from transactions
-    inner join native_ranges
-        on
-            transactions.network = native_ranges.network
-            and transactions.from_address = native_ranges.address
-            and transactions.block_number between native_ranges.from_block and native_ranges.to_block
-    where transactions.fee_raw is null or transactions.fee_raw > 0::bignum
-
-),
-
--- Value that contracts sent on, as the node traced it.
-internal_values as (
-
-    select
-        native_ranges.subject_key,
-        'Internal' as activity_type,
-        'Out' as direction,
-        false as is_failed,
-        internal_transfers.network,
-        internal_transfers.block_number,
-        internal_transfers.transaction_index,
-        -1 as log_index,
-        internal_transfers.trace_index,
-        internal_transfers.transaction_hash,
-        internal_transfers.to_address as counterparty_address,
-        'native' as token_address,
-        internal_transfers.amount_raw
-    from internal_transfers
-    inner join native_ranges
-        on
-            internal_transfers.network = native_ranges.network
-            and internal_transfers.from_address = native_ranges.address
-            and internal_transfers.block_number between native_ranges.from_block and native_ranges.to_block
-
-    union all
-
-    select
-        native_ranges.subject_key,
-        'Internal' as activity_type,
-        'In' as direction,
-        false as is_failed,
-        internal_transfers.network,
-        internal_transfers.block_number,
-        internal_transfers.transaction_index,
-        -1 as log_index,
-        internal_transfers.trace_index,
-        internal_transfers.transaction_hash,
-        internal_transfers.from_address as counterparty_address,
-        'native' as token_address,
-        internal_transfers.amount_raw
-    from internal_transfers
-    inner join native_ranges
-        on
-            internal_transfers.network = native_ranges.network
-            and internal_transfers.to_address = native_ranges.address
-            and internal_transfers.block_number between native_ranges.from_block and native_ranges.to_block
-
-),
-
-movements as (
-
-    select * from sent_transfers
-    union all
-    select * from received_transfers
-    union all
-    select * from sent_values
-    union all
-    select * from received_values
-    union all
-    select * from fees
-    union all
-    select * from internal_values
+            sides.network = ranges.network
+            and sides.holder_address = ranges.address
+            and (sides.asset = 'native') = ranges.is_native
+            and sides.block_number between ranges.from_block and ranges.to_block
 
 ),
 
 recent_movements as (
 
-    select movements.*
-    from movements
+    select seen.*
+    from seen
     {% if is_incremental() -%}
     semi join {{ ref('int_changed_ranges') }} as changed
         on
-            movements.subject_key = changed.subject_key
-            and movements.block_number between changed.from_block and changed.to_block
+            seen.subject_key = changed.subject_key
+            and seen.block_number between changed.from_block and changed.to_block
             and changed.reason != 'Observation'
     {% endif %}
 

@@ -1,20 +1,21 @@
 with written as (
-    select distinct transfers.block_number, transfers.log_index
-    from raw.token_transfers as transfers
-    where transfers.network = $network and transfers.batch_id = $batch
+    select distinct block_number, entry_position
+    from raw.movements
+    where network = $network and batch_id = $batch and asset != 'native'
 ),
 
 repeated as (
-    select transfers.block_number, transfers.log_index
-    from raw.token_transfers as transfers
+    select movements.block_number, movements.entry_position
+    from raw.movements
     inner join written
-        on transfers.block_number = written.block_number and transfers.log_index = written.log_index
+        on movements.block_number = written.block_number and movements.entry_position = written.entry_position
     where
-        transfers.network = $network
-        and transfers.block_number >= (select min(block_number) from written)
-    group by transfers.block_number, transfers.log_index
+        movements.network = $network
+        and movements.asset != 'native'
+        and movements.block_number >= (select min(block_number) from written)
+    group by movements.block_number, movements.entry_position
     having count(*) > 1
 )
 
-select count(*), any_value(format('block {}, log {}', block_number, log_index))
+select count(*), any_value(format('block {}, entry {}', block_number, entry_position))
 from repeated;

@@ -1,7 +1,5 @@
 with rows_of_batch as (
-    select block_number, block_hash from raw.token_transfers where network = $network and batch_id = $batch
-    union
-    select block_number, block_hash from raw.transactions where network = $network and batch_id = $batch
+    select block_number, block_hash from raw.movements where network = $network and batch_id = $batch
     union
     select block_number, block_hash from raw.balance_observations where network = $network and batch_id = $batch
 )

@@ -14,22 +14,12 @@ with ended as (
 ),
 
 pairs as (
-    select
-        transfers.token_address,
-        unnest([transfers.from_address, transfers.to_address]) as holder_address,
-        ended.to_block
+    select parties.asset as token_address, parties.holder_address, ended.to_block
     from ended
-    inner join raw.token_transfers as transfers
-        on transfers.network = $network
-        and ended.kind = 'token' and ended.address = transfers.token_address
-        and transfers.block_number between ended.from_block and ended.to_block
-    union
-    select transfers.token_address, ended.address, ended.to_block
-    from ended
-    inner join raw.token_transfers as transfers
-        on transfers.network = $network
-        and ended.kind = 'wallet' and ended.address in (transfers.from_address, transfers.to_address)
-        and transfers.block_number between ended.from_block and ended.to_block
+    inner join raw.movement_parties as parties
+        on parties.network = $network and parties.asset != 'native'
+        and ended.kind = parties.subject_kind and ended.address = parties.address
+        and parties.block_number between ended.from_block and ended.to_block
     union
     select 'native', address, to_block
     from ended
@@ -42,5 +32,4 @@ anti join raw.balance_observations as observations
     on observations.network = $network
     and pairs.token_address = observations.token_address
     and pairs.holder_address = observations.holder_address
-    and pairs.to_block = observations.block_number
-where pairs.holder_address != '0x0000000000000000000000000000000000000000';
+    and pairs.to_block = observations.block_number;

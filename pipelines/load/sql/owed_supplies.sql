@@ -19,11 +19,11 @@ owed as (
     where
         $final between ranges.from_block and ranges.to_block
         and exists (
-            select 1 from raw.token_transfers as transfers
+            select 1 from raw.movements
             where
-                transfers.network = $network
-                and transfers.token_address = ranges.address
-                and transfers.block_number between $final_from and $final
+                movements.network = $network
+                and movements.asset = ranges.address
+                and movements.block_number between $final_from and $final
         )
 )
 

@@ -1,5 +1,5 @@
--- Wallets whose view reaches the head, with the native balance last read; null where none was, or where transactions or
--- internal transfers moved it since.
+-- Wallets whose view reaches the head, with the native balance last read; null where none was, or where
+-- something may have moved it since.
 with known as (
     select
         observations.holder_address,
@@ -17,18 +17,12 @@ from network_ranges as ranges
 left join known
     on ranges.address = known.holder_address
     and not exists (
-        select 1 from raw.transactions
+        select 1 from raw.movement_sides as sides
         where
-            transactions.network = $network
-            and transactions.block_number > known.block_number
-            and known.holder_address in (transactions.from_address, transactions.to_address)
-    )
-    and not exists (
-        select 1 from raw.internal_transfers as transfers
-        where
-            transfers.network = $network
-            and transfers.block_number > known.block_number
-            and known.holder_address in (transfers.from_address, transfers.to_address)
+            sides.network = $network
+            and sides.asset = 'native'
+            and sides.holder_address = known.holder_address
+            and sides.block_number > known.block_number
     )
 where ranges.kind = 'wallet' and ranges.to_block >= $head
 group by ranges.address;

@@ -13,21 +13,11 @@ with known as (
 ),
 
 moved as (
-    select
-        transfers.token_address,
-        sum(
-            case
-                when transfers.from_address = transfers.to_address then 0::bignum
-                when transfers.from_address = '0x0000000000000000000000000000000000000000' then transfers.amount_raw
-                else 0::bignum - transfers.amount_raw
-            end
-        ) as movement_raw
-    from raw.token_transfers as transfers
-    inner join known on transfers.token_address = known.token_address and transfers.block_number > known.block_number
-    where
-        transfers.network = $network
-        and '0x0000000000000000000000000000000000000000' in (transfers.from_address, transfers.to_address)
-    group by transfers.token_address
+    select sides.asset as token_address, sum(sides.movement_raw) as movement_raw
+    from raw.movement_sides as sides
+    inner join known on sides.asset = known.token_address and sides.block_number > known.block_number
+    where sides.network = $network and sides.kind in ('Mint', 'Burn') and not sides.is_failed
+    group by sides.asset
 )
 
 select distinct

@@ -1,19 +1,12 @@
 -- Coverage that reaches beyond the common ancestor counts the rows there no more; runs before they are removed.
 with parties as (
-    select 'token' as kind, token_address as address, block_number
-    from raw.token_transfers
-    where network = $network and block_number > $ancestor
-    union all
-    select 'wallet' as kind, unnest(list_distinct([from_address, to_address])) as address, block_number
-    from raw.token_transfers
-    where network = $network and block_number > $ancestor
-    union all
-    select 'native' as kind, unnest(list_distinct([from_address, to_address])) as address, block_number
-    from raw.transactions
-    where network = $network and block_number > $ancestor
-    union all
-    select 'native' as kind, unnest([from_address, to_address]) as address, block_number
-    from raw.internal_transfers
+    select distinct
+        if(asset = 'native', 'native', subject_kind) as kind,
+        address,
+        block_number,
+        transaction_position,
+        entry_position
+    from raw.movement_parties
     where network = $network and block_number > $ancestor
 ),
 

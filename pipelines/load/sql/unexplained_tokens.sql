@@ -18,22 +18,15 @@ with previous as (
 ),
 
 -- Two scans that each skip what lies before, in the place of one with an `or`, which skips nothing.
-transfers as (
-    select token_address, from_address, to_address, block_number, amount_raw
-    from raw.token_transfers
-    where network = $network and block_number >= $from_block
-    union all
-    select token_address, from_address, to_address, block_number, amount_raw
-    from raw.token_transfers
-    where network = $network and batch_id > $batch and block_number < $from_block
-),
-
 legs as (
-    select token_address, from_address as holder_address, block_number, 0::bignum - amount_raw as movement_raw
-    from transfers
+    select asset as token_address, holder_address, block_number, movement_raw
+    from raw.movement_sides
+    where network = $network and asset != 'native' and not is_failed and block_number >= $from_block
     union all
-    select token_address, to_address, block_number, amount_raw
-    from transfers
+    select asset, holder_address, block_number, movement_raw
+    from raw.movement_sides
+    where
+        network = $network and asset != 'native' and not is_failed and batch_id > $batch and block_number < $from_block
 ),
 
 compared as (

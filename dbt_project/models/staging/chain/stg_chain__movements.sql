@@ -2,7 +2,7 @@ with
 
 source as (
 
-    select * from {{ source('chain', 'token_transfers') }}
+    select * from {{ source('chain', 'movements') }}
 
 ),
 
@@ -11,15 +11,16 @@ renamed as (
     select
         network,
         block_number,
-        block_hash,
-        transaction_index,
+        transaction_position,
+        entry_position,
         transaction_hash,
-        log_index,
-        token_address,
+        kind,
+        asset,
         from_address,
         to_address,
+        nobody_address,
         amount_raw,
-        batch_id
+        is_failed
     from source
 
 )
