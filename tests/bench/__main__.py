@@ -1,6 +1,7 @@
 """`make bench`: run benchmarks one after the other and print what they measured, with the machine."""
 
 import argparse
+import functools
 import json
 import signal
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from tests.bench import api, cycle, extract, history, idle, observations, reports, values
+from tests.bench import api, cycle, extract, history, idle, observations, reports, scale, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
@@ -25,6 +26,7 @@ _BENCHMARKS: dict[str, Callable[[Path, int | None, Callable[[str], None]], list[
     "values": values.run,
     "api": api.run,
     "reports": reports.run,
+    "scale": scale.run,
 }
 
 
@@ -33,12 +35,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(_BENCHMARKS)}; default: all")
     parser.add_argument("--repeat", type=int, help="runs of each; default: as many as the benchmark finds right")
+    parser.add_argument("--rows", type=int, default=scale.Size.rows, help="transfers of `scale`; default: %(default)s")
+    parser.add_argument("--memory", type=int, default=4096, help="megabytes of DuckDB in `scale`; default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
     if unknown := set(options.names) - _BENCHMARKS.keys():
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(_BENCHMARKS)}")
     if options.repeat is not None and options.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if options.rows < scale.LEAST_ROWS or options.rows % scale.BLOCK:
+        parser.error(f"--rows must be at least {scale.LEAST_ROWS:,} and a multiple of {scale.BLOCK}")
+    sized = functools.partial(scale.run, size=scale.Size(options.rows), memory_mb=options.memory)
     # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()
@@ -49,7 +56,7 @@ def main() -> int:
         for name in options.names or _BENCHMARKS:
             with tempfile.TemporaryDirectory(prefix="ledgermart-bench-") as folder:
                 try:
-                    measured += _BENCHMARKS[name](Path(folder), options.repeat, _note)
+                    measured += {**_BENCHMARKS, "scale": sized}[name](Path(folder), options.repeat, _note)
                 except Exception:  # noqa: BLE001 - what the others measured is worth printing; the exit code tells
                     failed = True
                     _note(f"{name} failed:\n{traceback.format_exc()}")

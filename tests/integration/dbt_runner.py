@@ -1,7 +1,10 @@
 """Runs dbt over a warehouse in a folder of its own, as a pipeline cycle does."""
 
+import json
 import multiprocessing
 import os
+import resource
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,23 +50,33 @@ def open_marts(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def run_dbt(stores: Stores, *arguments: str) -> None:
-    """Run dbt over the stores.
+class Used(NamedTuple):
+    """What a process took: seconds, and bytes at its peak."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+def run_dbt(stores: Stores, *arguments: str, memory_mb: int | None = None) -> Used:
+    """Run dbt over the stores; return what it took since it was forked.
 
     Raises:
         AssertionError: dbt failed; with its output.
     """
     printed = stores.folder / "printed"
-    process = _PROCESSES.Process(target=_run, args=(stores.folder, ["--no-use-colors", *arguments], printed))
+    process = _PROCESSES.Process(target=_run, args=(stores.folder, ["--no-use-colors", *arguments], printed, memory_mb))
     process.start()
     process.join()
     assert process.exitcode == 0, printed.read_text()[-8000:]
     # A forked process ends without closing its files; opening them writes what is still beside them.
     for path in (stores.warehouse, stores.marts):
         duckdb.connect(str(path)).close()
+    return Used(*json.loads((stores.folder / "used").read_text()))
 
 
-def _run(folder: Path, arguments: list[str], printed: Path) -> None:
+def _run(folder: Path, arguments: list[str], printed: Path, memory_mb: int | None) -> None:
+    begun = time.perf_counter()
     with printed.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -73,9 +86,14 @@ def _run(folder: Path, arguments: list[str], printed: Path) -> None:
     from tests.integration.dbt_warm import MANIFEST, dbt_environment
 
     os.environ.update(dbt_environment(folder))
+    if memory_mb is not None:
+        os.environ["LEDGERMART_PIPELINE_MEMORY_MB"] = str(memory_mb)
     os.chdir(folder)
     done = dbtRunner(MANIFEST).invoke(arguments)
     if done.exception is not None:
         raise done.exception
     if not done.success:
         raise SystemExit(1)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    taken = Used(time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    (folder / "used").write_text(json.dumps(taken))
