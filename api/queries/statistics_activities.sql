@@ -1,5 +1,5 @@
 -- Activities of subjects per interval, and over all of them (bucket null). An address that sent or received is active,
--- as is a tracked wallet; adjustments and the zero address are nobody's doing.
+-- as is a tracked wallet; adjustments are nobody's doing, and an address may stand for nobody.
 with movements as (
 
     select
@@ -48,7 +48,7 @@ bucketed as (
         date_trunc($unit, block_time) as bucket,
         token_activities,
         wallet_activities,
-        nullif(address, '0x0000000000000000000000000000000000000000') as address
+        case when not list_contains($nobodies::varchar[], address) then address end as address
     from movements
 
 )

@@ -14,6 +14,7 @@ from api.schemas.common import DataVersion, Interval
 from api.schemas.ledgers import CollectedBlock, LagStatus, LedgerPoint, LedgerStatistics, LedgerTotals
 from api.serving import Snapshot
 from control.models import Ledger, Subject, TrackingWindow
+from control.networks.families import NOBODIES
 from control.subjects import Kind
 
 
@@ -79,6 +80,7 @@ def read_statistics(
             from_time=as_naive(start),
             to_time=as_naive(end),
             unit=UNITS[interval],
+            nobodies=NOBODIES,
         )
         rows = {as_utc(row.bucket): row for row in found}
         missing = snapshot.rows("statistics_gaps", MissingRow, **keys, tracked_keys=sorted(members.tracked))

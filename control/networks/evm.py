@@ -29,6 +29,7 @@ class EvmAddressCodec:
     """Stores addresses as lower-case 0x text and shows them with their checksum."""
 
     address_format = "0x and 40 hexadecimal digits; mixed case must carry the EIP-55 checksum"
+    nobody: str | None = "0x" + 40 * "0"
 
     def parse(self, text: str) -> str:
         """Return the lower-case 0x form; one case throughout is accepted, mixed case only with the right checksum.

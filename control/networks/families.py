@@ -14,6 +14,9 @@ class AddressCodec(Protocol):
     address_format: str
     """One phrase for people: what an address looks like."""
 
+    nobody: str | None
+    """The stored form of the address that stands for nobody; None: the family has none."""
+
     def parse(self, text: str) -> str:
         """Return the stored canonical form of an address.
 
@@ -28,6 +31,7 @@ class AddressCodec(Protocol):
 _CODECS: dict[str, AddressCodec] = {"evm": evm.EvmAddressCodec()}
 
 FAMILIES = tuple(_CODECS)
+NOBODIES = tuple(codec.nobody for codec in _CODECS.values() if codec.nobody is not None)
 
 
 def codec_for(family: str) -> AddressCodec:
