@@ -20,6 +20,7 @@ from api import formats, media_types
 from api.errors import ApiError
 from api.paging import CursorSigner, Delivered, Key, Position, cursor_scope
 from api.parameters import query_items
+from api.pins import Pins
 from api.rate_limits import RateLimiter
 from api.reports.links import LinkMaker
 from api.reports.tokens import TokenSigner
@@ -54,6 +55,7 @@ class Services:
         self.serving = serving
         self.networks = networks
         self.price_sources = price_sources
+        self.pins = Pins(store, serving, settings.version_disk_budget_mb)
         self.limiter = RateLimiter(settings.rate_limit_per_minute)
         self._signer: CursorSigner | None = None
         self._token_signer: TokenSigner | None = None
@@ -143,6 +145,18 @@ class Call:
         kept = [(name, value) for name, value in query_items(self.request) if name != "cursor"]
         query = urlencode([*kept, ("cursor", cursor)])
         return Page(limit=limit, next_cursor=cursor), {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}
+
+    def rank_page(
+        self, snapshot: Snapshot, fetched: Fetched[Any], limit: int, position: Position | None
+    ) -> tuple[Page, dict[str, str]]:
+        """Return what `page` does of a collection whose ranks are those of one version, which is kept for its cursors.
+
+        Raises:
+            ApiError: 503, as `Pins.hold`.
+        """
+        if position is not None or fetched.after is not None:
+            self.services.pins.hold(snapshot.version, is_new=position is None)
+        return self.page(snapshot, fetched, limit)
 
     def answer(self, body: Schema, headers: dict[str, str] | None = None) -> Response[bytes]:
         """Answer a GET as JSON, or 304 when the client has it already."""

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.resources import files
@@ -238,6 +238,14 @@ class Serving:
         """
         with self._lock:
             return self._find_in_force()
+
+    def has(self, version: int) -> bool:
+        """Say whether a version's file is there."""
+        return versions.path_of(self._directory, version).exists()
+
+    def megabytes_needed(self, pinned: Collection[int]) -> int:
+        """Say how much disk space the versions need that may not be removed while these are pinned."""
+        return versions.megabytes_needed(self._directory, pinned)
 
     def close(self) -> None:
         """Close every version; no request may be under way."""

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from cli.environment import age
 from cli.tables import print_rows
-from control import operations
+from control import operations, version_pins
 from control.networks.in_force import networks_in_force
 from control.operations import OperationRow
 from control.settings import Settings
@@ -21,11 +21,12 @@ def read_status(settings: Settings) -> dict[str, Any]:
     """Everything that the command shows, as one object."""
     networks = networks_in_force(settings)
     store = open_store(settings)
-    snapshot, unfinished = None, []
+    snapshot, unfinished, pinned = None, [], set[int]()
     if store.is_current():
         with store.read() as session:
             snapshot = read_snapshot(session)
             unfinished = operations.unfinished(session)
+            pinned = version_pins.pinned(session)
     progress = read_progress(settings.data_dir)
     publication = Warehouse(settings).published()
     is_tracked = {w.subject_key for w in snapshot.windows if w.closed_at is None} if snapshot else set()
@@ -57,6 +58,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "lastCycle": progress.finished_at if progress else None,
         "writer": Warehouse(settings).writer(),
         "version": publication.version if publication else None,
+        "versionMegabytesMissing": Warehouse(settings).megabytes_missing(pinned),
         "publishedAt": publication.published_at.isoformat() if publication else None,
     }
 
@@ -140,5 +142,10 @@ def print_status(found: dict[str, Any], console: Console) -> None:
         console.print("no version is published")
     else:
         console.print(f"version {found['version']}, {age(datetime.fromisoformat(found['publishedAt']))} old")
+    if missing := found["versionMegabytesMissing"]:
+        console.print(
+            f"versions that cursors hold need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they go, "
+            "cap tables begin no new pages"
+        )
     if found["writer"]:
         console.print(f"at work: {found['writer']}")

@@ -488,3 +488,12 @@ class ControlState(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     revision: Mapped[int] = mapped_column(BigInteger)
+
+
+class VersionPin(Base):
+    """A published version that cursors hold; it is not removed before `pinned_until`."""
+
+    __tablename__ = "version_pins"
+
+    version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    pinned_until: Mapped[datetime]

@@ -3,7 +3,7 @@
 A warehouse of another kind is a second class with these methods. What is in it, and what rows mean, does not go here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,11 +93,16 @@ class Warehouse:
         """Whether what was published last can be read; else it is to be published again."""
         return versions.newest_is_readable(self._settings.serving_dir)
 
-    def remove_old_versions(self) -> list[int]:
-        """Remove versions that readers have had time to leave; return them."""
+    def remove_old_versions(self, pinned: Collection[int]) -> list[int]:
+        """Remove versions that readers have had time to leave and that are not pinned; return them."""
         settings = self._settings
         budget = settings.version_disk_budget_mb * 1_000_000
-        return versions.remove_old_versions(settings.serving_dir, settings.version_grace_seconds, budget)
+        return versions.remove_old_versions(settings.serving_dir, settings.version_grace_seconds, budget, pinned)
+
+    def megabytes_missing(self, pinned: Collection[int]) -> int:
+        """By how much the disk budget is too small for what is pinned; 0 where it is not."""
+        needed = versions.megabytes_needed(self._settings.serving_dir, pinned)
+        return max(needed - self._settings.version_disk_budget_mb, 0)
 
     @contextmanager
     def open_published(self) -> Iterator[tuple[Publication, duckdb.DuckDBPyConnection]]:

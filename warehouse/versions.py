@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shutil
-import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,11 +198,29 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
     return publication
 
 
-def remove_old_versions(serving_dir: Path, grace_seconds: int, budget_bytes: int) -> list[int]:
+def megabytes_needed(serving_dir: Path, pinned: Collection[int]) -> int:
+    """Disk space of the versions that may not go, rounded up; 0 where pins keep no other than would stay anyway."""
+    current = current_publication(serving_dir)
+    kept = published_versions(serving_dir)
+    if current is None or not any(version in pinned for version in kept if version < current.version - 1):
+        return 0
+    size = sum(
+        path.stat().st_size for version, path in kept.items() if version >= current.version - 1 or version in pinned
+    )
+    return -(-size // 1_000_000)
+
+
+def remove_old_versions(
+    serving_dir: Path,
+    grace_seconds: int,
+    budget_bytes: int,
+    pinned: Collection[int] = (),
+    now: datetime | None = None,
+) -> list[int]:
     """Remove versions that readers have had time to leave; return them.
 
-    A version stays for the grace period after it was superseded. Beyond the disk budget the oldest go earlier; the
-    version in force and the one before it always stay, for requests in flight.
+    A version stays for the grace period after it was superseded. Beyond the disk budget the oldest go earlier. The
+    version in force and the one before it always stay, for requests in flight, and pinned ones as long as they are.
     """
     current = current_publication(serving_dir)
     if current is None:
@@ -212,11 +230,11 @@ def remove_old_versions(serving_dir: Path, grace_seconds: int, budget_bytes: int
         version: versions[follower].stat().st_mtime
         for version, follower in zip(sorted(versions), sorted(versions)[1:], strict=False)
     }
-    removable = [version for version in sorted(versions) if version < current.version - 1]
+    removable = [version for version in sorted(versions) if version < current.version - 1 and version not in pinned]
     size = sum(path.stat().st_size for path in versions.values())
     removed = []
     for version in removable:
-        is_old = time.time() - superseded_at[version] > grace_seconds
+        is_old = (now or datetime.now(UTC)).timestamp() - superseded_at[version] > grace_seconds
         if is_old or size > budget_bytes:
             size -= versions[version].stat().st_size
             versions[version].unlink()

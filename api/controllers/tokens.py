@@ -406,7 +406,7 @@ class TokenController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)
             fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
+            page, headers = call.rank_page(snapshot, fetched, limit, position)
         answer = CapTable(
             total_supply=summary.total_supply or summary.total_supply_raw,
             total_supply_raw=summary.total_supply_raw,
@@ -473,7 +473,7 @@ class TokenController(Controller):
                     coverage,
                 )
             totals, fetched = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
+            page, headers = call.rank_page(snapshot, fetched, limit, position)
         answer = CapTableChanges(
             from_=echoes[0], to=echoes[1], totals=totals, data=list(fetched.rows), page=page, coverage=coverage
         )

@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -9,6 +10,7 @@ import pytest
 
 from warehouse.versions import (
     current_publication,
+    megabytes_needed,
     newest_is_readable,
     publish,
     published_versions,
@@ -158,3 +160,27 @@ def test_old_versions_go_after_the_grace_period_or_beyond_the_budget(marts: Path
     assert remove_old_versions(serving, grace_seconds=900, budget_bytes=10**12) == [1]
     assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0) == [2, 3]
     assert sorted(published_versions(serving)) == [4, 5]
+
+
+def test_pinned_versions_stay_beyond_grace_and_budget(marts: Path, tmp_path: Path) -> None:
+    serving = tmp_path / "serving"
+    for batch in range(1, 7):
+        publish(marts, serving, batch)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0, pinned={2, 4}) == [1, 3]
+    assert remove_old_versions(serving, grace_seconds=900, budget_bytes=10**12, pinned={2, 4}, now=later) == []
+    assert remove_old_versions(serving, grace_seconds=900, budget_bytes=10**12, pinned={4}, now=later) == [2]
+    assert sorted(published_versions(serving)) == [4, 5, 6]
+
+
+def test_the_space_that_pins_need_counts_what_stays_anyway(tmp_path: Path) -> None:
+    serving = tmp_path / "serving"
+    serving.mkdir()
+    for version, size in ((3, 1_000_000), (4, 2_000_000), (5, 4_000_000), (6, 8_000_001)):
+        (serving / f"marts-{version:012d}.duckdb").write_bytes(b"0" * size)
+    # The one in force, 6, and the one before it stay in any case.
+    assert megabytes_needed(serving, set()) == 0
+    assert megabytes_needed(serving, {5, 6}) == 0
+    assert megabytes_needed(serving, {2}) == 0
+    assert megabytes_needed(serving, {4}) == 15
+    assert megabytes_needed(serving, {3, 4, 6}) == 16

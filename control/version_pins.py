@@ -1,0 +1,45 @@
+"""Pins of published versions: one from which a cursor was handed out stays readable until an hour after its last use.
+
+Which versions there are, and which of them go, is the warehouse's affair.
+"""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from control.clock import utc_now
+from control.models import ControlState, VersionPin
+
+HELD_FOR = timedelta(hours=1)
+RESOLUTION = timedelta(minutes=1)
+"""A use less than this after a recorded one need not be recorded, to save writes; a pin lasts longer by as much."""
+
+
+def pin(session: Session, version: int, now: datetime | None = None) -> None:
+    """Record a use of a cursor that goes on in a version."""
+    _wait_for_others(session)
+    until = (now or utc_now()) + HELD_FOR + RESOLUTION
+    found = session.get(VersionPin, version)
+    if found is None:
+        session.add(VersionPin(version=version, pinned_until=until))
+    elif found.pinned_until < until:
+        found.pinned_until = until
+
+
+def pinned(session: Session, now: datetime | None = None) -> set[int]:
+    """Return the versions that are pinned."""
+    return set(session.scalars(select(VersionPin.version).where(VersionPin.pinned_until > (now or utc_now()))))
+
+
+def pinned_while_removing(session: Session, now: datetime | None = None) -> set[int]:
+    """Return the versions that are pinned; no further pin is recorded before the transaction ends. Old pins go."""
+    _wait_for_others(session)
+    now = now or utc_now()
+    session.execute(delete(VersionPin).where(VersionPin.pinned_until <= now))
+    return pinned(session, now)
+
+
+def _wait_for_others(session: Session) -> None:
+    # Postgres locks row by row, and a version that nobody has pinned yet has no row.
+    session.execute(select(ControlState.id).with_for_update())

@@ -1,0 +1,136 @@
+"""Versions that cursors of a cap table hold: pinned when handed out, at each use again, and given up an hour later."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.errors import ApiError
+from api.operations import EXAMPLE_TOKEN_ID
+from api.pins import Pins
+from api.serving import Serving
+from control import version_pins
+from tests.api.test_errors import problem
+from tests.api.test_serving import publish_next
+from tests.api.world import World
+from warehouse.versions import remove_old_versions
+
+TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
+RANKED = (f"{TOKEN}/cap-table?limit=1", f"{TOKEN}/cap-table/changes?from=block:260&limit=1")
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def pinned(world: World, after: timedelta = timedelta()) -> set[int]:
+    with world.store.read() as session:
+        return version_pins.pinned(session, datetime.now(UTC) + after)
+
+
+def remove(world: World, after: timedelta) -> list[int]:
+    """Remove versions as a publication does that comes so much later."""
+    now = datetime.now(UTC) + after
+    with world.store.write() as session:
+        held = version_pins.pinned_while_removing(session, now)
+        return remove_old_versions(world.settings.serving_dir, 900, 10**12, held, now)
+
+
+@pytest.mark.parametrize("url", RANKED)
+def test_a_walk_over_ranks_keeps_its_version_for_an_hour(world: World, client: TestClient[Any], url: str) -> None:
+    answer = client.get(url)
+    following = answer.links["next"]["url"]
+    assert pinned(world) == {1}
+    for version in (2, 3, 4):
+        publish_next(world, version, 5)
+    # Versions 1 and 2 are an hour past the time when they were superseded.
+    assert remove(world, timedelta(minutes=59)) == [2]
+    second = client.get(following)
+    assert second.status_code == 200
+    assert second.json()["data"] != answer.json()["data"]
+    assert remove(world, timedelta(minutes=62)) == [1]
+    problem(client.get(following), 410, "cursor-expired")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        TOKEN,
+        f"{TOKEN}/cap-table?limit=1000",
+        f"{TOKEN}/activities?limit=1",
+        "/v1/tokens?limit=1",
+    ],
+)
+def test_what_needs_no_version_pins_none(world: World, client: TestClient[Any], url: str) -> None:
+    assert client.get(url).status_code == 200
+    assert pinned(world) == set()
+
+
+def test_rows_as_a_file_pin_nothing(world: World, client: TestClient[Any]) -> None:
+    assert client.get(RANKED[0], headers={"Accept": "text/csv"}).status_code == 200
+    assert pinned(world) == set()
+
+
+def test_beyond_the_budget_walks_go_on_and_none_begins(world: World) -> None:
+    small = replace(world.settings, version_disk_budget_mb=1)
+    with world.client() as client:
+        following = client.get(RANKED[0]).links["next"]["url"]
+    for version in (2, 3):
+        publish_next(world, version, 5)
+    with world.client(settings=small) as client:
+        for url in RANKED:
+            answer = client.get(url)
+            found = problem(answer, 503, "version-budget")
+            assert "LEDGERMART_VERSION_DISK_BUDGET_MB is 1" in found["detail"]
+            assert answer.headers["retry-after"] == "60"
+        assert client.get(following).status_code == 200
+        assert client.get(f"{TOKEN}/cap-table?limit=1000").status_code == 200
+        assert client.get(RANKED[0], headers={"Accept": "text/csv"}).status_code == 200
+        assert client.get(f"{TOKEN}/activities?limit=1").status_code == 200
+    with world.client() as client:
+        assert client.get(RANKED[0]).status_code == 200
+
+
+@pytest.fixture
+def serving(world: World) -> Any:
+    opened = Serving(world.settings.serving_dir, 256, 10)
+    yield opened
+    opened.close()
+
+
+def test_uses_are_recorded_to_the_minute(world: World, serving: Serving) -> None:
+    now = NOON
+    pins = Pins(world.store, serving, 100, lambda: now)
+
+    def held_at(moment: datetime) -> bool:
+        with world.store.read() as session:
+            return 1 in version_pins.pinned(session, moment)
+
+    for minutes, held_to in ((0, 0), (0.9, 0), (1, 1), (50, 50)):
+        now = NOON + minutes * MINUTE
+        pins.hold(1, is_new=False)
+        assert held_at(now + 60 * MINUTE)
+        until = NOON + (held_to + 61) * MINUTE
+        assert held_at(until - timedelta(seconds=1))
+        assert not held_at(until)
+
+
+def test_a_version_that_went_while_it_answered_is_not_promised(world: World, serving: Serving) -> None:
+    pins = Pins(world.store, serving, 100)
+    with pytest.raises(ApiError) as found:
+        pins.hold(9, is_new=True)
+    assert (found.value.status, found.value.code, found.value.headers) == (503, "version-removed", {"Retry-After": "1"})
+    with pytest.raises(ApiError):
+        pins.hold(9, is_new=False)
+
+
+def test_every_process_sees_what_others_pinned(world: World, serving: Serving) -> None:
+    """Two processes, one of them just started: each records for itself, and the budget counts what all have pinned."""
+    for version in (2, 3):
+        publish_next(world, version, 5)
+    Pins(world.store, serving, 100).hold(1, is_new=True)
+    other: Callable[..., None] = Pins(world.store, serving, 1).hold
+    other(1, is_new=False)
+    with pytest.raises(ApiError, match="versions that cursors hold need"):
+        other(3, is_new=True)

@@ -1,0 +1,58 @@
+"""The asset that publishes: what it removes, and what cursors hold."""
+
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+
+from cli.status import read_status
+from control import version_pins
+from control.clock import utc_now
+from control.settings import load_settings
+from control.store import open_store
+from pipelines.defs.publish import publication_asset
+from pipelines.defs.resources import Warehouse
+from warehouse.versions import published_versions
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_versions_that_cursors_hold_are_kept_and_their_need_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("LEDGERMART_VERSION_DISK_BUDGET_MB", "1")
+    settings = load_settings()
+    published = publication_asset([])
+
+    def publish() -> list[int]:
+        assert dg.materialize([published], resources={"warehouse": Warehouse()}).success
+        return sorted(published_versions(settings.serving_dir))
+
+    with closing(open_store(settings)) as store:
+        store.migrate()
+        with duckdb.connect(str(settings.marts_path)) as connection:
+            connection.execute(
+                "create schema marts; create table marts.n as select md5(i::text) as n from range(50000) as t(i)"
+            )
+        assert publish() == [1]
+        with store.write() as session:
+            version_pins.pin(session, 1)
+        assert publish() == [1, 2]
+        assert read_status(settings)["versionMegabytesMissing"] == 0
+        assert publish() == [1, 2, 3]
+        # Beyond the budget what is not pinned goes before its time.
+        capfd.readouterr()
+        assert publish() == [1, 3, 4]
+        told = capfd.readouterr().err
+        size = sum(path.stat().st_size for path in published_versions(settings.serving_dir).values())
+        missing = -(-size // 1_000_000) - 1
+        assert missing > 0
+        assert f"need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB" in told
+        assert read_status(settings)["versionMegabytesMissing"] == missing
+        with store.write() as session:
+            version_pins.pinned_while_removing(session, utc_now() + timedelta(minutes=62))
+        assert publish() == [4, 5]
+        assert read_status(settings)["versionMegabytesMissing"] == 0
