@@ -1,5 +1,7 @@
 """Publishing: an immutable copy of the marts for each version, then the pointer moves.
 
+Where the file system can, a copy shares the blocks of the marts, and later builds write only what they change.
+
 `marts-<version>.duckdb` never changes once its name exists. `current.json` names the version in force, for the API;
 `current.duckdb` is the same file under a stable name, for tools that open the file anew for each query. Both move by
 rename, so that a reader sees the old version or the new one, never something in between.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse.copies import reflink
 from warehouse.folders import sync
 from warehouse.opening import connect
 
@@ -173,7 +176,8 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
     beside = serving_dir / f".{name}.tmp"
     # One that a killed publication left may be read-only already.
     beside.unlink(missing_ok=True)
-    shutil.copyfile(marts_path, beside)
+    if not reflink(marts_path, beside):
+        shutil.copyfile(marts_path, beside)
     sync(beside)
     beside.chmod(_readable(serving_dir))
     # Unlike a rename, a link does not take the place of a file.

@@ -392,7 +392,8 @@ class TokenController(Controller):
 
         Every holder whose balance at the moment is known and not zero. Percentages are of the total supply; what no
         seen holder has is `unattributed`. Values are at the price of that moment. Without `asOf`, the newest covered
-        block is described.
+        block is described. Pages stay in the version that the first one was read in, which is kept until an hour
+        after the last use of its cursor.
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, token_id)
@@ -450,7 +451,7 @@ class TokenController(Controller):
         """Compare a token's cap tables of two moments.
 
         Every holder whose quantity differs: new, gone or changed. Both moments must be covered; what lies between them
-        need not be, and `coverage` says what of it is not.
+        need not be, and `coverage` says what of it is not. Pages stay in one version, as those of the cap table.
         """
         subject, windows = _find(call, token_id)
         first, last = read_moment(start, "from"), None if end is None else read_moment(end, "to")

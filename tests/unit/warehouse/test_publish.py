@@ -184,3 +184,25 @@ def test_the_space_that_pins_need_counts_what_stays_anyway(tmp_path: Path) -> No
     assert megabytes_needed(serving, {2}) == 0
     assert megabytes_needed(serving, {4}) == 15
     assert megabytes_needed(serving, {3, 4, 6}) == 16
+
+
+def test_where_the_file_system_shares_blocks_nothing_is_copied(
+    marts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def share(target: int, request: int, source: int) -> None:
+        """As the file system does: the content is the source's, the target's own writes are its own."""
+        assert request == 0x40049409
+        os.sendfile(target, source, 0, os.fstat(source).st_size)
+
+    def copy(*_: object) -> None:
+        raise AssertionError("the file was copied")
+
+    monkeypatch.setattr("warehouse.copies.fcntl.ioctl", share)
+    monkeypatch.setattr("warehouse.versions.shutil.copyfile", copy)
+    serving = tmp_path / "serving"
+    publish(marts, serving, 1)
+    with duckdb.connect(str(marts)) as connection:
+        connection.execute("update marts.numbers set number = 2")
+    publish(marts, serving, 2)
+    assert {version: _number(path) for version, path in published_versions(serving).items()} == {1: 1, 2: 2}
+    assert {path.stat().st_mode & 0o777 for path in published_versions(serving).values()} == {0o400}
