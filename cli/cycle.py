@@ -10,8 +10,8 @@ from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from pipelines.definitions import build_definitions
-from pipelines.defs.cycle import JOB, selection_of
-from pipelines.defs.keys import NETWORK_ASSETS, OUTCOME, network_key
+from pipelines.defs.cycle import JOB
+from pipelines.defs.keys import OUTCOME, network_keys
 from pipelines.deliver.progress import Progress, read_progress
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
@@ -101,8 +101,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     chosen = [n.name for n in definitions.values() if n.is_enabled] if networks is None else networks
     loaded = build_definitions(definitions)
     job = loaded.resolve_job_def(JOB)
-    every_network = {network_key(name, asset) for name in definitions for asset in NETWORK_ASSETS}
-    shared = sorted(set(job.asset_layer.executable_asset_keys) - every_network)
+    shared = sorted(set(job.asset_layer.executable_asset_keys) - set(network_keys(definitions.values())))
     before = Warehouse(settings).published()
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
@@ -110,7 +109,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         result = job.execute_in_process(
             instance=dg.DagsterInstance.get(),
-            asset_selection=selection_of(chosen, shared),
+            asset_selection=[*network_keys(definitions[name] for name in chosen), *shared],
             raise_on_error=False,
         )
     after = Warehouse(settings).published()

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import DataVersion, Instant, Interval, IntervalStart, Page, Schema
+from control.networks.families import FAMILIES
 
 ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"]
 
@@ -21,7 +22,7 @@ class Network(Schema, frozen=True, kw_only=True):
 
     name: Annotated[str, Meta(description="Name in paths.", examples=["ethereum"])]
     display_name: str
-    family: Annotated[str, Meta(description="Kind of network; decides the form of addresses.", examples=["evm"])]
+    family: Annotated[str, Meta(description="Kind of network; decides the form of addresses.", examples=list(FAMILIES))]
     is_testnet: bool
     chain_id: int
     native_symbol: Annotated[str, Meta(description="Symbol of the native asset.", examples=["ETH"])]

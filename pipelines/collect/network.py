@@ -9,7 +9,7 @@ from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
 from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockTime, WrongChain
-from pipelines.extract.family import PAST_BALANCES, TRACES, Node
+from pipelines.extract.family import Node
 from pipelines.load.chain import HashMismatchError, record_failure, record_healthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
 
@@ -49,9 +49,7 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
             "head_number": head.number,
             "head_hash": head.hash,
             "head_time": head.time.replace(tzinfo=None),
-            "has_archive": PAST_BALANCES in capabilities,
-            "has_traces": TRACES in capabilities,
-            "has_multicall": "multicall" in capabilities,
+            "capabilities": sorted(capabilities),
             # Not the symbols': another name may be meant, and is told by its check alone.
             "detail": run_check(connection, DECIMALS, network, batch_id).example,
         },

@@ -7,7 +7,6 @@ import duckdb
 
 from pipelines.collect.times import store_headers
 from pipelines.extract.errors import ExtractError
-from pipelines.extract.families import family_of
 from pipelines.extract.family import Node, Part
 from pipelines.load.chain import missing_headers, note_failure, record_collection, replace_range
 from pipelines.load.coverage import record_verified
@@ -86,9 +85,8 @@ class Collector:
             self.note(error, f"internal transfers are booked by balance: {error}")
         numbers = {number for rows in part.rows.values() for number in rows["block_number"].unique()}
         self.store_headers([*numbers, part.covered.last])
-        tables = [table for table in family_of(self.node.network).tables if segment.kind in table.kinds]
         written = segment._replace(covered=part.covered)
-        replace_range(self.connection, self.network, tables, written, part.rows, provider, self.batch_id)
+        replace_range(self.connection, self.network, written, part.rows, provider, self.batch_id)
 
     def store_headers(self, numbers: Iterable[int]) -> None:
         """Store the headers of the blocks that are not stored yet."""

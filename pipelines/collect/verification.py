@@ -15,12 +15,12 @@ import polars as pl
 from pipelines.collect.segments import Collector
 from pipelines.collect.views import segments_of
 from pipelines.extract.errors import ExtractError
-from pipelines.extract.families import family_of
 from pipelines.extract.family import Node
 from pipelines.load.chain import read_rows, record_verification
 from pipelines.load.coverage import read_coverage, read_verified
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
+from pipelines.tables.families import ROW_TABLES
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
 _RANGES_PER_CYCLE = 20
@@ -59,16 +59,16 @@ def _owed(connection: duckdb.DuckDBPyConnection, network: str, final_number: int
 
 
 def _verify(collector: Collector, second: Node, segment: Segment) -> None:
-    tables = {table.name: table for table in family_of(collector.node.network).tables}
     for part in second.collect(segment, collector.final_number):
         asked = segment._replace(covered=part.covered)
         united, stored_rows, is_equal = {}, 0, True
         for name, read in part.rows.items():
-            stored = read_rows(collector.connection, collector.network, tables[name], asked, read.schema)
+            table = ROW_TABLES[name]
+            stored = read_rows(collector.connection, collector.network, table, asked)
             stored_rows += stored.height
             is_equal &= read.sort(read.columns).equals(stored.sort(read.columns))
             # A row that one of them names is in its block, whose hash is final: what either left out is added.
-            united[name] = pl.concat([read, stored]).unique(tables[name].key).sort(tables[name].key)
+            united[name] = pl.concat([read, stored]).unique(table.key).sort(table.key)
         if not is_equal:
             collector.store(segment, replace(part, rows=united), second.provider)
             collector.report.corrected_ranges += 1

@@ -15,7 +15,7 @@ from control.revision import read_revision
 from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
-from pipelines.defs.keys import NETWORK_ASSETS, network_key
+from pipelines.defs.keys import network_keys
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
@@ -51,11 +51,6 @@ def cycle_job() -> UnresolvedAssetJobDefinition:
         executor_def=dg.in_process_executor,
         config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}},
     )
-
-
-def selection_of(networks: list[str], shared: list[dg.AssetKey]) -> list[dg.AssetKey]:
-    """The assets of a cycle over some networks: theirs, and those that every cycle runs."""
-    return [network_key(network, asset) for network in networks for asset in NETWORK_ASSETS] + shared
 
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
@@ -179,7 +174,8 @@ def cycle_sensor(
         if due or changed or has_price_work(progress) or is_publication_due(progress, settings):
             cursor.launched_at = time.time()
             cursor.launched_after = None if progress is None else progress.batch_id
-            requests.append(dg.RunRequest(asset_selection=selection_of(due, shared), tags={"networks": ",".join(due)}))
+            selection = [*network_keys(networks[name] for name in due), *shared]
+            requests.append(dg.RunRequest(asset_selection=selection, tags={"networks": ",".join(due)}))
         return dg.SensorResult(run_requests=requests, cursor=msgspec.json.encode(cursor).decode())
 
     return sense

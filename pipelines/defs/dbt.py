@@ -96,7 +96,7 @@ def prepared_manifest(settings: Settings) -> tuple[Path, str]:
 class _Translator(DagsterDbtTranslator):
     """Names marts by schema and model, and replaces each raw source by the assets that fill it."""
 
-    def __init__(self, networks: list[str]) -> None:
+    def __init__(self, networks: list[Network]) -> None:
         super().__init__()
         self.networks = networks
 
@@ -138,7 +138,7 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
     settings = load_settings()
     manifest, fingerprint = prepared_manifest(settings)
     project = DbtProject(PROJECT_DIR, target_path=settings.data_dir / "dbt" / "target", profiles_dir=PROJECT_DIR)
-    enabled = [name for name, network in networks.items() if network.is_enabled]
+    enabled = [network for network in networks.values() if network.is_enabled]
 
     @dbt_assets(
         manifest=manifest,

@@ -1,6 +1,11 @@
 """Names of the assets, and which of them fills which raw table. One place, so that lineage cannot drift."""
 
+from collections.abc import Iterable
+
 import dagster as dg
+
+from control.networks.definitions import Network
+from pipelines.extract.families import family_of
 
 SNAPSHOT = dg.AssetKey(["control", "snapshot"])
 HISTORY = dg.AssetKey(["control", "history"])
@@ -15,15 +20,13 @@ DISCOVERIES = dg.AssetKey(["prices", "discoveries"])
 # to do. Runs are in one process: of the steps that can begin, the one with the highest priority does.
 DISCOVERIES_LAST, HISTORY_LAST, OUTCOME_LAST = ({"dagster/priority": str(-place)} for place in (1, 2, 3))
 
-# The asset of a network that fills each raw table; movements are a view of several.
-NETWORK_ASSETS: dict[str, tuple[str, ...]] = {
+_OF_EVERY_NETWORK: dict[str, tuple[str, ...]] = {
     "blocks": ("blocks", "view_ranges", "covered_ranges", "network_states", "collection_failures", "reorganisations"),
-    "token_transfers": ("token_transfers", "movements", "movement_sides"),
-    "transactions": ("transactions", "movements", "movement_sides"),
-    "internal_transfers": ("internal_transfers", "movements", "movement_sides"),
     "token_metadata": ("token_metadata",),
     "balance_observations": ("balance_observations", "supply_observations"),
 }
+# Views of all tables that families' rows go to.
+_VIEWS_OF_ROWS = ("movements", "movement_sides")
 
 # The asset that fills each raw table of prices. Discoveries add to these once a cycle is published, for the next one.
 _PRICE_TABLES: dict[str, dg.AssetKey] = {
@@ -37,9 +40,25 @@ def network_key(network: str, asset: str) -> dg.AssetKey:
     return dg.AssetKey([network, asset])
 
 
-def filled_by(table: str, networks: list[str]) -> list[dg.AssetKey]:
+def assets_of(network: Network) -> dict[str, tuple[str, ...]]:
+    """The assets of a network, and the raw tables that each fills: those of every network, and its family's own."""
+    own = {table.name: (table.name, *_VIEWS_OF_ROWS) for table in family_of(network).tables}
+    return _OF_EVERY_NETWORK | own
+
+
+def network_keys(networks: Iterable[Network]) -> list[dg.AssetKey]:
+    """The keys of all assets of some networks."""
+    return [network_key(network.name, asset) for network in networks for asset in assets_of(network)]
+
+
+def filled_by(table: str, networks: Iterable[Network]) -> list[dg.AssetKey]:
     """The assets that fill a raw table: one per network, one of prices, or the control snapshot."""
     if table in _PRICE_TABLES:
         return [_PRICE_TABLES[table]]
-    assets = [asset for asset, tables in NETWORK_ASSETS.items() if table in tables]
-    return [network_key(network, asset) for network in networks for asset in assets] or [SNAPSHOT]
+    keys = [
+        network_key(network.name, asset)
+        for network in networks
+        for asset, tables in assets_of(network).items()
+        if table in tables
+    ]
+    return keys or [SNAPSHOT]

@@ -8,18 +8,15 @@ import dagster as dg
 from control.networks.definitions import Network
 from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
-from pipelines.defs.keys import NETWORK_ASSETS, SNAPSHOT, network_key
+from pipelines.defs.keys import SNAPSHOT, assets_of, network_key
 from pipelines.defs.resources import Warehouse
-from pipelines.extract.families import open_node
-from pipelines.load.checks import RAW_CHECKS, Finding, check_batch
+from pipelines.extract.families import family_of, open_node
+from pipelines.load.checks import RAW_CHECKS, Finding, RawCheck, check_batch
 from pipelines.load.control import batch_of_run
 
 _DESCRIPTIONS = {
     "blocks": "Headers: the unfinalised tail, and every block with rows; also the network's state and coverage.",
-    "token_transfers": "ERC-20 transfers of tracked tokens and of tracked wallets.",
-    "transactions": "Transactions that tracked wallets sent or received, with fee and success.",
-    "internal_transfers": "Native value that calls inside transactions moved from or to tracked wallets, where traced.",
-    "token_metadata": "What contracts say of themselves: kind, symbol, name, decimals.",
+    "token_metadata": "What tokens say of themselves: kind, symbol, name, decimals.",
     "balance_observations": "Balances and supplies read from the node at stated blocks.",
 }
 
@@ -31,6 +28,7 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
     names call and range, and is no exception, so that the other networks, dbt and publishing go on.
     """
     blocks = network_key(network.name, "blocks")
+    descriptions = _DESCRIPTIONS | {table.name: table.description for table in family_of(network).tables}
 
     @dg.multi_asset(
         name=f"collect_{network.name}".replace("-", "_"),
@@ -39,17 +37,15 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
                 network_key(network.name, asset),
                 deps=[SNAPSHOT],
                 group_name=network.name.replace("-", "_"),
-                description=_DESCRIPTIONS[asset],
+                description=descriptions[asset],
                 kinds={"duckdb", network.family},
             )
-            for asset in NETWORK_ASSETS
+            for asset in assets_of(network)
         ],
         check_specs=[
             dg.AssetCheckSpec("collected", asset=blocks, description="Everything asked for was collected."),
             *(
-                dg.AssetCheckSpec(
-                    check.name, asset=network_key(network.name, check.asset), description=check.description
-                )
+                dg.AssetCheckSpec(check.name, asset=_checked(network, check), description=check.description)
                 for check in RAW_CHECKS
             ),
         ],
@@ -64,23 +60,27 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
             if report.defect is not None:
                 context.log.error("collecting %s failed", network.name, exc_info=report.defect)
             findings = check_batch(connection, network.name, batch_id)
-        yield from _results(network.name, report, findings)
+        yield from _results(network, report, findings)
 
     return collect
 
 
+def _checked(network: Network, check: RawCheck) -> dg.AssetKey:
+    return network_key(network.name, check.asset or family_of(network).tables[0].name)
+
+
 def _results(
-    network: str, report: NetworkReport, findings: list[Finding]
+    network: Network, report: NetworkReport, findings: list[Finding]
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-    for asset in NETWORK_ASSETS:
+    for asset in assets_of(network):
         metadata: dict[str, int] = {"rows": report.rows.get(asset, 0)}
         if report.ranges:
             metadata["first_block"] = min(covered.first for covered in report.ranges)
             metadata["last_block"] = max(covered.last for covered in report.ranges)
-        yield dg.MaterializeResult(network_key(network, asset), metadata=metadata)
+        yield dg.MaterializeResult(network_key(network.name, asset), metadata=metadata)
     yield dg.AssetCheckResult(
         check_name="collected",
-        asset_key=network_key(network, "blocks"),
+        asset_key=network_key(network.name, "blocks"),
         passed=report.error is None,
         description=report.error or f"collected up to block {report.head}",
         metadata={
@@ -92,7 +92,7 @@ def _results(
     for finding in findings:
         yield dg.AssetCheckResult(
             check_name=finding.check.name,
-            asset_key=network_key(network, finding.check.asset),
+            asset_key=_checked(network, finding.check),
             passed=finding.count == 0,
             severity=dg.AssetCheckSeverity.WARN if finding.check.is_warning else dg.AssetCheckSeverity.ERROR,
             description=finding.example,

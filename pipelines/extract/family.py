@@ -13,7 +13,7 @@ what was at that block (any more), and the others for answers that are no answer
 What a family is to do beside this, and how one is added, is in docs/adding-a-family.md.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -25,8 +25,9 @@ from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.prices.protocol import PriceClient
 from pipelines.ranges import BlockRange
-from pipelines.rows import RowTable, Segment
+from pipelines.rows import Segment
 from pipelines.tables.sources import TABLES
+from pipelines.tables.table import RowTable
 
 NATIVE = "native"
 """The network's own asset, where a token is named."""
@@ -190,8 +191,8 @@ class Family(Protocol):
     """What is the same for every network of a family."""
 
     @property
-    def tables(self) -> Collection[RowTable]:
-        """Where its rows go."""
+    def tables(self) -> Sequence[RowTable]:
+        """Where its rows go; the first one has most of them."""
 
     def open(self, network: Network, *, timeout: tuple[float, float] = ..., max_attempts: int = ...) -> Node:
         """Open a network's node; the caller closes it. Asks nothing yet.

@@ -8,19 +8,14 @@ import polars as pl
 from pipelines.load.coverage import Watched, record_coverage, record_verified
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
-from pipelines.rows import Kind, RowTable, Segment
+from pipelines.rows import Kind, Segment
+from pipelines.tables.families import ROW_TABLES
+from pipelines.tables.table import RowTable
 
 # Headers of the unfinalised tail that are stored at most, its newest ones: more than any reorganisation goes back.
 MOST_TAIL_BLOCKS = 10_000
 
-_ROWS_OF_BLOCKS = (
-    "token_transfers",
-    "transactions",
-    "internal_transfers",
-    "balance_observations",
-    "supply_observations",
-    "blocks",
-)
+_OF_BLOCKS = (*ROW_TABLES, "balance_observations", "supply_observations", "blocks")
 
 
 class HashMismatchError(Exception):
@@ -136,7 +131,6 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, covered: 
 def replace_range(
     connection: duckdb.DuckDBPyConnection,
     network: str,
-    tables: Iterable[RowTable],
     segment: Segment,
     rows: Mapping[str, pl.DataFrame],
     provider: str,
@@ -145,22 +139,22 @@ def replace_range(
     """Replace the rows of the segment's addresses in its range by those given, with coverage, in one transaction.
 
     Args:
-        tables: those that the segment's kind fills.
         segment: what was asked for; each address is covered, also without rows.
-        rows: by table; their headers are stored already.
+        rows: of each table that the segment's kind fills in the network's family; their headers are stored already.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
     """
     counts = dict.fromkeys(segment.addresses, 0)
     with transaction(connection):
-        for table in tables:
+        for name, frame in rows.items():
+            table = ROW_TABLES[name]
             connection.execute(
-                f"delete from raw.{table.name} where {_rows_of(table, segment.kind)}",
+                f"delete from raw.{name} where {_rows_of(table, segment.kind)}",
                 _parameters(network, segment),
             )
-            _insert(connection, table, network, rows[table.name], segment.covered, batch_id)
-            for address, count in _rows_by_address(rows[table.name], table.addressed(segment.kind)):
+            _insert(connection, table, network, frame, segment.covered, batch_id)
+            for address, count in _rows_by_address(frame, table.addressed(segment.kind)):
                 if address in counts:
                     counts[address] += count
         _mark_parties(connection, network, segment.covered, batch_id)
@@ -343,10 +337,10 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
     connection.execute(
         """
         insert into raw.changes
-        select distinct ?, subjects.subject_key, 0, null, 'Metadata'
+        select distinct $batch, subjects.subject_key, 0, null, 'Metadata'
         from raw.control_subjects as subjects
         where
-            subjects.network = ?
+            subjects.network = $network
             and (
                 (subjects.kind = 'token' and subjects.address in (select token_address from changed_contracts))
                 or (
@@ -354,16 +348,16 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
                     and subjects.address in (
                         select holder_address
                         from raw.movement_sides
-                        where network = ? and asset in (select token_address from changed_contracts)
+                        where network = $network and asset in (select token_address from changed_contracts)
                         union
                         select holder_address
                         from raw.balance_observations
-                        where network = ? and token_address in (select token_address from changed_contracts)
+                        where network = $network and token_address in (select token_address from changed_contracts)
                     )
                 )
             )
         """,
-        [batch_id, network, network, network],
+        {"batch": batch_id, "network": network},
     )
 
 
@@ -375,7 +369,8 @@ def record_healthy(
     Subjects with rows in blocks that became final since the last state are marked.
 
     Args:
-        facts: the other columns of raw.network_states by name: head_*, has_*, and detail where something is to be done.
+        facts: the other columns of raw.network_states by name: head_*, capabilities, and detail where something is
+            to be done.
     """
     now = utc_now()
     before = connection.execute(
@@ -456,15 +451,9 @@ def record_failure(
             )
 
 
-def read_rows(
-    connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, segment: Segment, schema: pl.Schema
-) -> pl.DataFrame:
-    """Read the stored rows of a segment's addresses, in the form in which a family gives them.
-
-    Args:
-        schema: columns and types; amounts are text.
-    """
-    columns = (f"{name}::varchar as {name}" if type_ == pl.String else name for name, type_ in schema.items())
+def read_rows(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, segment: Segment) -> pl.DataFrame:
+    """Read the stored rows of a segment's addresses, in the form in which a family gives them."""
+    columns = (f"{name}::varchar as {name}" if type_ == pl.String else name for name, type_ in table.row_schema.items())
     stored = connection.execute(
         f"select {', '.join(columns)} from raw.{table.name} where {_rows_of(table, segment.kind)}",
         _parameters(network, segment),
@@ -528,7 +517,7 @@ def remove_orphaned(
             """,
             [network, ancestor],
         )
-        for table in _ROWS_OF_BLOCKS:
+        for table in _OF_BLOCKS:
             row = connection.execute(
                 f"delete from raw.{table} where network = ? and block_number > ?", [network, ancestor]
             ).fetchone()

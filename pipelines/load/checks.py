@@ -13,10 +13,13 @@ from pipelines.load.warehouse import named
 
 @dataclass(frozen=True)
 class RawCheck:
-    """One check: the asset that it speaks of and what it proves; a warning fails nothing."""
+    """One check: the asset that it speaks of and what it proves; a warning fails nothing.
+
+    Without an asset it is one of the rows of the network's family.
+    """
 
     name: str
-    asset: str
+    asset: str | None
     description: str
     is_warning: bool = False
 
@@ -38,8 +41,8 @@ DECIMALS = RawCheck(
 )
 RAW_CHECKS = (
     RawCheck("gaps", "blocks", "The tail's headers follow one another, each naming the one before it as its parent."),
-    RawCheck("duplicates", "token_transfers", "No log of this cycle is stored twice."),
-    RawCheck("orphans", "token_transfers", "Every row of this cycle rests on a stored header with the same hash."),
+    RawCheck("duplicates", None, "No movement of a token of this cycle is stored twice."),
+    RawCheck("orphans", None, "Every row of this cycle rests on a stored header with the same hash."),
     DECIMALS,
     RawCheck(
         "symbols", "token_metadata", "Common tokens have the symbol that their definition gives them.", is_warning=True

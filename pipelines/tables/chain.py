@@ -1,16 +1,20 @@
 """What the networks said: definitions, node states, blocks, transfers, transactions and readings of contracts."""
 
-from pipelines.tables.common import BATCH_ID, NETWORK
-from pipelines.tables.table import BIGINT, BIGNUM, BOOLEAN, INTEGER, TIMESTAMP, VARCHAR, Column, Source, Table, optional
-
-BLOCK_NUMBER = Column("block_number", BIGINT, "Number of the block.")
-BLOCK_HASH = Column("block_hash", VARCHAR, "Hash of the block, lower-case 0x text.")
-TOKEN_ADDRESS = Column(
-    "token_address", VARCHAR, "Contract of the token, lower-case 0x text; `native` for the native asset."
+from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK, TOKEN_ADDRESS
+from pipelines.tables.families import ROW_TABLES
+from pipelines.tables.table import (
+    BIGINT,
+    BIGNUM,
+    BOOLEAN,
+    INTEGER,
+    TEXTS,
+    TIMESTAMP,
+    VARCHAR,
+    Column,
+    Source,
+    Table,
+    optional,
 )
-TRANSACTION_INDEX = Column("transaction_index", INTEGER, "Position of the transaction in its block.")
-TRANSACTION_HASH = Column("transaction_hash", VARCHAR, "Hash of the transaction, lower-case 0x text.")
-FROM_ADDRESS = Column("from_address", VARCHAR, "Sender, lower-case 0x text.")
 
 # What the mapping of each family's raw tables gives: `pipelines/extract/<family>/movements.sql`.
 _MOVEMENT = (
@@ -91,12 +95,14 @@ SOURCE = Source(
             optional("head_hash", VARCHAR, "Its hash."),
             optional("head_time", TIMESTAMP, "Its time, UTC."),
             optional("final_number", BIGINT, "Newest final block."),
-            optional("has_archive", BOOLEAN, "Whether old states can be read."),
-            optional("has_traces", BOOLEAN, "Whether internal transfers can be read."),
-            optional("has_multicall", BOOLEAN, "Whether calls can be batched on chain."),
             Column("failures_in_a_row", INTEGER, "Cycles in a row that could not reach the node."),
             Column("probed_at", TIMESTAMP, "When the node was asked, UTC."),
             BATCH_ID,
+            optional(
+                "capabilities",
+                TEXTS,
+                "What the node can do: past_balances, traces, and words of the family's own; null: not asked yet.",
+            ),
         ),
         Table(
             "blocks",
@@ -115,56 +121,7 @@ SOURCE = Source(
                 "Whether it was stored as a block of the unfinalised tail, whoever tracks what; null: unknown.",
             ),
         ),
-        Table(
-            "token_transfers",
-            "ERC-20 Transfer events inside some tenant's view.",
-            "One row per network, block and log index.",
-            NETWORK,
-            BLOCK_NUMBER,
-            BLOCK_HASH,
-            TRANSACTION_INDEX,
-            TRANSACTION_HASH,
-            Column("log_index", INTEGER, "Position of the event in its block."),
-            TOKEN_ADDRESS,
-            FROM_ADDRESS,
-            Column("to_address", VARCHAR, "Recipient, lower-case 0x text."),
-            Column("amount_raw", BIGNUM, "Amount in base units, 0 to 2^256 - 1."),
-            BATCH_ID,
-        ),
-        Table(
-            "transactions",
-            "Transactions that tracked wallets sent or received.",
-            "One row per network, block and transaction index.",
-            NETWORK,
-            BLOCK_NUMBER,
-            BLOCK_HASH,
-            TRANSACTION_INDEX,
-            TRANSACTION_HASH,
-            FROM_ADDRESS,
-            optional("to_address", VARCHAR, "Recipient; null for a contract creation."),
-            optional("created_address", VARCHAR, "Contract that was created; null otherwise."),
-            Column("value_raw", BIGNUM, "Native value in base units, also of failed transactions."),
-            optional("fee_raw", BIGNUM, "Fee paid by the sender in base units; null when unknown."),
-            optional("gas_used", BIGINT, "Gas used."),
-            optional("is_success", BOOLEAN, "Whether it succeeded; null when the receipt does not say."),
-            BATCH_ID,
-        ),
-        Table(
-            "internal_transfers",
-            "Native value that calls inside transactions moved from or to tracked wallets, as the node traced it.",
-            "One row per network, block, transaction and trace.",
-            NETWORK,
-            BLOCK_NUMBER,
-            BLOCK_HASH,
-            TRANSACTION_INDEX,
-            TRANSACTION_HASH,
-            Column("trace_index", INTEGER, "Position of the call in its transaction, depth first."),
-            FROM_ADDRESS,
-            Column("to_address", VARCHAR, "Recipient, lower-case 0x text."),
-            Column("amount_raw", BIGNUM, "Native value in base units."),
-            Column("kind", VARCHAR, "call, create or selfdestruct."),
-            BATCH_ID,
-        ),
+        *ROW_TABLES.values(),
         Table(
             "token_metadata",
             "What contracts said about themselves.",
@@ -172,7 +129,7 @@ SOURCE = Source(
             NETWORK,
             TOKEN_ADDRESS,
             Column("contract_status", VARCHAR, "Unknown, Fungible, NotFungible or NoContract."),
-            optional("standard", VARCHAR, "ERC-20, ERC-721, ERC-1155 or null."),
+            optional("standard", VARCHAR, "Standard that it follows, as its family calls it; null when unknown."),
             optional("symbol", VARCHAR, "Symbol of the contract; null when it gives none."),
             optional("name", VARCHAR, "Name of the contract; null when it gives none."),
             optional("decimals", INTEGER, "Decimals; null when unknown."),

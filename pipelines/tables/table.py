@@ -5,6 +5,8 @@ from typing import Final
 
 import polars as pl
 
+from pipelines.rows import Kind
+
 BIGINT: Final = "bigint"
 BIGNUM: Final = "bignum"
 BOOLEAN: Final = "boolean"
@@ -80,6 +82,46 @@ class Table:
             f"{column.name} {column.type}{'' if column.is_nullable else ' not null'}" for column in self.columns
         )
         return f"create table if not exists raw.{self.name} ({columns})"
+
+
+class RowTable(Table):
+    """A raw table that a family's rows go to, in the source's form; they have block_number and block_hash.
+
+    Attributes:
+        kinds: segments that fill it.
+        key: columns that identify a row in its network.
+        parties: columns that name wallets whose movement it is; null where nobody's.
+        token: the column that names the token; None: rows are of the network's own asset.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        grain: str,
+        *columns: Column,
+        kinds: frozenset[Kind],
+        key: tuple[str, ...],
+        parties: tuple[str, ...],
+        token: str | None = None,
+    ) -> None:
+        """Describe a table; arguments as the attributes, and those of Table."""
+        super().__init__(name, description, grain, *columns)
+        self.kinds = kinds
+        self.key = key
+        self.parties = parties
+        self.token = token
+
+    @property
+    def row_schema(self) -> pl.Schema:
+        """Schema of a frame of rows as a family gives them."""
+        return self.schema_without("network", "batch_id")
+
+    def addressed(self, kind: Kind) -> tuple[str, ...]:
+        """The columns in which the addresses of a segment of that kind stand."""
+        if kind != "token":
+            return self.parties
+        return () if self.token is None else (self.token,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
 from pipelines.collect.network import collect_network
 from pipelines.extract.evm.blocks import read_headers
-from pipelines.extract.evm.collecting import ROWS_PER_PART, TOKEN_TRANSFERS
+from pipelines.extract.evm.collecting import ROWS_PER_PART
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
@@ -28,6 +28,7 @@ from pipelines.load.control import open_batch, replace_control
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
+from pipelines.tables.evm import TOKEN_TRANSFERS
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"
@@ -62,7 +63,7 @@ def _load(
     for written, rows in writes:
         segment = Segment("token", written, (token,))
         parts = {TOKEN_TRANSFERS.name: rows}
-        replace_range(connection, _NETWORK, [TOKEN_TRANSFERS], segment, parts, client.provider, batch_id)
+        replace_range(connection, _NETWORK, segment, parts, client.provider, batch_id)
     connection.execute(_CLOSING)
     return {"rows": sum(rows.height for _, rows in writes), **clock.read()}
 

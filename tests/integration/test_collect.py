@@ -159,7 +159,9 @@ def test_wallet_holdings_are_read_before_its_window(
         token.address: chain.world.balance_of(token, wallet, opened_at - 1) for token in (chain.gold, chain.old)
     }
     assert {token: int(quantity) for token, quantity in held} == expected
-    assert service.query("select has_multicall from raw.network_states") == [(has_multicall,)]
+    assert service.query("select list_contains(capabilities, 'multicall') from raw.network_states") == [
+        (has_multicall,)
+    ]
 
 
 def test_metadata_says_what_contracts_are(chain: Chain, make_service: MakeService) -> None:

@@ -17,7 +17,7 @@ from control.settings import load_settings
 from pipelines.definitions import build_definitions
 from pipelines.defs import cycle
 from pipelines.defs.cycle import JOB
-from pipelines.defs.keys import NETWORK_ASSETS, network_key
+from pipelines.defs.keys import network_key, network_keys
 from pipelines.deliver.progress import write_progress
 from pipelines.load.warehouse import open_warehouse
 from tests.chain.node import AnvilNode
@@ -70,7 +70,7 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
     keys = graph.get_all_asset_keys()
     assert len(networks) == 10
     for name in networks:
-        assert {network_key(name, asset) for asset in NETWORK_ASSETS} <= keys
+        assert set(network_keys([networks[name]])) <= keys
         for mart in ("token_activities", "wallet_activities", "cap_tables", "wallet_balances"):
             assert network_key(name, "token_transfers") in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
         assert network_key(name, "blocks") in ancestors(graph, dg.AssetKey(["marts", "coverage"]))
@@ -129,7 +129,7 @@ class Sensor:
         (request,) = answer.run_requests
         assert request.asset_selection is not None
         networks = sorted({key.path[0] for key in request.asset_selection} - {"shared"})
-        assert len(request.asset_selection) == 1 + len(networks) * len(NETWORK_ASSETS)
+        assert len(request.asset_selection) == 1 + len(network_keys(self.networks[name] for name in networks))
         assert request.tags["networks"] == ",".join(networks)
         return networks
 

@@ -27,8 +27,8 @@ described as (
         network_states.head_number,
         network_states.head_time,
         network_states.final_number,
-        network_states.has_archive,
-        network_states.has_traces
+        list_contains(network_states.capabilities, 'past_balances') as has_archive,
+        list_contains(network_states.capabilities, 'traces') as has_traces
     from networks
     left join network_states on networks.network = network_states.network
 

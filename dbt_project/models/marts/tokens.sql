@@ -46,7 +46,7 @@ network_states as (
 -- What the readings of the token's holders say about how it moves. Without a second reading of some holder nothing is
 -- known. Transfers that arrive short are a fee, which one holder may get; balances that change while they rest are a
 -- rebase when most of those that were read twice did; anything else, such as an event without a transfer, breaks the
--- rules of ERC-20.
+-- rules of fungible tokens.
 holders as (
 
     select

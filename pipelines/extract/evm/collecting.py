@@ -9,37 +9,15 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from pipelines.extract.errors import ExtractError, StateUnavailable
-from pipelines.extract.evm.blocks import TRANSACTION_SCHEMA, read_wallet_transactions
+from pipelines.extract.evm.blocks import read_wallet_transactions
 from pipelines.extract.evm.blooms import confirm_empty_blocks
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.extract.evm.traces import INTERNAL_TRANSFER_SCHEMA, TraceMethod, read_internal_transfers
+from pipelines.extract.evm.traces import TraceMethod, read_internal_transfers
 from pipelines.extract.family import Part
 from pipelines.ranges import BlockRange
-from pipelines.rows import RowTable, Segment
-
-TOKEN_TRANSFERS = RowTable(
-    "token_transfers",
-    "ERC-20 transfers of tracked tokens and of tracked wallets.",
-    kinds=frozenset({"token", "wallet"}),
-    key=("block_number", "log_index"),
-    parties=("from_address", "to_address"),
-    token="token_address",
-)
-TRANSACTIONS = RowTable(
-    "transactions",
-    "Transactions that tracked wallets sent or received, with fee and success.",
-    kinds=frozenset({"native"}),
-    key=("block_number", "transaction_index"),
-    parties=("from_address", "to_address"),
-)
-INTERNAL_TRANSFERS = RowTable(
-    "internal_transfers",
-    "Native value that calls inside transactions moved from or to tracked wallets, where traced.",
-    kinds=frozenset({"native"}),
-    key=("block_number", "transaction_index", "trace_index"),
-    parties=("from_address", "to_address"),
-)
+from pipelines.rows import Segment
+from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIONS
 
 # One part holds at most about this many transfers: 25,000 rows are some 15 MB decoded, and the cost of writing them in
 # one transaction (a few milliseconds) disappears beside them. 50,000 cost no less CPU and 20 MiB more at the peak.
@@ -97,8 +75,11 @@ def collect_native(client: RpcClient, segment: Segment, trace_method: TraceMetho
     wallets = frozenset(segment.addresses)
     for first in range(segment.covered.first, segment.covered.last + 1, _FULL_BLOCKS_PER_PART):
         covered = BlockRange(first, min(first + _FULL_BLOCKS_PER_PART - 1, segment.covered.last))
-        transactions = [pl.DataFrame(schema=TRANSACTION_SCHEMA), *read_wallet_transactions(client, *covered, wallets)]
-        internal = [pl.DataFrame(schema=INTERNAL_TRANSFER_SCHEMA)]
+        transactions = [
+            pl.DataFrame(schema=TRANSACTIONS.row_schema),
+            *read_wallet_transactions(client, *covered, wallets),
+        ]
+        internal = [pl.DataFrame(schema=INTERNAL_TRANSFERS.row_schema)]
         unread: list[ExtractError] = []
         if trace_method is not None:
             try:

@@ -15,13 +15,7 @@ from pipelines.extract.evm.blocks import (
     read_head,
     read_headers,
 )
-from pipelines.extract.evm.collecting import (
-    INTERNAL_TRANSFERS,
-    TOKEN_TRANSFERS,
-    TRANSACTIONS,
-    collect_native,
-    collect_transfers,
-)
+from pipelines.extract.evm.collecting import collect_native, collect_transfers
 from pipelines.extract.evm.endpoint import other_urls
 from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.evm.metadata import read_contracts
@@ -30,6 +24,7 @@ from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import METADATA, PAST_BALANCES, TRACES, BalanceRange, Header, Node, Part
 from pipelines.rows import Segment
+from pipelines.tables.evm import TABLES
 
 # A node without archive keeps the state of about so many blocks, and that of the genesis block.
 _KEPT_STATES = 128
@@ -130,7 +125,7 @@ class EvmNode:
 class EvmFamily:
     """All EVM networks; see `pipelines.extract.family.Family`."""
 
-    tables = (TOKEN_TRANSFERS, TRANSACTIONS, INTERNAL_TRANSFERS)
+    tables = TABLES
 
     def open(self, network: Network, *, timeout: tuple[float, float] = (5.0, 30.0), max_attempts: int = 6) -> EvmNode:
         return EvmNode(network, RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=max_attempts))

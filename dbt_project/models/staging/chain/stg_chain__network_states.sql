@@ -16,9 +16,7 @@ renamed as (
         head_hash,
         head_time,
         final_number,
-        has_archive,
-        has_traces,
-        has_multicall,
+        capabilities,
         probed_at,
         failures_in_a_row,
         batch_id
