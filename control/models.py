@@ -78,13 +78,13 @@ class ApiKey(Base):
 
 
 class NetworkInUse(Base):
-    """A network that some ledger has referred to: pins its name to the family and chain id of that moment."""
+    """A network that some ledger has referred to: pins its name to the family and chain of that moment."""
 
     __tablename__ = "networks_in_use"
 
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
     family: Mapped[str] = mapped_column(String(20))
-    chain_id: Mapped[int] = mapped_column(BigInteger)
+    identity: Mapped[str] = mapped_column(String(100))
     first_used_at: Mapped[datetime]
 
 

@@ -24,7 +24,10 @@ class Network(Schema, frozen=True, kw_only=True):
     display_name: str
     family: Annotated[str, Meta(description="Kind of network; decides the form of addresses.", examples=list(FAMILIES))]
     is_testnet: bool
-    chain_id: int
+    chain_id: Annotated[
+        int | None,
+        Meta(description="Number by which clients know the chain; null where its family has none.", examples=[1]),
+    ]
     native_symbol: Annotated[str, Meta(description="Symbol of the native asset.", examples=["ETH"])]
     address_format: Annotated[str, Meta(description="What an address looks like, for people.")]
     capabilities: Capabilities

@@ -7,30 +7,22 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from control.networks.addresses import InvalidAddress
-from control.networks.families import FAMILIES, codec_for
-from control.toml_files import Label, Name, Table, is_http_url, one_of, read_toml, within
+import msgspec
 
-MULTICALL3_ADDRESS = "0xca11bde05977b3631167028862be2a173976ca11"
-"""Multicall3 at the address it has on almost every EVM network. Source: https://www.multicall3.com/"""
+from control.networks.addresses import InvalidAddress
+from control.networks.families import FAMILIES, AnyTable, codec_for, family_of_table
+from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, TokenTable
+from control.networks.tables import NativeMode as NativeMode
+from control.toml_files import Table, is_http_url, one_of, read_toml
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_LARGEST_CHAIN_ID = 2**53 - 1  # an id beyond it would lose digits in JSON clients
 
 
 class NetworksError(Exception):
     """The definitions cannot be used; the message names file, network and field, and the fix."""
-
-
-class NativeMode(StrEnum):
-    """How a wallet's native value is collected: from every block's transactions, or from its balances alone."""
-
-    FULL = "full"
-    BALANCE_ONLY = "balance-only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class Network:
     name: str
     display_name: str
     family: str
-    chain_id: int
+    own: FamilyDefinition
     is_testnet: bool
     rpc_urls: tuple[str, ...] = field(repr=False)  # may hold provider keys
     is_enabled: bool
@@ -72,49 +64,25 @@ class Network:
     finality_depth: int
     poll_seconds: int
     tokens: tuple[CommonToken, ...]
-    multicall_address: str | None
-    max_log_range: int | None
     feeds: tuple[PriceFeed, ...] = ()
     block_milliseconds: int | None = None
 
-
-class _Token(Table, frozen=True):
-    symbol: Label
-    address: str
-    decimals: Annotated[int, within(0, 255)]
-
-
-class _Feed(Table, frozen=True):
-    address: str
-    base: Label
-    quote: Label
+    @property
+    def chain_id(self) -> int | None:
+        """The number by which clients know the chain."""
+        return self.own.chain_id
 
 
-class _Native(Table, frozen=True):
-    symbol: Label
-    decimals: Annotated[int, within(0, 255)]
-    collect: Annotated[str, one_of(tuple(NativeMode))] = NativeMode.FULL
-
-
-class _Network(Table, frozen=True):
-    name: Name
-    display_name: Label
+class _Kind(msgspec.Struct, frozen=True):
     family: Annotated[str, one_of(FAMILIES)]
-    chain_id: Annotated[int, within(1, _LARGEST_CHAIN_ID)]
-    rpc: list[str]
-    native: _Native
-    finality_depth: Annotated[int, within(0, 1_000_000)]
-    poll_seconds: Annotated[int, within(1, 86_400)]
-    is_testnet: bool = False
-    token: list[_Token] = []
-    multicall_address: str = MULTICALL3_ADDRESS
-    max_log_range: Annotated[int, within(1, 1_000_000_000)] | None = None
-    feed: list[_Feed] = []
-    block_milliseconds: Annotated[int, within(1, 86_400_000)] | None = None
+
+
+class _Kinds(Table, frozen=True):
+    network: list[_Kind]
 
 
 class _File(Table, frozen=True):
-    network: list[_Network]
+    network: list[AnyTable]
 
 
 def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[str, Network]:
@@ -131,6 +99,8 @@ def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[
     """
     variables = os.environ if environ is None else environ
     networks: dict[str, Network] = {}
+    # What a definition has depends on its family, which is looked at first.
+    read_toml(path, "LEDGERMART_NETWORKS", _Kinds, NetworksError)
     for entry in read_toml(path, "LEDGERMART_NETWORKS", _File, NetworksError).network:
         try:
             if entry.name in networks:
@@ -141,13 +111,14 @@ def load_networks(path: Path, environ: Mapping[str, str] | None = None) -> dict[
     return networks
 
 
-def _network(entry: _Network, variables: Mapping[str, str]) -> Network:
+def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
     rpc_urls, unset = _rpc_urls(entry.rpc, variables)
+    family = family_of_table(entry)
     return Network(
         name=entry.name,
         display_name=entry.display_name,
-        family=entry.family,
-        chain_id=entry.chain_id,
+        family=family,
+        own=entry.own(),
         is_testnet=entry.is_testnet,
         rpc_urls=rpc_urls,
         is_enabled=bool(rpc_urls),
@@ -157,13 +128,8 @@ def _network(entry: _Network, variables: Mapping[str, str]) -> Network:
         native=NativeMode(entry.native.collect),
         finality_depth=entry.finality_depth,
         poll_seconds=entry.poll_seconds,
-        tokens=_tokens(entry.token, entry.family),
-        # An empty text says that the network has no such contract; TOML has no null.
-        multicall_address=_address(entry.family, entry.multicall_address, "field 'multicall_address'")
-        if entry.multicall_address
-        else None,
-        max_log_range=entry.max_log_range,
-        feeds=_feeds(entry.feed, entry.family),
+        tokens=_tokens(entry.token, family),
+        feeds=_feeds(entry.feed, family),
         block_milliseconds=entry.block_milliseconds,
     )
 
@@ -191,7 +157,7 @@ def _disabled_reason(unset: list[str]) -> str:
     return f"no node address: set {' or '.join(unset)}"
 
 
-def _tokens(entries: list[_Token], family: str) -> tuple[CommonToken, ...]:
+def _tokens(entries: list[TokenTable], family: str) -> tuple[CommonToken, ...]:
     tokens: list[CommonToken] = []
     for entry in entries:
         place = f"token {entry.symbol!r}: field 'address'"
@@ -202,7 +168,7 @@ def _tokens(entries: list[_Token], family: str) -> tuple[CommonToken, ...]:
     return tuple(tokens)
 
 
-def _feeds(entries: list[_Feed], family: str) -> tuple[PriceFeed, ...]:
+def _feeds(entries: list[FeedTable], family: str) -> tuple[PriceFeed, ...]:
     feeds: list[PriceFeed] = []
     for number, entry in enumerate(entries, start=1):
         place = f"feed number {number}: field"

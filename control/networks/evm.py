@@ -1,14 +1,23 @@
-"""Addresses of EVM networks: 20 bytes in hexadecimal, shown with the checksum of EIP-55.
+"""Addresses of EVM networks (20 bytes in hexadecimal, shown with the checksum of EIP-55), and their own definitions.
 
 Source: https://eips.ethereum.org/EIPS/eip-55
 """
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 from eth_hash.auto import keccak
 
 from control.networks.addresses import InvalidAddress
+from control.networks.tables import NetworkTable
+from control.toml_files import within
+
+MULTICALL3_ADDRESS = "0xca11bde05977b3631167028862be2a173976ca11"
+"""Multicall3 at the address it has on almost every EVM network. Source: https://www.multicall3.com/"""
+
+_LARGEST_CHAIN_ID = 2**53 - 1  # an id beyond it would lose digits in JSON clients
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}")
 _UPPER_NIBBLES = "89abcdef"
@@ -56,3 +65,32 @@ class EvmAddressCodec:
 def _quote(text: str) -> str:
     shown = ascii(text)
     return shown if len(shown) <= 60 else shown[:60] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class EvmDefinition:
+    """What only the definition of an EVM network says; `multicall_address` in stored form, None where there is none."""
+
+    chain_id: int
+    multicall_address: str | None
+    max_log_range: int | None
+
+    @property
+    def identity(self) -> str:
+        return str(self.chain_id)
+
+
+class EvmTable(NetworkTable, frozen=True, kw_only=True, tag="evm"):
+    """An EVM network in the file of definitions."""
+
+    chain_id: Annotated[int, within(1, _LARGEST_CHAIN_ID)]
+    multicall_address: str = MULTICALL3_ADDRESS
+    max_log_range: Annotated[int, within(1, 1_000_000_000)] | None = None
+
+    def own(self) -> EvmDefinition:
+        try:
+            # An empty text says that the network has no such contract; TOML has no null.
+            multicall = EvmAddressCodec().parse(self.multicall_address) if self.multicall_address else None
+        except InvalidAddress as error:
+            raise ValueError(f"field 'multicall_address': is not right: {error}") from error
+        return EvmDefinition(self.chain_id, multicall, self.max_log_range)

@@ -1,11 +1,13 @@
-"""What a family of networks decides in the control store: the form of its addresses.
+"""What a family of networks decides in the control store: the form of its addresses and of its networks' definitions.
 
-A new family adds one module beside `evm` and one line to `_CODECS`. How a family is collected does not go here.
+A new family adds one module beside `evm`, one line to `_CODECS` and its table to `AnyTable`. How a family is collected
+does not go here.
 """
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from control.networks import evm
+from control.networks.tables import NetworkTable
 
 
 class AddressCodec(Protocol):
@@ -32,6 +34,8 @@ _CODECS: dict[str, AddressCodec] = {"evm": evm.EvmAddressCodec()}
 
 FAMILIES = tuple(_CODECS)
 NOBODIES = tuple(codec.nobody for codec in _CODECS.values() if codec.nobody is not None)
+AnyTable: TypeAlias = evm.EvmTable
+"""A network's definition in the file: one of the families' tables, told apart by their tags."""
 
 
 def codec_for(family: str) -> AddressCodec:
@@ -41,3 +45,8 @@ def codec_for(family: str) -> AddressCodec:
         KeyError: no such family; definitions are checked against `FAMILIES` when they are loaded.
     """
     return _CODECS[family]
+
+
+def family_of_table(table: NetworkTable) -> str:
+    """Return the family whose definition it is."""
+    return str(table.__struct_config__.tag)

@@ -1,4 +1,4 @@
-"""Pins of networks in use: a name, once some ledger refers to it, means one family and one chain id for good.
+"""Pins of networks in use: a name, once some ledger refers to it, means one family and one chain for good.
 
 Otherwise an edited definition would mix two chains under one name. What a node reports is checked by extraction.
 """
@@ -19,12 +19,12 @@ def pin(session: Session, network: Network, now: datetime) -> None:
     """Record that a network is in use, or check that it still is the one first used.
 
     Raises:
-        Conflict: its family or chain id has changed since.
+        Conflict: its family or chain has changed since.
     """
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     session.execute(
         insert(NetworkInUse)
-        .values(name=network.name, family=network.family, chain_id=network.chain_id, first_used_at=now)
+        .values(name=network.name, family=network.family, identity=network.own.identity, first_used_at=now)
         .on_conflict_do_nothing()
     )
     problem = _changed(session.get_one(NetworkInUse, network.name), network)
@@ -43,9 +43,9 @@ def enforce_pins(session: Session, networks: dict[str, Network]) -> dict[str, Ne
 
 
 def _changed(used: NetworkInUse, network: Network) -> str | None:
-    if (used.family, used.chain_id) == (network.family, network.chain_id):
+    if (used.family, used.identity) == (network.family, network.own.identity):
         return None
     return (
-        f"network {network.name!r} is in use as {used.family} chain {used.chain_id}, but its definition now says "
-        f"{network.family} chain {network.chain_id}; restore the definition, or give the other chain another name"
+        f"network {network.name!r} is in use as {used.family} chain {used.identity}, but its definition now says "
+        f"{network.family} chain {network.own.identity}; restore the definition, or give the other chain another name"
     )

@@ -199,7 +199,10 @@ def test_a_network_in_use_whose_definition_changed_says_so(client: TestClient[An
     services = client.app.state.services
     (name, network) = next((n, d) for n, d in services.networks.items() if d.is_enabled)
     client.put(f"/v1/networks/{name}/ledgers", json={"name": "pinned"})
-    services.networks = {**services.networks, name: replace(network, chain_id=network.chain_id + 1)}
+    services.networks = {
+        **services.networks,
+        name: replace(network, own=replace(network.own, chain_id=network.chain_id + 1)),
+    }
     (shown,) = [n for n in client.get("/v1/networks").json()["data"] if n["name"] == name]
     assert shown["status"] == "Disabled"
     assert "is in use as" in shown["statusDetail"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from control.networks.definitions import Network, load_networks
+from pipelines.extract.evm.definition import own_definition
 from pipelines.rows import Kind
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
@@ -136,7 +137,8 @@ class EvmChain:
         self._move(blocks + 1)
 
     def elsewhere(self) -> Network:
-        return replace(self.network, chain_id=self.network.chain_id + 1)
+        own = own_definition(self.network)
+        return replace(self.network, own=replace(own, chain_id=own.chain_id + 1))
 
 
 @contextmanager

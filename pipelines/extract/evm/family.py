@@ -16,6 +16,7 @@ from pipelines.extract.evm.blocks import (
     read_headers,
 )
 from pipelines.extract.evm.collecting import collect_native, collect_transfers
+from pipelines.extract.evm.definition import own_definition
 from pipelines.extract.evm.endpoint import other_urls
 from pipelines.extract.evm.feeds import FeedClient
 from pipelines.extract.evm.metadata import read_contracts
@@ -45,6 +46,7 @@ class EvmNode:
     def __init__(self, network: Network, client: RpcClient) -> None:
         self.network = network
         self.client = client
+        self._own = own_definition(network)
         self._probed: NodeFacts | None = None
 
     @property
@@ -59,11 +61,11 @@ class EvmNode:
     def other(self) -> Node:
         urls = other_urls(self.network.rpc_urls, self.provider)
         client = RpcClient(self.network.name, urls or self.network.rpc_urls)
-        client.expect_chain(self.network.chain_id)
+        client.expect_chain(self._own.chain_id)
         return EvmNode(self.network, client)
 
     def probe(self) -> frozenset[str]:
-        self._probed = probe(self.client, self.network.chain_id, self.network.multicall_address)
+        self._probed = probe(self.client, self._own.chain_id, self._own.multicall_address)
         named = {
             PAST_BALANCES: self._probed.has_archive,
             TRACES: self._probed.trace_method is not None,
@@ -86,7 +88,7 @@ class EvmNode:
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
         if segment.kind == "native":
             return collect_native(self.client, segment, self._facts.trace_method)
-        return collect_transfers(self.client, segment, final_number, self.network.max_log_range)
+        return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
 
     def keeps_state(self, block_number: int, head: Header) -> bool:
         return self._facts.has_archive or block_number == 0 or block_number > head.number - _KEPT_STATES

@@ -14,6 +14,7 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import MarketUnknown, SourceMalformed
 from pipelines.extract.evm.blocks import read_head
+from pipelines.extract.evm.definition import own_definition
 from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, word_to_int
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
@@ -64,11 +65,12 @@ class FeedClient:
     def __init__(self, source: PriceSource, network: Network, *, now: Callable[[], datetime] = utc_now) -> None:
         self._source = source
         self._feeds = {feed.address: feed for feed in network.feeds}
-        self._multicall = network.multicall_address
+        own = own_definition(network)
+        self._multicall = own.multicall_address
         self._now = now
         timeout = (min(5.0, source.timeout_seconds), source.timeout_seconds)
         self._client = RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=source.max_attempts)
-        self._client.expect_chain(network.chain_id)
+        self._client.expect_chain(own.chain_id)
 
     def markets(self) -> list[Market]:
         """As `PriceClient.markets`; a feed is active where a contract answers at its address."""

@@ -10,6 +10,7 @@ from control import ledgers, revision, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
 from control.models import Ledger
+from control.networks.evm import EvmDefinition
 from control.networks.pins import enforce_pins
 from control.pages import After
 from tests.unit.control.conftest import World
@@ -167,8 +168,12 @@ def put_into(world: World, network: str, outcomes: list[object]) -> None:
 def test_a_network_in_use_keeps_its_chain(world: World) -> None:
     put(world)
     changed = world.networks | {
-        "ethereum": replace(world.networks["ethereum"], chain_id=2, is_enabled=True, disabled_reason=None),
-        "polygon": replace(world.networks["polygon"], chain_id=3, is_enabled=True, disabled_reason=None),
+        "ethereum": replace(
+            world.networks["ethereum"], own=EvmDefinition(2, None, None), is_enabled=True, disabled_reason=None
+        ),
+        "polygon": replace(
+            world.networks["polygon"], own=EvmDefinition(3, None, None), is_enabled=True, disabled_reason=None
+        ),
     }
     with pytest.raises(Conflict) as caught, world.store.write() as session:
         ledgers.put(session, world.acme, changed, "ethereum", "second")

@@ -7,13 +7,13 @@ import pytest
 from eth_utils.address import is_checksum_address
 
 from control.networks.definitions import (
-    MULTICALL3_ADDRESS,
     CommonToken,
     NativeMode,
     Network,
     NetworksError,
     load_networks,
 )
+from control.networks.evm import MULTICALL3_ADDRESS, EvmDefinition
 from control.settings import load_settings
 
 SHIPPED = load_settings({}).networks_file
@@ -69,7 +69,8 @@ def test_shipped_networks_have_their_chain_ids_and_variables() -> None:
         enabled = load_networks(SHIPPED, {variable: "http://127.0.0.1:8545"})
         assert {other for other, definition in enabled.items() if definition.is_enabled} == {name}
         assert enabled[name].rpc_urls == ("http://127.0.0.1:8545",)
-        assert network.multicall_address == MULTICALL3_ADDRESS == MULTICALL3_ADDRESS.lower()
+        assert isinstance(network.own, EvmDefinition)
+        assert network.own.multicall_address == MULTICALL3_ADDRESS == MULTICALL3_ADDRESS.lower()
 
 
 def test_shipped_token_addresses_are_written_with_their_checksum() -> None:
@@ -94,7 +95,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         name="example",
         display_name="Example",
         family="evm",
-        chain_id=5,
+        own=EvmDefinition(chain_id=5, multicall_address=None, max_log_range=5000),
         is_testnet=True,
         rpc_urls=("https://a",),
         is_enabled=True,
@@ -105,8 +106,6 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         finality_depth=10,
         poll_seconds=2,
         tokens=(CommonToken("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),),
-        multicall_address=None,
-        max_log_range=5000,
     )
 
 

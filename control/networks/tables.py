@@ -1,0 +1,72 @@
+"""The form of network definitions in their file: what those of every family have."""
+
+from enum import StrEnum
+from typing import Annotated, Protocol
+
+from control.toml_files import Label, Name, Table, one_of, within
+
+
+class NativeMode(StrEnum):
+    """How a wallet's native value is collected: from every block's transactions, or from its balances alone."""
+
+    FULL = "full"
+    BALANCE_ONLY = "balance-only"
+
+
+class FamilyDefinition(Protocol):
+    """What a family's own fields say of a network; equal for equal ones."""
+
+    @property
+    def identity(self) -> str:
+        """Which chain it is: a network in use keeps it for good."""
+
+    @property
+    def chain_id(self) -> int | None:
+        """The number by which clients know the chain; None where the family has none."""
+
+
+class TokenTable(Table, frozen=True):
+    """A common token."""
+
+    symbol: Label
+    address: str
+    decimals: Annotated[int, within(0, 255)]
+
+
+class FeedTable(Table, frozen=True):
+    """A price feed."""
+
+    address: str
+    base: Label
+    quote: Label
+
+
+class NativeTable(Table, frozen=True):
+    """The network's own asset."""
+
+    symbol: Label
+    decimals: Annotated[int, within(0, 255)]
+    collect: Annotated[str, one_of(tuple(NativeMode))] = NativeMode.FULL
+
+
+class NetworkTable(Table, frozen=True, tag_field="family"):
+    """What every network's definition has; a family adds its own fields, and its name as the tag."""
+
+    name: Name
+    display_name: Label
+    rpc: list[str]
+    native: NativeTable
+    finality_depth: Annotated[int, within(0, 1_000_000)]
+    poll_seconds: Annotated[int, within(1, 86_400)]
+    is_testnet: bool = False
+    token: list[TokenTable] = []
+    feed: list[FeedTable] = []
+    block_milliseconds: Annotated[int, within(1, 86_400_000)] | None = None
+
+    def own(self) -> FamilyDefinition:
+        """What the family's own fields say.
+
+        Raises:
+            ValueError: one of them is not right; names it.
+        """
+        raise NotImplementedError
