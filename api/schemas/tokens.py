@@ -142,7 +142,9 @@ class Token(TokenSummary, frozen=True, kw_only=True):
     """A token with its details."""
 
     decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
-    standard: Annotated[str | None, Meta(examples=["ERC-20"])]
+    standard: Annotated[
+        str | None, Meta(description="That the contract follows, as its family calls it; null when it is not known.")
+    ]
     behaviour: Annotated[Behaviour | None, Meta(description="Null while nothing was compared.")]
     total_supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
     total_supply_status: SupplyStatus

@@ -4,8 +4,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 CHECKOUT = Path(__file__).parents[2]
 ROOMS = ("api", "bi", "cli", "control", "dbt_project", "pipelines", "reports", "warehouse")
 
@@ -20,12 +18,6 @@ EVERYWHERE = re.compile(
 )
 # What only its raw tables have; marts show the columns under these names, which readers rely on.
 IN_THE_PIPELINE = re.compile(r"\b(log|trace)_index\b|\b(token|internal)_transfers\b|raw\.transactions\b")
-
-# Files that are still to be freed of it. The list only gets shorter.
-STILL = {
-    "api/queries/statistics_activities.sql",  # marts show the zero address where nobody is meant
-    "api/schemas/tokens.py",  # an example of what a contract says
-}
 
 
 def tracked_files() -> list[str]:
@@ -51,18 +43,9 @@ def signs_in(name: str) -> set[str]:
     return found
 
 
-@pytest.fixture(scope="module")
-def signs() -> dict[str, set[str]]:
+def test_no_other_file_names_a_family() -> None:
     found = {name: signs_in(name) for name in tracked_files() if not OF_FAMILIES.fullmatch(name)}
-    return {name: words for name, words in found.items() if words}
-
-
-def test_no_other_file_names_a_family(signs: dict[str, set[str]]) -> None:
-    assert {name: words for name, words in signs.items() if name not in STILL} == {}
-
-
-def test_files_that_are_freed_leave_the_list(signs: dict[str, set[str]]) -> None:
-    assert STILL - signs.keys() == set()
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_the_signs_are_found_where_they_belong() -> None:
