@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session, aliased
 
 from control.models import ManualSource, MappingSymbol, PricedItem, SupportedPair
 from control.pricing.definitions import PriceSource
-from control.pricing.matching import ItemName, MappingStatus, MarketIndex, Offer, Route, Unresolved, Wanted, resolve
+from control.pricing.matching import MappingStatus, MarketIndex, Offer, Route, Unresolved, resolve
+from control.pricing.offers import manual_offers, preconfigured_offer, undefined_offer, wanted_of
 
 MarketsOf = Callable[[Mapping[str, Collection[str]]], Mapping[str, MarketIndex]]
 """Gives of each source, by id, the listed markets with some of these codes; a list not collected is left out."""
@@ -66,17 +67,22 @@ def find_routes(
     mapped = _mapping_symbols(session, tenant_id, {symbol for question in questions for symbol in question.symbols})
     used = {source_id for question in questions for source_id in question.price_sources}
     manual = _manual_offers(session, tenant_id, used - definitions.keys())
-    wanted = [[_wanted(question, source_id, mapped) for source_id in question.price_sources] for question in questions]
+    wanted = [
+        [wanted_of(question, source_id, mapped) for source_id in question.price_sources] for question in questions
+    ]
     texts: defaultdict[str, set[str]] = defaultdict(set)
     for question, asked in zip(questions, wanted, strict=True):
         for source_id, one in zip(question.price_sources, asked, strict=True):
             if source_id in definitions:
                 texts[source_id] |= one.texts
     markets = markets_of(texts) if texts else {}
-    offers = {**manual, **{source_id: _offer(definitions[source_id], markets.get(source_id)) for source_id in texts}}
+    offers = {
+        **manual,
+        **{source_id: preconfigured_offer(definitions[source_id], markets.get(source_id)) for source_id in texts},
+    }
     return [
         tuple(
-            SourceRoute(source_id, resolve(one, offers.get(source_id) or Offer(source_id, False)))
+            SourceRoute(source_id, resolve(one, offers.get(source_id) or undefined_offer(source_id)))
             for source_id, one in zip(question.price_sources, asked, strict=True)
         )
         for question, asked in zip(questions, wanted, strict=True)
@@ -88,32 +94,14 @@ def worst_status(routes: Sequence[SourceRoute]) -> MappingStatus:
     return max((route.outcome.status for route in routes), key=_RANKS.__getitem__)
 
 
-def _wanted(question: PairQuestion, source_id: str, mapped: Mapping[tuple[str, str], str]) -> Wanted:
-    def name(symbol: str) -> ItemName:
-        return ItemName(symbol, mapped.get((symbol, source_id)))
-
-    return Wanted(
-        name(question.priced_as),
-        name(question.priced_in),
-        question.price_type,
-        question.allow_inverse,
-        None if question.bridge is None else name(question.bridge),
-    )
-
-
-def _offer(definition: PriceSource, markets: MarketIndex | None) -> Offer:
-    types = frozenset({*definition.price_types, *definition.history_types})
-    return Offer(definition.name, False, types, markets)
-
-
 def _mapping_symbols(session: Session, tenant_id: str, symbols: Collection[str]) -> dict[tuple[str, str], str]:
-    """Return mapping symbols by the item's own symbol and source."""
+    """Return mapping symbols by source and the item's own symbol."""
     found = session.execute(
         select(PricedItem.symbol, MappingSymbol.source_id, MappingSymbol.symbol)
         .join(MappingSymbol, MappingSymbol.item_key == PricedItem.item_key)
         .where(PricedItem.tenant_id == tenant_id, PricedItem.removed_at.is_(None), PricedItem.symbol.in_(symbols))
     )
-    return {(symbol, source_id): text for symbol, source_id, text in found}
+    return {(source_id, symbol): text for symbol, source_id, text in found}
 
 
 def _manual_offers(session: Session, tenant_id: str, source_ids: Collection[str]) -> dict[str, Offer]:
@@ -125,7 +113,6 @@ def _manual_offers(session: Session, tenant_id: str, source_ids: Collection[str]
             ManualSource.tenant_id == tenant_id, ManualSource.removed_at.is_(None), ManualSource.id.in_(source_ids)
         )
     )
-    offers = {source_id: (name, dict[tuple[str, str, str], int]()) for source_id, name in sources}
     supported = session.execute(
         select(
             ManualSource.id,
@@ -137,8 +124,10 @@ def _manual_offers(session: Session, tenant_id: str, source_ids: Collection[str]
         .join(SupportedPair, SupportedPair.source_key == ManualSource.source_key)
         .join(priced_as, priced_as.item_key == SupportedPair.priced_as_key)
         .join(priced_in, priced_in.item_key == SupportedPair.priced_in_key)
-        .where(ManualSource.id.in_(offers), SupportedPair.removed_at.is_(None))
+        .where(
+            ManualSource.tenant_id == tenant_id,
+            ManualSource.id.in_(source_ids),
+            SupportedPair.removed_at.is_(None),
+        )
     )
-    for source_id, key, base, quote, price_type in supported:
-        offers[source_id][1][base, quote, price_type] = key
-    return {source_id: Offer(name, True, supported_pairs=pairs) for source_id, (name, pairs) in offers.items()}
+    return manual_offers(sources, supported)

@@ -1,34 +1,17 @@
 """How every pair is priced by each of its sources: what `control.pricing.matching` says of what the warehouse knows."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import duckdb
 
 from control.pricing.definitions import PriceSource
-from control.pricing.matching import (
-    ItemName,
-    MappingStatus,
-    MarketIndex,
-    Offer,
-    Route,
-    Unresolved,
-    Wanted,
-    resolve,
-)
+from control.pricing.matching import MappingStatus, Route, Unresolved, resolve
+from control.pricing.offers import manual_offers, preconfigured_offer, undefined_offer, wanted_of
+from pipelines.extract.prices.protocol import Market
 from pipelines.load.prices import RouteRow, replace_routes
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    market_id: str
-    base: str
-    quote: str
-    base_code: str
-    quote_code: str
-    is_active: bool
 
 
 class _Pair(NamedTuple):
@@ -70,19 +53,21 @@ class _Offers:
     """What every source has, and what tenants call it there."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, sources: Mapping[str, PriceSource]) -> None:
-        self._sources = sources
-        self._mapped = {
-            (tenant_id, symbol, source_id): mapped
-            for tenant_id, symbol, source_id, mapped in connection.execute(
-                """
-                select items.tenant_id, items.symbol, mappings.source_id, mappings.symbol
-                from raw.control_mapping_symbols as mappings
-                inner join raw.control_priced_items as items on mappings.item_key = items.item_key
-                """
-            ).fetchall()
-        }
-        self._manual = self._manual_offers(connection)
-        markets: defaultdict[str, list[_Listed]] = defaultdict(list)
+        self._mapped: defaultdict[str, dict[tuple[str, str], str]] = defaultdict(dict)
+        for tenant_id, symbol, source_id, mapped in connection.execute(
+            """
+            select items.tenant_id, items.symbol, mappings.source_id, mappings.symbol
+            from raw.control_mapping_symbols as mappings
+            inner join raw.control_priced_items as items on mappings.item_key = items.item_key
+            """
+        ).fetchall():
+            self._mapped[tenant_id][source_id, symbol] = mapped
+        supported = connection.execute(
+            "select source_id, supported_pair_key, priced_as, priced_in, price_type from raw.control_supported_pairs"
+        ).fetchall()
+        manual = connection.execute("select source_id, name from raw.control_price_sources where kind = 'Manual'")
+        self._offers = manual_offers(manual.fetchall(), supported)
+        markets: defaultdict[str, list[Market]] = defaultdict(list)
         for source_id, *market in connection.execute(
             """
             select source_id, market_id, base, quote, base_code, quote_code, is_active
@@ -90,40 +75,19 @@ class _Offers:
             where source_id in (select source_id from raw.control_pair_sources)
             """
         ).fetchall():
-            markets[source_id].append(_Listed(*market))
-        self._offers = {id_: self._offer(source, markets.get(id_)) for id_, source in sources.items()}
+            markets[source_id].append(Market(*market))
+        self._offers |= {id_: preconfigured_offer(source, markets.get(id_)) for id_, source in sources.items()}
         # Where only markets are left that trade no more, what they were goes on counting for what is stored.
         self._former = {
-            id_: self._offer(sources[id_], [replace(market, is_active=True) for market in listed])
+            id_: preconfigured_offer(sources[id_], [replace(market, is_active=True) for market in listed])
             for id_, listed in markets.items()
             if id_ in sources
         }
 
-    @staticmethod
-    def _manual_offers(connection: duckdb.DuckDBPyConnection) -> dict[str, Offer]:
-        supported: defaultdict[str, dict[tuple[str, str, str], int]] = defaultdict(dict)
-        for key, source_id, *pair in connection.execute(
-            "select supported_pair_key, source_id, priced_as, priced_in, price_type from raw.control_supported_pairs"
-        ).fetchall():
-            supported[source_id][pair[0], pair[1], pair[2]] = key
-        names = connection.execute("select source_id, name from raw.control_price_sources where kind = 'Manual'")
-        return {id_: Offer(name, True, supported_pairs=supported.get(id_, {})) for id_, name in names.fetchall()}
-
-    @staticmethod
-    def _offer(source: PriceSource, markets: Iterable[_Listed] | None) -> Offer:
-        types = frozenset((*source.price_types, *source.history_types))
-        return Offer(source.name, False, types, None if markets is None else MarketIndex(markets))
-
     def route(self, pair: _Pair, source_id: str, position: int) -> list[RouteRow]:
         """The rows of one pair at one of its sources."""
-        offer = self._manual.get(source_id) or self._offers.get(source_id) or Offer(source_id, False)
-        wanted = Wanted(
-            self._name(pair, pair.priced_as, source_id),
-            self._name(pair, pair.priced_in, source_id),
-            pair.price_type,
-            pair.allow_inverse,
-            None if pair.bridge is None else self._name(pair, pair.bridge, source_id),
-        )
+        offer = self._offers.get(source_id) or undefined_offer(source_id)
+        wanted = wanted_of(pair, source_id, self._mapped[pair.tenant_id])
         found = resolve(wanted, offer)
         if isinstance(found, Route):
             return _route_rows(pair, source_id, position, found, found.status, None)
@@ -132,9 +96,6 @@ class _Offers:
             if isinstance(former, Route):
                 return _route_rows(pair, source_id, position, former, found.status, found.detail)
         return [_unresolved_row(pair, source_id, position, found)]
-
-    def _name(self, pair: _Pair, symbol: str, source_id: str) -> ItemName:
-        return ItemName(symbol, self._mapped.get((pair.tenant_id, symbol, source_id)))
 
 
 def _route_rows(
