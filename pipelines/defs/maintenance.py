@@ -1,4 +1,4 @@
-"""House-keeping by schedule: old Dagster records and old cycle records go, and the whole history is audited."""
+"""House-keeping by schedule: old Dagster records, cycle records and answers go, and the whole history is audited."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster_dbt import DbtCliResource
 
+from control import idempotency
 from control.settings import load_settings
+from control.store import open_store
 from pipelines.defs.cycle import JOB
 from pipelines.defs.dbt import AUDIT_ARGUMENTS
 from pipelines.defs.resources import Warehouse
@@ -45,6 +47,17 @@ def purge_cycle_records(warehouse: Warehouse) -> None:
         remove_old_records(connection, KEEP)
 
 
+@dg.op
+def purge_answers() -> None:
+    """Delete the answers kept for repeated requests that are older than any repetition may be."""
+    store = open_store(load_settings())
+    try:
+        with store.write() as session:
+            idempotency.purge(session)
+    finally:
+        store.close()
+
+
 @dg.op(ins={"after": dg.In(dg.Nothing)})
 def audit(context: dg.OpExecutionContext, warehouse: Warehouse, dbt: DbtCliResource) -> None:
     """Run the dbt tests that read the whole history."""
@@ -59,6 +72,7 @@ def audit(context: dg.OpExecutionContext, warehouse: Warehouse, dbt: DbtCliResou
 def maintenance() -> None:
     """The daily house-keeping."""
     purge_runs()
+    purge_answers()
     audit(after=purge_cycle_records())
 
 

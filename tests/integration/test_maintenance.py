@@ -2,7 +2,13 @@
 
 import subprocess
 import sys
+from datetime import timedelta
 
+from sqlalchemy import select
+
+from control import idempotency
+from control.clock import utc_now
+from control.models import IdempotencyRecord
 from tests.integration.harness import Service
 
 _RUN = """
@@ -19,8 +25,16 @@ assert job.execute_in_process(instance=dg.DagsterInstance.get()).success
 
 
 def test_the_audit_reads_the_pipelines_own_files(ready_service: Service) -> None:
+    tenant_id = ready_service.tenant().tenant_id
+    now = utc_now()
+    kept = {"method": "POST", "path": "/v1/tokens", "body_hash": "0" * 64, "status": 201, "response_body": b"{}"}
+    with ready_service.store.write() as session:
+        for key, age in (("old", 25), ("new", 23)):
+            idempotency.store(session, tenant_id, key, **kept, now=now - timedelta(hours=age))
     done = subprocess.run(
         [sys.executable, "-c", _RUN], env=ready_service.environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert "unique_combination" in done.stdout + done.stderr
+    with ready_service.store.read() as session:
+        assert session.scalars(select(IdempotencyRecord.key)).all() == ["new"]
