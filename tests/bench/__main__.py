@@ -70,7 +70,7 @@ def main() -> int:
         return 1
     summary = summarised(measured)
     if options.json:
-        print(json.dumps({"machine": machine, "measurements": summary.to_dict("records")}))
+        print(json.dumps({"machine": machine, "measurements": summary.to_dicts()}))
     else:
         print("\n".join(f"{name:12} {value}" for name, value in machine.items()))
         print(f"\n{as_text(summary)}")

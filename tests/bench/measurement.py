@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pandas as pd
+import polars as pl
 import psutil
 
 
@@ -47,27 +47,31 @@ class Measurement:
     goal: str = ""
 
 
-def summarised(measurements: Iterable[Measurement]) -> pd.DataFrame:
+def summarised(measurements: Iterable[Measurement]) -> pl.DataFrame:
     """Return one row per quantity, in the order of the first measurement: count, median, min and max over the runs."""
-    frame = pd.DataFrame([asdict(measurement) for measurement in measurements])
-    grouped = frame.groupby(["benchmark", "quantity", "unit", "goal"], sort=False)["value"]
-    return grouped.agg(["count", "median", "min", "max"]).reset_index().rename(columns={"count": "runs"})
+    value = pl.col("value")
+    return (
+        pl.DataFrame([asdict(measurement) for measurement in measurements])
+        .group_by("benchmark", "quantity", "unit", "goal", maintain_order=True)
+        .agg(pl.len().alias("runs"), median=value.median(), min=value.min(), max=value.max())
+    )
 
 
-def as_text(summary: pd.DataFrame) -> str:
+def as_text(summary: pl.DataFrame) -> str:
     """Return the summary as an aligned table, values with four significant digits."""
-    shown = summary.copy()
-    for column in ("median", "min", "max"):
-        shown[column] = summary[column].map(_rounded)
-    numbers = {"runs", "median", "min", "max"}
-    widths = {column: max(len(column), *shown[column].astype(str).map(len)) for column in shown.columns}
-
-    def line(cells: Iterable[tuple[str, str]]) -> str:
-        padded = (text.rjust(widths[name]) if name in numbers else text.ljust(widths[name]) for name, text in cells)
-        return "  ".join(padded).rstrip()
-
-    rows = [dict(zip(shown.columns, map(str, row), strict=True)) for row in shown.itertuples(index=False)]
-    return "\n".join([line((name, name) for name in shown.columns), *(line(row.items()) for row in rows)])
+    numbers = ("runs", "median", "min", "max")
+    rows = [
+        {name: _rounded(cell) if name in numbers[1:] else str(cell) for name, cell in row.items()}
+        for row in summary.to_dicts()
+    ]
+    rows.insert(0, {name: name for name in summary.columns})
+    widths = {name: max(len(row[name]) for row in rows) for name in summary.columns}
+    return "\n".join(
+        "  ".join(
+            cell.rjust(widths[name]) if name in numbers else cell.ljust(widths[name]) for name, cell in row.items()
+        ).rstrip()
+        for row in rows
+    )
 
 
 def _rounded(value: float) -> str:
