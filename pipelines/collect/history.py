@@ -28,7 +28,7 @@ from pipelines.extract.errors import (
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Header, Node
 from pipelines.extract.headers import header_of
-from pipelines.load.chain import HashMismatchError, note_failure, record_creation
+from pipelines.load.chain import HashMismatchError, record_creation, record_failure
 from pipelines.load.history import (
     Request,
     cancel_request,
@@ -158,7 +158,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
 
 def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:
     report.error = str(error)
-    note_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
+    record_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, request: Request, batch_id: int) -> None:

@@ -10,7 +10,7 @@ from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
 from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
-from pipelines.load.chain import HashMismatchError, record_failure, record_healthy, replace_metadata
+from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
@@ -144,6 +144,6 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             report.error = f"{network}: {type(error).__name__}: {error}"
             report.defect = error
             call, covered, status = "collect", (None, None), "Unhealthy"
-        record_failure(connection, network, status, call, covered, report.error, batch_id)
+        record_unhealthy(connection, network, status, call, covered, report.error, batch_id)
         break
     return report

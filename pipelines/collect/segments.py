@@ -8,7 +8,7 @@ import duckdb
 from pipelines.collect.times import store_headers
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
-from pipelines.load.chain import missing_headers, note_failure, record_collection, replace_range
+from pipelines.load.chain import missing_headers, record_collection, record_failure, replace_range
 from pipelines.load.coverage import record_verified
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
@@ -98,4 +98,4 @@ class Collector:
     def note(self, error: ExtractError, detail: str) -> None:
         """Note what could not be read, without a word on the network's status."""
         blocks = (error.from_block, error.to_block)
-        note_failure(self.connection, self.network, error.call, blocks, detail, self.batch_id)
+        record_failure(self.connection, self.network, error.call, blocks, detail, self.batch_id)

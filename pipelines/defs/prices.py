@@ -17,7 +17,7 @@ from pipelines.defs.keys import DISCOVERIES, DISCOVERIES_LAST, MARKET_PRICES, MA
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Throttle, next_cycle
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
-from pipelines.load.chain import note_failure
+from pipelines.load.chain import record_failure
 from pipelines.load.control import batch_of_run, open_batch
 from pipelines.load.discoveries import has_unfinished_discoveries
 from pipelines.load.history import has_open_history
@@ -108,7 +108,9 @@ def price_discoveries(context: dg.AssetExecutionContext, warehouse: Warehouse) -
                 report_discoveries(connection, store)
                 for source_id, defect in report.defects.items():
                     context.log.error("reading %s failed", source_id, exc_info=defect)
-                    note_failure(connection, source_id, "history", (None, None), report.errors[source_id], cycle_batch)
+                    record_failure(
+                        connection, source_id, "history", (None, None), report.errors[source_id], cycle_batch
+                    )
     finally:
         store.close()
     yield dg.MaterializeResult(DISCOVERIES, metadata={**report.windows})

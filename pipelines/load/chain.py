@@ -397,7 +397,7 @@ def record_healthy(
         connection.execute(f"insert into raw.network_states ({names}) values ({marks})", list(row.values()))
 
 
-def note_failure(
+def record_failure(
     connection: duckdb.DuckDBPyConnection,
     network: str,
     call: str,
@@ -405,14 +405,14 @@ def note_failure(
     detail: str,
     batch_id: int,
 ) -> None:
-    """Note what could not be read, without a word on the network's status."""
+    """Record what could not be read; the network's status stays."""
     connection.execute(
         "insert into raw.collection_failures values (?, ?, ?, ?, ?, ?, ?)",
         [batch_id, network, call, *covered, detail, utc_now()],
     )
 
 
-def record_failure(
+def record_unhealthy(
     connection: duckdb.DuckDBPyConnection,
     network: str,
     status: str,
@@ -421,10 +421,10 @@ def record_failure(
     detail: str,
     batch_id: int,
 ) -> None:
-    """Note what a cycle could not collect, and the network's status; what its node said before stays known."""
+    """Record what a cycle could not collect, and the network's status; what its node said before stays known."""
     now = utc_now()
     with transaction(connection):
-        note_failure(connection, network, call, covered, detail, batch_id)
+        record_failure(connection, network, call, covered, detail, batch_id)
         known = connection.execute(
             """
             update raw.network_states

@@ -10,7 +10,7 @@ import duckdb
 
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import Market
-from pipelines.load.chain import note_failure
+from pipelines.load.chain import record_failure
 from pipelines.load.frames import registered, to_frame
 from pipelines.load.warehouse import named, sql, transaction, utc_now
 from pipelines.tables.sources import TABLES
@@ -119,7 +119,7 @@ def replace_markets(
         )
 
 
-def note_failed_list(
+def record_failed_list(
     connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
 ) -> None:
     """Record that a source's market list could not be read; the one before stays. It is tried again like a poll."""
@@ -140,7 +140,7 @@ def note_failed_list(
                 *(since if failures else now, next_due(now, interval, failures + 1), batch_id),
             ],
         )
-        note_failure(connection, source_id, "markets", (None, None), error, batch_id)
+        record_failure(connection, source_id, "markets", (None, None), error, batch_id)
 
 
 def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[RouteRow], batch_id: int) -> int:
@@ -227,13 +227,13 @@ def store_poll(
     return int(new[0][0]) + corrected
 
 
-def note_failed_poll(
+def record_failed_poll(
     connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
 ) -> None:
     """Record that a source could not be polled; what was stored before stays."""
     with transaction(connection):
         _record_poll(connection, source_id, utc_now(), (0, 0), error, interval, batch_id)
-        note_failure(connection, source_id, "poll", (None, None), error, batch_id)
+        record_failure(connection, source_id, "poll", (None, None), error, batch_id)
 
 
 def _record_poll(

@@ -17,10 +17,10 @@ from pipelines.extract.errors import ExtractError, SourceMalformed
 from pipelines.extract.prices.protocol import Market, MarketPrice, PollResult, PriceClient, Problem
 from pipelines.load.prices import (
     lists_due,
-    note_failed_list,
-    note_failed_poll,
     poll_interval,
     polls_due,
+    record_failed_list,
+    record_failed_poll,
     replace_markets,
     store_poll,
 )
@@ -152,7 +152,7 @@ def _collect_lists(
             markets = answer()
         except Exception as error:  # noqa: BLE001 - one source stops no other; a defect fails the run
             words = report.list_errors[source_id] = _describe(source_id, error, report)
-            note_failed_list(connection, source_id, words, intervals[source_id], batch_id)
+            record_failed_list(connection, source_id, words, intervals[source_id], batch_id)
         else:
             replace_markets(connection, source_id, markets, batch_id)
             report.markets[source_id] = len(markets)
@@ -180,7 +180,7 @@ def _poll(
             result = answer()
         except Exception as error:  # noqa: BLE001 - one source stops no other; a defect fails the run
             words = report.poll_errors[source_id] = _describe(source_id, error, report)
-            note_failed_poll(connection, source_id, words, intervals[source_id], batch_id)
+            record_failed_poll(connection, source_id, words, intervals[source_id], batch_id)
         else:
             new = store_poll(
                 connection, source_id, result.prices, result.problems, utc_now(), intervals[source_id], batch_id

@@ -18,7 +18,7 @@ from pipelines.load.discoveries import (
     open_readings,
     store_part,
 )
-from pipelines.load.prices import note_failed_list, note_failed_poll, replace_markets, store_poll
+from pipelines.load.prices import record_failed_list, record_failed_poll, replace_markets, store_poll
 from pipelines.load.state import (
     has_prices_to_build,
     is_behind,
@@ -79,7 +79,7 @@ def test_trouble_of_a_source_stays_and_is_an_error_of_its_cycle_alone(raw: Raw, 
     raw.snapshot(pricing(pair(1)))
     assert has_price_work(_end_cycle(raw, tmp_path))
     raw.batch += 1
-    note_failed_list(raw.connection, "src_kraken", "src_kraken: markets: HTTP 503", MINUTE, raw.batch)
+    record_failed_list(raw.connection, "src_kraken", "src_kraken: markets: HTTP 503", MINUTE, raw.batch)
     after = _end_cycle(raw, tmp_path)
     assert read_progress(tmp_path) == after
     assert not has_price_work(after)
@@ -134,10 +134,10 @@ def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: 
     _poll(raw, "101")
     assert transform_due(raw.connection, 300)
     _publish(raw)
-    note_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
+    record_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
     assert transform_due(raw.connection, 300)
     _publish(raw)
-    note_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
+    record_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
     assert not transform_due(raw.connection, 300)
 
 

@@ -13,10 +13,10 @@ from pipelines.load.price_control import newest_manual_price
 from pipelines.load.prices import (
     lists_due,
     next_due,
-    note_failed_list,
-    note_failed_poll,
     polls_due,
     read_markets,
+    record_failed_list,
+    record_failed_poll,
     replace_markets,
     store_poll,
 )
@@ -175,7 +175,7 @@ def test_a_list_keeps_what_vanished_and_says_when_it_was_seen_last(raw: Raw) -> 
     assert [row[4] for row in rows] == [1, 2, 2]
     assert [row[0] for row in read_markets(raw.connection, "src_kraken")] == ["BTCUSD", "EURUSD"]
     # A failure keeps the list, and is told beside it.
-    note_failed_list(raw.connection, "src_kraken", "src_kraken: no answer", MINUTE, raw.batch)
+    record_failed_list(raw.connection, "src_kraken", "src_kraken: no answer", MINUTE, raw.batch)
     assert [row[0] for row in read_markets(raw.connection, "src_kraken")] == ["BTCUSD", "EURUSD"]
     assert raw.query("select market_count, error, failures_in_a_row from raw.market_lists") == [
         (2, "src_kraken: no answer", 1)
@@ -231,9 +231,9 @@ def test_sources_that_fail_are_asked_later_and_later_and_say_since_when(raw: Raw
     ]
     _poll(raw, polled("100"))
     (well,) = raw.query("select error, failures_in_a_row, status_since, price_count from raw.price_polls")
-    note_failed_poll(raw.connection, "src_kraken", "src_kraken: 503", MINUTE, raw.batch)
+    record_failed_poll(raw.connection, "src_kraken", "src_kraken: 503", MINUTE, raw.batch)
     (failed,) = raw.query("select error, failures_in_a_row, status_since, due_at from raw.price_polls")
-    note_failed_poll(raw.connection, "src_kraken", "src_kraken: 503", MINUTE, raw.batch)
+    record_failed_poll(raw.connection, "src_kraken", "src_kraken: 503", MINUTE, raw.batch)
     (again,) = raw.query("select error, failures_in_a_row, status_since, due_at from raw.price_polls")
     assert well[:2] == (None, 0)
     assert well[3] == 1
