@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-workbench test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-workbench test-misfortunes test-long bench lint format lock clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 # Python packages from the lock file, with hashes. --no-deps: the lock is complete, and pip cannot match an extra to its pin.
 .venv/installed: requirements.lock pyproject.toml
@@ -51,7 +51,7 @@ test-superset: install build/superset/installed ## Attack an own Superset, and e
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
-test: install ## Prove the system, within 15 minutes on two cores
+test: install ## Prove the system; a few of the misfortunes, `make test-misfortunes` has all
 	tests/debian-packages
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-integration test-api test-rest test-pricing
 
@@ -78,6 +78,9 @@ test-rest:
 
 test-pricing:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(DBT) $(ARGS) $(OR_NOTHING_CHOSEN)
+
+test-misfortunes: install ## All that goes wrong on chains, behind failing providers and on a node that answers
+	$(BIN)/pytest -o cache_dir=.pytest_cache/misfortunes tests/integration/test_misfortunes.py $(ARGS)
 
 test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/workbench $(WORKBENCH) $(ARGS)

@@ -87,7 +87,7 @@ def serve(template: World, directory: Path) -> Iterator[httpx.Client]:
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=world.headers(), timeout=30) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=world.headers(), timeout=300) as client:
         yield client
     server.should_exit = True
     thread.join()

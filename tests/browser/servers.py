@@ -23,7 +23,7 @@ from tests.api.world import World
 from tests.chain.process import free_port
 from tests.e2e.client import ApiClient
 
-_START_SECONDS = 20.0
+_START_SECONDS = 120.0
 
 _PAGE = """<!doctype html>
 <html lang="en">

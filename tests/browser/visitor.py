@@ -17,7 +17,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = _CHECKOUT / "build" / "screenshots"
 _AXE = _CHECKOUT / "node_modules" / "axe-core" / "axe.min.js"
 _HOSTS = {"127.0.0.1", "localhost"}
-_TIMEOUT_MS = 15_000
+_TIMEOUT_MS = 120_000
 
 _WATCH = """
 window.violations = [];

@@ -6,7 +6,6 @@ Sockets and framing only; what is answered is the subclasses' matter.
 import socket
 import sys
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,10 @@ from tests.chain.process import free_port
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes back: after `delay_seconds`, and cut off after `cut_after` bytes of the body, the connection closed."""
+    """What goes back: after `delay_seconds`, sooner when the server stops, and cut off after `cut_after` bytes.
+
+    What is cut off closes the connection.
+    """
 
     body: bytes = b""
     status: int = 200
@@ -36,6 +38,7 @@ class LoopbackServer(ABC):
         self.url = f"http://127.0.0.1:{self.port}"
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
+        self.stopping = threading.Event()
 
     @abstractmethod
     def answer(self, body: bytes) -> Reply:
@@ -47,6 +50,7 @@ class LoopbackServer(ABC):
 
     def start(self) -> None:
         """Listen and serve from a thread."""
+        self.stopping.clear()
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -55,6 +59,7 @@ class LoopbackServer(ABC):
         """Close the port and every connection; nothing happens when it is not serving."""
         if self._server is None or self._thread is None:
             return
+        self.stopping.set()
         self._server.shutdown()
         self._server.close_everything()
         self._thread.join()
@@ -122,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply) -> None:
         if reply.delay_seconds:
-            time.sleep(reply.delay_seconds)
+            self.server.owner.stopping.wait(reply.delay_seconds)
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(reply.body)))

@@ -20,7 +20,7 @@ from tests.chain.process import free_port, stop_process, tied_to_parent
 
 _PACKAGES = Path(__file__).parents[2] / "node_modules" / "@foundry-rs"
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-_START_SECONDS = 20.0
+_START_SECONDS = 120.0
 
 
 class NodeError(Exception):

@@ -36,7 +36,7 @@ def proxy(world: World) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def client() -> Iterator[urllib3.PoolManager]:
-    with urllib3.PoolManager(retries=False, timeout=10) as pool:
+    with urllib3.PoolManager(retries=False, timeout=120) as pool:
         yield pool
 
 

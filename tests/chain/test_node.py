@@ -97,7 +97,7 @@ def test_the_node_dies_with_a_killed_parent() -> None:
         assert parent.stdout is not None
         node = psutil.Process(json.loads(parent.stdout.readline()))
         os.kill(parent.pid, signal.SIGKILL)
-        psutil.wait_procs([node], timeout=10)
+        psutil.wait_procs([node], timeout=60)
         assert not node.is_running() or node.status() == psutil.STATUS_ZOMBIE
 
 

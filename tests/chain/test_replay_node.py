@@ -43,7 +43,7 @@ def node() -> Iterator[ReplayNode]:
 
 @pytest.fixture
 def rpc(node: ReplayNode) -> Iterator[Client]:
-    with urllib3.PoolManager(retries=False, timeout=30) as pool:
+    with urllib3.PoolManager(retries=False, timeout=120) as pool:
         yield Client(node.url, pool)
 
 

@@ -35,7 +35,6 @@ def run_demo(start: list[str], folder: Path) -> "subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.timeout(600)
 def test_every_number_agrees_with_the_node(tmp_path: Path) -> None:
     done = run_demo(["-m", "tests.e2e.demo"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -58,7 +57,6 @@ def test_every_number_agrees_with_the_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_lost_transfer_is_found(tmp_path: Path) -> None:
     done = run_demo(["-c", _LYING_DEMO], tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -97,7 +97,7 @@ def demos(tmp_path: Path) -> Iterator[Demos]:
 
 def wait_until_asked(folder: Path) -> None:
     log = folder / "data" / "up.log"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not (log.is_file() and "asked" in log.read_text(encoding="utf-8")):
         assert time.monotonic() < deadline, "the demo did not get to its first request"
         time.sleep(0.05)
@@ -105,7 +105,7 @@ def wait_until_asked(folder: Path) -> None:
 
 def test_an_error_of_the_api_ends_everything_with_a_message(demos: Demos) -> None:
     demo = demos.start("refuses")
-    printed, _ = demo.communicate(timeout=60)
+    printed, _ = demo.communicate(timeout=300)
     assert demo.returncode == 2, printed
     assert "GET /v1/networks: 500" in printed
     assert "ended what was left of" in printed
@@ -114,7 +114,7 @@ def test_an_error_of_the_api_ends_everything_with_a_message(demos: Demos) -> Non
 
 def test_a_service_that_ends_is_shown_with_its_last_words(demos: Demos) -> None:
     demo = demos.start("ends")
-    printed, _ = demo.communicate(timeout=60)
+    printed, _ = demo.communicate(timeout=300)
     assert demo.returncode == 2, printed
     assert "exited with 1" in printed
     assert "no such luck" in printed
@@ -127,7 +127,7 @@ def test_a_signal_stops_everything(demos: Demos, number: signal.Signals) -> None
     wait_until_asked(demos.folder)
     assert len(left_over(demos.folder)) == 4  # the demo, the node, the service and its child
     demo.send_signal(number)
-    printed, _ = demo.communicate(timeout=60)
+    printed, _ = demo.communicate(timeout=300)
     assert demo.returncode == 0, printed
     assert left_over(demos.folder) == []
 
@@ -140,8 +140,8 @@ def test_a_killed_demo_takes_the_node_and_the_service_along(demos: Demos) -> Non
     children = [process for process in others if process.name() == "anvil" or command in process.cmdline()]
     assert len(children) == 2
     demo.kill()
-    demo.communicate(timeout=30)
-    _, alive = psutil.wait_procs(children, timeout=10)
+    demo.communicate(timeout=300)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
 
 

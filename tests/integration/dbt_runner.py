@@ -1,7 +1,6 @@
 """Runs dbt over a warehouse in a folder of its own, as a pipeline cycle does."""
 
 import json
-import multiprocessing
 import os
 import resource
 import time
@@ -12,6 +11,8 @@ from typing import NamedTuple
 
 import duckdb
 
+from tests.integration.warm_processes import run_forked
+
 BUILD = ("build", "--exclude-resource-type", "unit_test")
 CYCLE = (*BUILD, "--exclude", "tag:audit")
 # To follow CYCLE where the views are there already.
@@ -19,10 +20,6 @@ WITHOUT_VIEWS = ("config.materialized:view",)
 # The same where there is no price pair: then a cycle leaves these as they are, too.
 WITHOUT_PRICES = ("tag:needs_pairs",)
 LATER_CYCLE = (*CYCLE, *WITHOUT_VIEWS, *WITHOUT_PRICES)
-
-# Every run is a process of its own, as in a cycle, forked from one that has parsed the project.
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.integration.dbt_warm"])
 
 
 class Stores(NamedTuple):
@@ -64,23 +61,17 @@ def run_dbt(stores: Stores, *arguments: str, memory_mb: int | None = None) -> Us
     Raises:
         AssertionError: dbt failed; with its output.
     """
-    printed = stores.folder / "printed"
-    process = _PROCESSES.Process(target=_run, args=(stores.folder, ["--no-use-colors", *arguments], printed, memory_mb))
-    process.start()
-    process.join()
-    assert process.exitcode == 0, printed.read_text()[-8000:]
+    done = run_forked(_run, (stores.folder, ["--no-use-colors", *arguments], memory_mb), folder=stores.folder)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
     # A forked process ends without closing its files; opening them writes what is still beside them.
     for path in (stores.warehouse, stores.marts):
         duckdb.connect(str(path)).close()
     return Used(*json.loads((stores.folder / "used").read_text()))
 
 
-def _run(folder: Path, arguments: list[str], printed: Path, memory_mb: int | None) -> None:
+def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     begun = time.perf_counter()
-    with printed.open("wb") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    # Here, because it is dear: only the fork server has to have it.
+    # Here, because it is dear: only the process that forks has to have it.
     from dbt.cli.main import dbtRunner
 
     from tests.integration.dbt_warm import MANIFEST, dbt_environment
@@ -88,7 +79,6 @@ def _run(folder: Path, arguments: list[str], printed: Path, memory_mb: int | Non
     os.environ.update(dbt_environment(folder))
     if memory_mb is not None:
         os.environ["LEDGERMART_PIPELINE_MEMORY_MB"] = str(memory_mb)
-    os.chdir(folder)
     done = dbtRunner(MANIFEST).invoke(arguments)
     if done.exception is not None:
         raise done.exception

@@ -31,7 +31,7 @@ from tests.integration.harness import LocalNetwork, Service
 
 LEDGER = "local"
 BLOCK_SECONDS = 12
-_START_SECONDS = 20
+_START_SECONDS = 120
 # Cycles that a provider's passing faults may cost.
 _TRIES = 8
 _MOST_COLLECTIONS = 40

@@ -63,7 +63,6 @@ def copy(tmp_path: Path) -> Path:
     return checkout
 
 
-@pytest.mark.timeout(600)
 def test_a_mart_from_sql_to_a_field_of_the_api(copy: Path, node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)

@@ -55,7 +55,6 @@ def test_status_before_anything_is_set_up(tmp_path: Path) -> None:
     assert "ledgermart init" in service.ledgermart("status").stdout
 
 
-@pytest.mark.timeout(240)
 def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)
@@ -106,7 +105,6 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
     assert rows["second"]["collectedTo"] == opening
 
 
-@pytest.mark.timeout(240)
 def test_every_cycle_tells_of_a_dead_node_and_counts_its_failures(ready_service: Service) -> None:
     service = ready_service
     service.point_at("local", f"http://127.0.0.1:{free_port()}")
@@ -154,7 +152,6 @@ def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: 
     assert output(service, "cycle")["published"] == {**mended, "isNew": False}
 
 
-@pytest.mark.timeout(480)
 def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
     node: AnvilNode, ready_service: Service
 ) -> None:

@@ -33,7 +33,7 @@ from tests.integration.oracle import check_anchors, check_truth, instant
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
-_READ_SECONDS = 0.5
+_READ_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Servi
 @pytest.fixture
 def hasty(service: Service) -> Iterator[EvmNode]:
     """A node that is waited for nothing long."""
-    node = service.node(timeout=(0.5, _READ_SECONDS), max_attempts=3, max_seconds=8.0)
+    node = service.node(timeout=(_READ_SECONDS, _READ_SECONDS), max_attempts=3, max_seconds=20.0)
     yield node
     node.close()
 

@@ -90,7 +90,7 @@ def settle(service: Service) -> None:
     service.history(parts=0)
 
 
-@pytest.mark.parametrize("kills", [5, LONG])
+@pytest.mark.parametrize("kills", [3, LONG])
 def test_killed_collection_loses_nothing(kills: int, system: System, make_service: MakeService, tmp_path: Path) -> None:
     """Killed between any two statements of collection and history themselves, without the imports around them."""
     service = make_service(LocalNetwork("local", system.node.url), name="killed")

@@ -186,7 +186,6 @@ def test_memory_of_a_cycle_is_bounded_whatever_the_head(system: System, tmp_path
     assert "the node's head is implausible" in detail
 
 
-@pytest.mark.timeout(240)
 def test_the_command_names_the_network_that_lies_and_publishes_the_other(
     node: AnvilNode, ready_service: Service
 ) -> None:

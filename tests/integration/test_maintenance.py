@@ -1,7 +1,5 @@
 """The daily job, in a process of its own as the daemon starts it."""
 
-import subprocess
-import sys
 from datetime import timedelta
 
 from sqlalchemy import select
@@ -10,18 +8,19 @@ from control import idempotency
 from control.clock import utc_now
 from control.models import IdempotencyRecord
 from tests.integration.harness import Service
+from tests.integration.warm_processes import run_forked
 
-_RUN = """
-import warnings
-warnings.simplefilter("ignore")
-from cli import environment
-settings = environment.prepare()
-import dagster as dg
-from control.networks.in_force import networks_in_force
-from pipelines.definitions import build_definitions
-job = build_definitions(networks_in_force(settings)).resolve_job_def("maintenance")
-assert job.execute_in_process(instance=dg.DagsterInstance.get()).success
-"""
+
+def _run_maintenance() -> None:
+    import dagster as dg
+
+    from cli import environment
+    from control.networks.in_force import networks_in_force
+    from pipelines.definitions import build_definitions
+
+    settings = environment.prepare()
+    job = build_definitions(networks_in_force(settings)).resolve_job_def("maintenance")
+    assert job.execute_in_process(instance=dg.DagsterInstance.get()).success
 
 
 def test_the_audit_reads_the_pipelines_own_files(ready_service: Service) -> None:
@@ -31,9 +30,7 @@ def test_the_audit_reads_the_pipelines_own_files(ready_service: Service) -> None
     with ready_service.store.write() as session:
         for key, age in (("old", 25), ("new", 23)):
             idempotency.store(session, tenant_id, key, **kept, now=now - timedelta(hours=age))
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN], env=ready_service.environment(), capture_output=True, text=True, check=False
-    )
+    done = run_forked(_run_maintenance, (), ready_service.environment())
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert "unique_combination" in done.stdout + done.stderr
     with ready_service.store.read() as session:

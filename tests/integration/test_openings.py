@@ -23,7 +23,6 @@ _STATE = ("eth_call", "eth_getCode", "eth_getBalance")
         pytest.param(_STATE, "Creation", id="altogether"),
     ],
 )
-@pytest.mark.timeout(300)
 def test_a_silent_burn_is_an_adjustment_and_never_a_debt(
     node: AnvilNode, make_service: MakeService, refused_by_number: tuple[str, ...], opened_by: str
 ) -> None:

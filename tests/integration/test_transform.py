@@ -204,7 +204,6 @@ def compare_with_full_refresh(stores: Stores, folder: Path) -> None:
         assert (mart, incremental[mart]) == (mart, full[mart])
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int) -> None:
     stores = Stores(tmp_path / "stores")
@@ -295,7 +294,6 @@ def happen(world: World, number: int) -> None:
             world.create(chance.choice([TOKEN_A, TOKEN_B, TOKEN_C]), chance.randint(1, world.head))
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_path: Path, seed: int) -> None:
     stores = Stores(tmp_path / "stores")

@@ -123,7 +123,6 @@ def compare(world: ValueWorld, stores: Stores) -> None:
             assert (mart, set(actual) - wanted, wanted - set(actual)) == (mart, set(), set())
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int) -> None:
     stores = Stores(tmp_path / "stores")

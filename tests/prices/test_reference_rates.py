@@ -129,7 +129,7 @@ def test_a_currency_without_rates_is_unknown(rates: ReferenceRateClient) -> None
     [
         (rate_limited(), SourceRateLimited),
         (server_error(), SourceUnreachable),
-        (hanging(0.5), SourceUnreachable),
+        (hanging(60), SourceUnreachable),
         (Reply(b"<a/>", cut_after=2), SourceUnreachable),
         (Reply(b"no such file", 404), SourceRefused),
         (Reply(b"<html><p>unclosed"), SourceMalformed),

@@ -450,7 +450,7 @@ def test_disabled_sources_are_not_asked(world: World) -> None:
 
 
 def test_sources_are_read_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = threading.Barrier(2, timeout=10)
+    together = threading.Barrier(2, timeout=120)
     for fake in world.fakes.values():
         fake.fails = together.wait  # type: ignore[assignment]
         fake.candles_per_page = 12

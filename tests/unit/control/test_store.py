@@ -148,7 +148,7 @@ def test_processes_may_migrate_at_once(settings: Settings) -> None:
     assert [said(process) for process in processes] == ["ready\n"] * 4
     for process in processes:
         tell(process, "go")
-    assert [process.communicate(timeout=60) for process in processes] == [("", "")] * 4
+    assert [process.communicate(timeout=300) for process in processes] == [("", "")] * 4
     store = open_store(settings)
     with store.read() as session:
         assert sorted(session.scalars(select(ServiceSecret.name))) == sorted(service_secrets.NAMES)

@@ -419,12 +419,12 @@ def test_an_answer_too_large_is_a_range_refused_or_a_batch_split(make_client: Ma
 def test_a_body_that_drips_is_given_up_in_time() -> None:
     with ScriptedNode() as node:
         client = RpcClient("testnet", [node.url], timeout=(1.0, 5.0), max_attempts=1, max_seconds=0.5)
-        node.faults.append(slow(1.5))
+        node.faults.append(slow(60))
         began = time.monotonic()
         with pytest.raises(NodeUnreachable, match="in time") as caught:
             client.call("eth_chainId", [], str)
         assert caught.value.timed_out
-        assert time.monotonic() - began < 1.4
+        assert time.monotonic() - began < 30
         client.close()
 
 
