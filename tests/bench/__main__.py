@@ -11,13 +11,15 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
 
 from tests.bench import api, cycle, extract, history, idle, observations, reports, scale, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
 
-_BENCHMARKS: dict[str, Callable[[Path, int | None, Callable[[str], None]], list[Measurement]]] = {
+_Benchmark: TypeAlias = Callable[[Path, int | None, Callable[[str], None]], list[Measurement]]
+_BENCHMARKS: dict[str, _Benchmark] = {
     "extract": extract.run,
     "history": history.run,
     "observations": observations.run,
@@ -46,6 +48,7 @@ def main() -> int:
     if options.rows < scale.LEAST_ROWS or options.rows % scale.BLOCK:
         parser.error(f"--rows must be at least {scale.LEAST_ROWS:,} and a multiple of {scale.BLOCK}")
     sized = functools.partial(scale.run, size=scale.Size(options.rows), memory_mb=options.memory)
+    benchmarks: dict[str, _Benchmark] = {**_BENCHMARKS, "scale": sized}
     # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()
@@ -56,7 +59,7 @@ def main() -> int:
         for name in options.names or _BENCHMARKS:
             with tempfile.TemporaryDirectory(prefix="ledgermart-bench-") as folder:
                 try:
-                    measured += {**_BENCHMARKS, "scale": sized}[name](Path(folder), options.repeat, _note)
+                    measured += benchmarks[name](Path(folder), options.repeat, _note)
                 except Exception:  # noqa: BLE001 - what the others measured is worth printing; the exit code tells
                     failed = True
                     _note(f"{name} failed:\n{traceback.format_exc()}")
