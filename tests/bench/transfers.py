@@ -13,7 +13,7 @@ import duckdb
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
-from pipelines.extract.evm.collecting import TOKEN_TRANSFERS
+from pipelines.extract.family import PAST_BALANCES
 from pipelines.load.chain import (
     insert_balance_observations,
     insert_blocks,
@@ -172,8 +172,7 @@ def add_rows(path: Path, base: int, before: int, rows: int) -> int:
         ).pl()
         tracked = connection.execute("select kind, address from raw.control_subjects").fetchall()
         segment = Segment("token", covered, tuple(address for kind, address in tracked if kind == "token"))
-        rows_of = {TOKEN_TRANSFERS.name: transfers}
-        replace_range(connection, NETWORK, [TOKEN_TRANSFERS], segment, rows_of, _PROVIDER, batch_id)
+        replace_range(connection, NETWORK, segment, {"token_transfers": transfers}, _PROVIDER, batch_id)
         # What wallets moved is among it.
         with transaction(connection):
             counts = {address: 0 for kind, address in tracked if kind == "wallet"}
@@ -266,9 +265,7 @@ def _head(connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, objec
         "head_number": number,
         "head_hash": row[0],
         "head_time": row[1],
-        "has_archive": True,
-        "has_traces": False,
-        "has_multicall": True,
+        "capabilities": [PAST_BALANCES],
     }
 
 
