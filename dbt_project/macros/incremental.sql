@@ -1,7 +1,8 @@
 {#
-    How incremental models keep up at the cost of what changed. raw.changes, and readings of new batches, say what must be
-    computed anew since the newest batch in the marts. A model deletes those rows from itself in pre-hooks and appends them as
-    they are now, in one transaction. A full refresh computes everything and gives the same rows (a test).
+    How incremental models keep up at the cost of what changed. int_frontier says of each covered range from which block on it is
+    computed again since the last build that came to its end, int_touched_balances the same of single pairs; what they do not name is
+    kept. A model deletes in pre-hooks what they name and appends it as it is now, in one transaction. A full refresh computes
+    everything and gives the same rows (a test).
 #}
 
 {# Beyond any block number. #}
@@ -23,108 +24,151 @@
 {%- endmacro %}
 
 
-{#
-    Whether balances are carried on from the run before, rather than computed from the beginning. Touched balances, balance inputs and
-    balance points must agree on it; hence this and not is_incremental().
-#}
-{% macro carries_balances_on() -%}
-    {{ return(previous('int_balance_points') is not none) }}
+{# Whether a build came to its end before, from which this one carries on. The same for all models: the last of them tells. #}
+{% macro carries_on() -%}
+    {{ return(previous('int_views_transformed') is not none) }}
+{%- endmacro %}
+
+
+{# Whether a model keeps the rows that it has, but for those that are named. #}
+{% macro keeps_rows() -%}
+    {{ return(is_incremental() and carries_on()) }}
+{%- endmacro %}
+
+
+{# The newest batch in the marts: that of the last build that came to its end. #}
+{% macro transformed_batch() -%}
+    (select coalesce(max(batch_id), -1) from {{ ref('stg_pipeline__transforms') }})
+{%- endmacro %}
+
+
+{# Whether rows of two relations are of the same pair of token and holder of a subject. #}
+{% macro is_same_pair(one, other) -%}
+    {{ one }}.subject_key = {{ other }}.subject_key
+    and {{ one }}.token_address = {{ other }}.token_address
+    and {{ one }}.holder_address = {{ other }}.holder_address
+{%- endmacro %}
+
+
+{# The same, in the same covered range. #}
+{% macro is_same_row(one, other) -%}
+    {{ is_same_pair(one, other) }}
+    and {{ one }}.range_from_block = {{ other }}.range_from_block
 {%- endmacro %}
 
 
 {#
-    A relation with network and block_number, less the rows that no change reaches: per span with constants, so that the scan
-    skips what lies before and behind. The caller still joins the exact ranges.
+    Where rows are read or deleted, per network: the newest three stretches of the (network, from_block, to_block) that a query gives,
+    and what spans all before them. Few, because each is a scan of its own.
 #}
-{% macro recent_rows(relation, is_recent) -%}
-    {%- set spans = ref('int_changed_spans') -%}
-    {%- if execute and is_recent -%}
-        (
-            select * from {{ relation }}
-            where false
-            {%- for network, from_block, to_block in run_query('select network, from_block, to_block from ' ~ spans) %}
-            union all
-            select * from {{ relation }}
-            where network = '{{ network | replace("'", "''") }}' and block_number between {{ from_block }} and {{ to_block }}
-            {%- endfor %}
+{% macro stretches_of(query) -%}
+    {%- set stretches -%}
+        with marked as (
+            select
+                *,
+                from_block - 1 > coalesce(
+                    max(to_block) over (
+                        partition by network
+                        order by from_block, to_block
+                        rows between unbounded preceding and 1 preceding
+                    ),
+                    -3
+                ) as is_first
+            from ({{ query }}) as ranges
+        ),
+
+        numbered as (
+            select
+                *,
+                count_if(is_first) over (partition by network) - count_if(is_first) over (
+                    partition by network
+                    order by from_block, to_block
+                    rows unbounded preceding
+                ) as newer
+            from marked
         )
-    {%- else -%}
-        {{ relation }}
-    {%- endif -%}
+
+        select network, min(from_block) as from_block, max(to_block) as to_block
+        from numbered
+        group by network, least(newer, 3)
+        order by network, from_block
+    {%- endset -%}
+    {{ return(run_query(stretches).rows if execute else []) }}
+{%- endmacro %}
+
+
+{# What the frontier names, for stretches_of. #}
+{% macro frontier_ranges() -%}
+    select
+        subjects.network,
+        frontier.from_block,
+        frontier.to_block
+    from {{ ref('int_frontier') }} as frontier
+    inner join {{ ref('stg_control__subjects') }} as subjects on frontier.subject_key = subjects.subject_key
+{%- endmacro %}
+
+
+{# What of touched pairs is written again, for stretches_of. #}
+{% macro touched_ranges(condition='true') -%}
+    select distinct
+        network,
+        rows_from_block as from_block,
+        to_block
+    from {{ ref('int_touched_balances') }}
+    where {{ condition }}
 {%- endmacro %}
 
 
 {#
-    Parts of covered ranges whose rows must be read anew, which may overlap; a query for a common table expression. What was cut off a
-    range begins at the block behind it.
+    Where points are that may be computed again although their pair is carried on, for stretches_of; `earlier` is what a build that did
+    not come to its end had touched, or none.
 #}
-{% macro changed_covered_ranges() -%}
+{% macro replaced_ranges(earlier) -%}
+    {{ frontier_ranges() }}
+    where frontier.from_block >= 0
+    union all
     select
-        views.subject_key,
-        views.from_block as range_from_block,
-        changed.from_block,
-        changed.to_block
-    from {{ ref('int_changed_ranges') }} as changed
-    inner join {{ ref('int_covered_ranges') }} as views
-        on
-            changed.subject_key = views.subject_key
-            and changed.from_block <= views.to_block + 1
-            and changed.to_block >= views.from_block
-    where changed.reason not in ('Finality', 'Observation')
+        network,
+        min(block_number) as from_block,
+        {{ last_block() }} as to_block
+    from {{ ref('int_observations_in_view') }}
+    where
+        batch_id > {{ transformed_batch() }}
+        and block_number >= range_from_block
+    group by network
+    {%- if earlier is not none %}
+    union all
+    select
+        network,
+        from_block,
+        {{ last_block() }} as to_block
+    from {{ earlier }}
+    where from_block >= 0
+    {%- endif %}
 {%- endmacro %}
 
 
-{# Deletes rows of subjects that are no longer configured. #}
-{% macro delete_removed_subjects() -%}
-    {%- set subjects = ref('stg_control__subjects') -%}
-    {%- if is_incremental() -%}
-        delete from {{ this }}
-        where subject_key not in (select subject_key from {{ subjects }})
-    {%- endif -%}
+{#
+    The rows of a relation with network and block_number that are in stretches, each with constants, so that the scan skips what lies
+    before and behind. The caller still joins what is meant exactly.
+#}
+{% macro rows_within(relation, stretches) -%}
+    (
+        select * from {{ relation }}
+        where false
+        {%- for network, from_block, to_block in stretches %}
+        union all
+        select * from {{ relation }}
+        where network = {{ text_literal(network) }} and block_number between {{ from_block }} and {{ to_block }}
+        {%- endfor %}
+    )
 {%- endmacro %}
 
 
-{# Deletes rows of covered ranges that are no more, or begin elsewhere now. #}
-{% macro delete_gone_ranges() -%}
-    {%- set covered_ranges = ref('int_covered_ranges') -%}
-    {%- if is_incremental() -%}
-        delete from {{ this }}
-        where (subject_key, range_from_block) not in (select (subject_key, from_block) from {{ covered_ranges }})
-    {%- endif -%}
-{%- endmacro %}
-
-
-{# Deletes all rows of subjects whose current state must be computed anew. #}
-{% macro delete_changed_subjects() -%}
-    {%- set changed_subjects = ref('int_changed_subjects') -%}
-    {%- if is_incremental() -%}
-        delete from {{ this }}
-        where subject_key in (select subject_key from {{ changed_subjects }})
-    {%- endif -%}
-{%- endmacro %}
-
-
-{# Deletes all rows of subjects whose view or contracts changed. #}
-{% macro delete_reset_subjects() -%}
-    {%- set changed_ranges = ref('int_changed_ranges') -%}
-    {%- if is_incremental() -%}
-        delete from {{ this }}
-        where subject_key in (select subject_key from {{ changed_ranges }} where reason in ('View', 'Metadata'))
-    {%- endif -%}
-{%- endmacro %}
-
-
-{# Deletes activities in the changed ranges. #}
-{% macro delete_changed_ranges() -%}
-    {%- set changed_ranges = ref('int_changed_ranges') -%}
-    {%- if is_incremental() -%}
-        delete from {{ this }} as written
-        using {{ changed_ranges }} as changed
-        where
-            written.subject_key = changed.subject_key
-            and written.block_number between changed.from_block and changed.to_block
-            and changed.reason != 'Observation'
-    {%- endif -%}
+{# The rows of a relation with network and block_number that the frontier may name. The caller still joins it. #}
+{% macro rows_ahead(relation) -%}
+    {%- set ranges = frontier_ranges() -%}
+    {{ rows_within(relation, stretches_of(ranges)) if keeps_rows() else relation }}
 {%- endmacro %}
 
 
@@ -135,74 +179,215 @@
 
 
 {#
-    Deletes the touched pairs' rows, from the block on that must be computed anew or (`whole`) all of them; `pair` matches a written
-    row of the same range with a touched pair.
+    Deletes what the frontier names of a model with rows per range and pair: ranges that are no more or are computed from their beginning,
+    and touched pairs from where they are computed again. `pair` matches a written row of the same range with a touched pair.
 #}
-{% macro delete_touched_balances(whole=false, pair=is_touched_pair()) -%}
+{% macro delete_from_frontier(pair=is_touched_pair()) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- if is_incremental() -%}
+    {{ delete_whole_ranges() }}
+    {%- if keeps_rows() -%}
+    {%- for network, from_block, to_block in stretches_of(touched_ranges('is_stored')) %}
         delete from {{ this }} as written
         using {{ touched_balances }} as touched
         where
             written.subject_key = touched.subject_key
             and written.range_from_block = touched.range_from_block
             and {{ pair }}
-            {%- if not whole %}
-            and written.block_number >= touched.from_block
-            {%- endif %}
+            and touched.network = {{ text_literal(network) }}
+            and touched.is_stored
+            and written.block_number >= touched.rows_from_block
+            and written.block_number between {{ from_block }} and {{ to_block }};
+    {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}
 
 
-{# Deletes activities that follow from readings of the touched pairs; `pair` matches a written row with a touched pair. #}
+{# Deletes ranges that are no more or are computed from their beginning; everything, where no build came to its end. #}
+{% macro delete_whole_ranges() -%}
+    {%- set frontier = ref('int_frontier') -%}
+    {%- if keeps_rows() -%}
+        delete from {{ this }} as written
+        using {{ frontier }} as frontier
+        where
+            written.subject_key = frontier.subject_key
+            and written.range_from_block = frontier.range_from_block
+            and frontier.from_block = -1;
+    {%- elif is_incremental() -%}
+        delete from {{ this }};
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# The same for a model with one row per pair, all of which is written again. #}
+{% macro delete_touched_pairs() -%}
+    {%- set touched_balances = ref('int_touched_balances') -%}
+    {{ delete_whole_ranges() }}
+    {%- if keeps_rows() -%}
+        delete from {{ this }} as written
+        using {{ touched_balances }} as touched
+        where
+            written.subject_key = touched.subject_key
+            and written.range_from_block = touched.range_from_block
+            and {{ is_touched_pair() }};
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Whether an activity, which belongs to a subject and no range, is at or behind the frontier. #}
+{% macro is_ahead(activities) -%}
+    {{ activities }}.subject_key = frontier.subject_key
+    and {{ activities }}.block_number >= frontier.from_block
+    and {{ activities }}.block_number between frontier.range_from_block and frontier.to_block
+{%- endmacro %}
+
+
+{# Deletes activities that are at or behind the frontier, or of subjects that are no longer configured. #}
+{% macro delete_ahead() -%}
+    {%- set frontier = ref('int_frontier') -%}
+    {%- set subjects = ref('stg_control__subjects') -%}
+    {%- set ranges = frontier_ranges() -%}
+    {%- if keeps_rows() -%}
+        delete from {{ this }}
+        where subject_key not in (select subject_key from {{ subjects }});
+    {%- for network, from_block, to_block in stretches_of(ranges) %}
+        delete from {{ this }} as written
+        using {{ frontier }} as frontier
+        where
+            {{ is_ahead('written') }}
+            and written.block_number between {{ from_block }} and {{ to_block }};
+    {%- endfor -%}
+    {%- elif is_incremental() -%}
+        delete from {{ this }};
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# Deletes activities that follow from readings of touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- set covered_ranges = ref('int_covered_ranges') -%}
-    {%- if is_incremental() -%}
+    {%- set ranges = touched_ranges('is_stored') -%}
+    {%- if keeps_rows() -%}
+    {%- for network, from_block, to_block in stretches_of(ranges) %}
         delete from {{ this }} as written
-        using
-            {{ touched_balances }} as touched
-            inner join {{ covered_ranges }} as views
-                on
-                    touched.subject_key = views.subject_key
-                    and touched.range_from_block = views.from_block
+        using {{ touched_balances }} as touched
         where
             written.subject_key = touched.subject_key
             and {{ pair }}
-            and written.block_number >= touched.from_block
-            and written.block_number between views.from_block and views.to_block
+            and touched.network = {{ text_literal(network) }}
+            and touched.is_stored
+            and written.block_number >= touched.rows_from_block
+            and written.block_number between touched.range_from_block and touched.to_block
+            and written.block_number between {{ from_block }} and {{ to_block }}
             and written.activity_type in ('Adjustment', 'Internal')
-            and written.transaction_hash is null
+            and written.transaction_hash is null;
+    {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}
 
 
-{# Whether a row of `points` belongs to what the two macros above delete. #}
-{% macro is_recent_point() -%}
-    {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- set changed_ranges = ref('int_changed_ranges') -%}
-    {%- if execute and is_incremental() -%}
-        (
-            exists (
-                select 1 from {{ touched_balances }} as touched
-                where
-                    touched.subject_key = points.subject_key
-                    and touched.range_from_block = points.range_from_block
-                    and touched.token_address = points.token_address
-                    and touched.holder_address = points.holder_address
-                    and touched.from_block <= points.block_number
-            )
-            or exists (
-                select 1 from {{ changed_ranges }} as changed
-                where
-                    changed.subject_key = points.subject_key
-                    and changed.from_block <= points.block_number
-                    and changed.to_block >= points.block_number
-                    and changed.reason != 'Observation'
-            )
-        )
+{# Says of activities that became final that they are. #}
+{% macro finalize_activities() -%}
+    {%- set subjects = ref('stg_control__subjects') -%}
+    {%- set network_states = ref('stg_chain__network_states') -%}
+    {%- if keeps_rows() -%}
+        update {{ this }} as written
+        set status = 'Finalized'
+        from {{ subjects }} as subjects
+        inner join {{ network_states }} as network_states on subjects.network = network_states.network
+        where
+            written.subject_key = subjects.subject_key
+            and written.status = 'Confirmed'
+            and written.block_number <= network_states.final_number
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#
+    Balance points that this build wrote, for a common table expression. Those of touched pairs; by the batch the scan skips what
+    earlier builds wrote.
+#}
+{% macro written_points() -%}
+    {%- if keeps_rows() -%}
+    select points.*
+    from {{ ref('int_balance_points') }} as points
+    semi join {{ ref('int_touched_balances') }} as touched
+        on
+            {{ is_same_row('points', 'touched') }}
+            and points.block_number >= touched.from_block
+    where points.since_batch_id = {{ transformed_batch() }}
     {%- else -%}
-        true
+    select * from {{ ref('int_balance_points') }}
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# What readings said of the balance points of a group; columns of a query. #}
+{% macro reading_counts(points) -%}
+    count({{ points }}.observed_raw) as reading_count,
+    count({{ points }}.adjustment_raw) filter (where {{ points }}.is_resting) as resting_adjustment_count,
+    count({{ points }}.adjustment_raw) filter (
+        where not {{ points }}.is_resting and {{ points }}.adjustment_raw < 0::bignum
+    ) as short_adjustment_count,
+    count({{ points }}.adjustment_raw) filter (where {{ points }}.is_ignored) as ignored_adjustment_count,
+    count({{ points }}.adjustment_raw) as adjustment_count
+{%- endmacro %}
+
+
+{# These counts of two relations, added or subtracted, where both or one has them; columns of a query. #}
+{% macro combined_counts(one, sign, other) -%}
+    {%- for count in [
+        'reading_count',
+        'resting_adjustment_count',
+        'short_adjustment_count',
+        'ignored_adjustment_count',
+        'adjustment_count',
+    ] -%}
+    coalesce({{ one }}.{{ count }}, 0) {{ sign }} coalesce({{ other }}.{{ count }}, 0) as {{ count }}
+    {{- ', ' if not loop.last }}
+    {%- endfor -%}
+{%- endmacro %}
+
+
+{# The newest balance of each pair in points, and what readings said of it; a query for a common table expression. #}
+{% macro latest_of(points) -%}
+    select
+        subject_key,
+        range_from_block,
+        token_address,
+        holder_address,
+        arg_max(balance_raw, block_number) as balance_raw,
+        any_value(opened_by) as opened_by,
+        any_value(opening_block) as opening_block,
+        min(block_number) filter (where is_moved) as first_moved_block,
+        max(block_number) filter (where is_moved) as moved_block,
+        max(block_number) filter (where observed_raw is not null) as checked_block,
+        arg_max(observed_raw, block_number) as read_raw,
+        {{ reading_counts('points') }}
+    from {{ points }} as points
+    group by subject_key, range_from_block, token_address, holder_address
+{%- endmacro %}
+
+
+{# Subjects whose current state (cap table, positions) is written anew; a query. #}
+{% macro changed_subjects() -%}
+    select subject_key from {{ ref('int_touched_balances') }}
+    union distinct
+    select subject_key from {{ ref('int_frontier') }}
+    where from_block = -1
+{%- endmacro %}
+
+
+{# Deletes all rows of subjects whose current state is written anew, or that are no longer configured. #}
+{% macro delete_changed_subjects() -%}
+    {%- set subjects = ref('stg_control__subjects') -%}
+    {%- set changed = changed_subjects() -%}
+    {%- if keeps_rows() -%}
+        delete from {{ this }}
+        where
+            subject_key in ({{ changed }})
+            or subject_key not in (select subject_key from {{ subjects }})
+    {%- elif is_incremental() -%}
+        delete from {{ this }}
     {%- endif -%}
 {%- endmacro %}
 

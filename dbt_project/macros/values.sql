@@ -143,13 +143,10 @@
         {%- endfor %}
         from {{ ref(activities) }} as activities
     {%- endset -%}
-    {%- if is_incremental() -%}
+    {%- if keeps_rows() -%}
     {{ selected }}
-    semi join {{ ref('int_changed_ranges') }} as changed
-        on
-            activities.subject_key = changed.subject_key
-            and activities.block_number between changed.from_block and changed.to_block
-            and changed.reason != 'Observation'
+    semi join {{ ref('int_frontier') }} as frontier
+        on {{ is_ahead('activities') }}
     union distinct
     {{ selected }}
     semi join {{ ref('int_changed_values') }} as changed

@@ -3,17 +3,15 @@
         materialized='incremental',
         incremental_strategy='append',
         on_schema_change='fail',
-        pre_hook=[
-            "{{ delete_gone_ranges() }}",
-            "{{ delete_reset_subjects() }}",
-            "{{ delete_touched_balances() }}",
-        ],
+        pre_hook=["{{ delete_from_frontier() }}"],
     )
 }}
 
 -- Balances of every pair after each block with a movement or a reading. The offset of a reading is what the movements
--- of the range do not explain; it holds until the next reading. Before the first reading it is 0 where the range began
--- no later than the contract; elsewhere it is that of the first reading, unless a balance would open below zero.
+-- do not explain; it holds until the next reading. Before the first reading it is 0 where the range began no later than
+-- the contract; elsewhere it is that of the first reading, unless a balance would open below zero. Where a pair is
+-- carried on, it is the balance before, until the next reading.
+-- depends_on: {{ ref('int_frontier') }}
 with
 
 subjects as (
@@ -28,19 +26,132 @@ creations as (
 
 ),
 
+listed_tokens as ( -- noqa: ST03
+
+    select * from {{ ref('int_wallet_tokens_listed') }}
+
+),
+
+observations as (
+
+    select * from {{ ref('int_observations_in_view') }}
+
+),
+
+touched as (
+
+    select * from {{ ref('int_touched_balances') }}
+
+),
+
+{% if keeps_rows() -%}
+movements as (
+
+    select legs.*
+    from {{ rows_within(ref('int_movements_split_to_legs'), stretches_of(touched_ranges())) }} as legs
+    inner join touched
+        on
+            {{ is_same_row('legs', 'touched') }}
+            and legs.block_number >= touched.rows_from_block
+
+),
+
+readings as (
+
+    select observations.*
+    from observations
+    inner join touched
+        on
+            {{ is_same_row('observations', 'touched') }}
+            and observations.block_number >= touched.from_block
+    where touched.is_known
+
+),
+
+{% else -%}
+movements as (
+
+    select * from {{ ref('int_movements_split_to_legs') }}
+
+),
+
+-- A pair is known once it moved, in any range of the view.
+known as (
+
+    select distinct
+        subject_key,
+        token_address,
+        holder_address
+    from movements
+
+),
+
+readings as (
+
+    select observations.*
+    from observations
+    left join known
+        on
+            observations.subject_key = known.subject_key
+            and observations.token_address = known.token_address
+            and observations.holder_address = known.holder_address
+    left join listed_tokens
+        on
+            observations.subject_key = listed_tokens.subject_key
+            and observations.token_address = listed_tokens.token_address
+    where
+        known.subject_key is not null
+        or listed_tokens.token_address is not null
+        or observations.holder_address = {{ supply_holder() }}
+
+),
+
+{% endif -%}
+moved as (
+
+    select
+        subject_key,
+        range_from_block,
+        token_address,
+        holder_address,
+        block_number,
+        sum(movement_raw) as movement_raw
+    from movements
+    group by subject_key, range_from_block, token_address, holder_address, block_number
+
+),
+
+-- Readings of one block agree.
+observed as (
+
+    select
+        subject_key,
+        range_from_block,
+        token_address,
+        holder_address,
+        block_number,
+        arg_max(quantity_raw, batch_id) as observed_raw
+    from readings
+    group by subject_key, range_from_block, token_address, holder_address, block_number
+
+),
+
 inputs as (
 
     select
-        inputs.*,
-        -- Where no beginning is known, a token is not older than the first block.
-        inputs.token_address != 'native'
-        and inputs.range_from_block <= coalesce(creations.block_number, 1) as begins_before_token
-    from {{ ref('int_balance_inputs') }} as inputs
-    inner join subjects on inputs.subject_key = subjects.subject_key
-    left join creations
+        coalesce(moved.subject_key, observed.subject_key) as subject_key,
+        coalesce(moved.range_from_block, observed.range_from_block) as range_from_block,
+        coalesce(moved.token_address, observed.token_address) as token_address,
+        coalesce(moved.holder_address, observed.holder_address) as holder_address,
+        coalesce(moved.block_number, observed.block_number) as block_number,
+        coalesce(moved.movement_raw, 0::bignum) as movement_raw,
+        moved.block_number as own_moved_block,
+        observed.observed_raw
+    from moved
+    full outer join observed
         on
-            subjects.network = creations.network
-            and inputs.token_address = creations.token_address
+            {{ is_same_row('moved', 'observed') }}
+            and moved.block_number = observed.block_number
 
 ),
 
@@ -62,47 +173,15 @@ compared as (
 
     select
         *,
-        observed_raw - cumulative_raw as own_offset_raw
+        case
+            when observed_raw is not null
+                then {
+                    'block_number': block_number,
+                    'read_raw': observed_raw,
+                    'offset_raw': observed_raw - cumulative_raw
+                }
+        end as reading
     from cumulated
-
-),
-
-opened as (
-
-    select
-        * exclude (opened_by),
-        first_value(own_offset_raw ignore nulls) over whole as first_offset_raw,
-        first_value(offset_block ignore nulls) over whole as first_offset_block,
-        case
-            when first_value(opened_by ignore nulls) over whole is not null
-                then first_value(opened_by ignore nulls) over whole
-            when first_value(offset_block ignore nulls) over whole = range_from_block - 1 then 'Observed'
-            when begins_before_token then 'Creation'
-            when first_value(offset_block ignore nulls) over whole is not null then 'Derived'
-        end as opened_by
-    from compared
-    window
-        whole as (
-            partition by subject_key, range_from_block, token_address, holder_address
-            order by block_number
-            rows between unbounded preceding and unbounded following
-        )
-
-),
-
-anchored as (
-
-    select
-        *,
-        case
-            when opened_by = 'Creation' or (opened_by = 'Derived' and first_offset_raw < 0::bignum) then 0::bignum
-            when opened_by = 'Derived' then first_offset_raw
-        end as opening_raw,
-        case
-            when opened_by = 'Creation' then range_from_block - 1
-            when opened_by = 'Derived' then first_offset_block
-        end as opening_block
-    from opened
 
 ),
 
@@ -110,29 +189,83 @@ spread as (
 
     select
         *,
-        row_number() over until_now = 1 as is_first,
-        coalesce(last_value(own_offset_raw ignore nulls) over before, opening_raw) as previous_offset_raw,
-        last_value(offset_block ignore nulls) over before as previous_offset_block,
-        last_value(moved_block ignore nulls) over until_now as last_moved_block,
-        coalesce(
-            last_value(read_raw ignore nulls) over before,
-            case when opened_by = 'Creation' then 0::bignum end
-        ) as previous_read_raw,
-        last_value(read_raw ignore nulls) over until_now as last_read_raw,
-        coalesce(last_value(own_offset_raw ignore nulls) over until_now, opening_raw) as offset_raw,
-        coalesce(last_value(offset_block ignore nulls) over until_now, opening_block) as spread_offset_block
-    from anchored
+        row_number() over before = 1 as is_first_written,
+        first_value(reading ignore nulls) over whole as first_reading,
+        last_value(reading ignore nulls) over before as previous_reading,
+        last_value(own_moved_block ignore nulls) over before as previous_moved_block
+    from compared
     window
+        whole as (
+            partition by subject_key, range_from_block, token_address, holder_address
+            order by block_number
+            rows between unbounded preceding and unbounded following
+        ),
         before as (
             partition by subject_key, range_from_block, token_address, holder_address
             order by block_number
             rows between unbounded preceding and 1 preceding
-        ),
-        until_now as (
-            partition by subject_key, range_from_block, token_address, holder_address
-            order by block_number
-            rows between unbounded preceding and current row
         )
+
+),
+
+-- With what was known before the first of the rows.
+carried as (
+
+    select
+        spread.* exclude (previous_moved_block),
+        subjects.network,
+        coalesce(touched.is_carried, false) as is_carried,
+        touched.balance_raw as carried_raw,
+        coalesce(spread.previous_moved_block, touched.moved_block) as previous_moved_block,
+        coalesce(
+            struct_extract(spread.previous_reading, 'block_number'), touched.checked_block
+        ) as previous_checked_block,
+        coalesce(struct_extract(spread.previous_reading, 'read_raw'), touched.read_raw) as previous_read_raw,
+        case
+            when touched.is_carried then touched.opened_by
+            when struct_extract(spread.first_reading, 'block_number') = spread.range_from_block - 1 then 'Observed'
+            -- Where no beginning is known, a token is not older than the first block.
+            when
+                spread.token_address != 'native'
+                and spread.range_from_block <= coalesce(creations.block_number, 1) then 'Creation'
+            when spread.first_reading is not null then 'Derived'
+        end as opened_by,
+        touched.opening_block as carried_opening_block
+    from spread
+    inner join subjects on spread.subject_key = subjects.subject_key
+    left join creations
+        on
+            subjects.network = creations.network
+            and spread.token_address = creations.token_address
+    left join touched
+        on
+            touched.is_carried
+            and spread.subject_key = touched.subject_key
+            and spread.range_from_block = touched.range_from_block
+            and spread.token_address = touched.token_address
+            and spread.holder_address = touched.holder_address
+
+),
+
+opened as (
+
+    select
+        *,
+        not is_carried and is_first_written as is_first,
+        case
+            when is_carried then carried_opening_block
+            when opened_by = 'Derived' then struct_extract(first_reading, 'block_number')
+            when opened_by is not null then range_from_block - 1
+        end as opening_block,
+        coalesce(
+            struct_extract(previous_reading, 'offset_raw'),
+            case
+                when is_carried then carried_raw
+                when opened_by = 'Creation' then 0::bignum
+                when opened_by = 'Derived' then greatest(struct_extract(first_reading, 'offset_raw'), 0::bignum)
+            end
+        ) as previous_offset_raw
+    from carried
 
 ),
 
@@ -140,11 +273,13 @@ adjusted as (
 
     select
         *,
-        cumulative_raw + offset_raw as balance_raw,
+        cumulative_raw + coalesce(struct_extract(reading, 'offset_raw'), previous_offset_raw) as balance_raw,
         -- Null when the movements explain the reading, or when it opens the range.
-        case when own_offset_raw != previous_offset_raw then own_offset_raw - previous_offset_raw end as adjustment_raw
-    from spread
-    where not is_carried
+        case
+            when struct_extract(reading, 'offset_raw') != previous_offset_raw
+                then struct_extract(reading, 'offset_raw') - previous_offset_raw
+        end as adjustment_raw
+    from opened
 
 ),
 
@@ -153,19 +288,18 @@ points as (
     select
         subject_key,
         range_from_block,
+        network,
         token_address,
         holder_address,
         block_number,
-        is_moved,
+        own_moved_block is not null as is_moved,
         movement_raw,
-        cumulative_raw,
         observed_raw,
-        observation_purpose,
-        offset_raw,
-        last_read_raw as read_raw,
-        last_moved_block as moved_block,
-        spread_offset_block as offset_block,
+        previous_moved_block,
+        previous_checked_block,
+        previous_read_raw,
         opened_by,
+        opening_block,
         balance_raw,
         adjustment_raw,
         is_first,
@@ -179,20 +313,29 @@ points as (
         )::tinyint as holder_change,
         -- Whether nothing moved since the reading before, or the opening.
         case
-            when own_offset_raw != previous_offset_raw
-                then coalesce(last_moved_block <= coalesce(previous_offset_block, range_from_block - 1), true)
+            when adjustment_raw is not null
+                then
+                    coalesce(
+                        coalesce(own_moved_block, previous_moved_block)
+                        <= coalesce(previous_checked_block, range_from_block - 1),
+                        true
+                    )
         end as is_resting,
         -- Whether the balance at the end of the block before is known too, so that it changed in this one.
         case
-            when own_offset_raw != previous_offset_raw
+            when adjustment_raw is not null
                 then coalesce(
-                    coalesce(previous_offset_block, case when opened_by = 'Creation' then opening_block end)
+                    coalesce(previous_checked_block, case when opened_by = 'Creation' then range_from_block - 1 end)
                     = block_number - 1,
                     false
                 )
         end as is_located,
         -- Whether something moved, it was said, and the balance is the one before all the same.
-        case when own_offset_raw != previous_offset_raw then observed_raw = previous_read_raw end as is_ignored
+        case
+            when adjustment_raw is not null
+                then observed_raw = coalesce(previous_read_raw, case when opened_by = 'Creation' then 0::bignum end)
+        end as is_ignored,
+        {{ transformed_batch() }} as since_batch_id
     from adjusted
 
 )

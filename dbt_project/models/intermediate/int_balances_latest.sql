@@ -3,53 +3,62 @@
         materialized='incremental',
         incremental_strategy='append',
         on_schema_change='fail',
-        pre_hook=[
-            "{{ delete_gone_ranges() }}",
-            "{{ delete_reset_subjects() }}",
-            "{{ delete_touched_balances(whole=true) }}",
-        ],
+        pre_hook=["{{ delete_touched_pairs() }}"],
     )
 }}
 
 -- The newest balance of every pair in each covered range, with what is known about how well it was checked.
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 points as (
 
-    select points.*
-    from {{ ref('int_balance_points') }} as points
-    {% if is_incremental() -%}
-    semi join {{ ref('int_touched_balances') }} as touched
-        on
-            points.subject_key = touched.subject_key
-            and points.range_from_block = touched.range_from_block
-            and points.token_address = touched.token_address
-            and points.holder_address = touched.holder_address
-    {%- else -%}
-    -- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_changed_ranges') }}
-    {%- endif %}
+    select points.* from ({{ written_points() }}) as points
+
+),
+
+{% if keeps_rows() -%}
+written as (
+
+    {{ latest_of('points') }}
+
+),
+
+-- What is before the points of this build stands where nothing of theirs replaces it.
+carried as (
+
+    select * from {{ ref('int_touched_balances') }}
+    where is_carried
 
 ),
 
 latest as (
 
     select
-        subject_key,
-        range_from_block,
-        token_address,
-        holder_address,
-        arg_max(balance_raw, block_number) as balance_raw,
-        arg_max(opened_by, block_number) as opened_by,
-        max(block_number) filter (where is_moved) as moved_block,
-        max(block_number) filter (where observed_raw is not null) as checked_block,
-        count(observed_raw) as reading_count,
-        count(adjustment_raw) filter (where is_resting) as resting_adjustment_count,
-        count(adjustment_raw) filter (where not is_resting and adjustment_raw < 0::bignum) as short_adjustment_count,
-        count(adjustment_raw) filter (where is_ignored) as ignored_adjustment_count,
-        count(adjustment_raw) as adjustment_count
-    from points
-    group by subject_key, range_from_block, token_address, holder_address
+        coalesce(written.subject_key, carried.subject_key) as subject_key,
+        coalesce(written.range_from_block, carried.range_from_block) as range_from_block,
+        coalesce(written.token_address, carried.token_address) as token_address,
+        coalesce(written.holder_address, carried.holder_address) as holder_address,
+        case when written.subject_key is not null then written.balance_raw else carried.balance_raw end as balance_raw,
+        coalesce(written.opened_by, carried.opened_by) as opened_by,
+        coalesce(written.opening_block, carried.opening_block) as opening_block,
+        coalesce(carried.first_moved_block, written.first_moved_block) as first_moved_block,
+        coalesce(written.moved_block, carried.moved_block) as moved_block,
+        coalesce(written.checked_block, carried.checked_block) as checked_block,
+        coalesce(written.read_raw, carried.read_raw) as read_raw,
+        {{ combined_counts('written', '+', 'carried') }}
+    from written
+    full outer join carried on {{ is_same_row('written', 'carried') }}
 
 )
+
+{%- else -%}
+latest as (
+
+    {{ latest_of('points') }}
+
+)
+
+{%- endif %}
 
 select * from latest

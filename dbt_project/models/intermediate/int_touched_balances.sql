@@ -1,24 +1,48 @@
 {%- set points = previous('int_balance_points') -%}
+{%- set latest = previous('int_balances_latest') -%}
 {%- set earlier_touched = previous('int_touched_balances') -%}
+{%- set has_earlier = earlier_touched is not none and run_query(
+    'select count(*) from ' ~ earlier_touched ~ ' where since_batch_id = ' ~ transformed_batch()
+).columns[0].values()[0] > 0 -%}
 
--- Pairs of token and holder whose balances must be computed anew, and from which block on. Empty when balances are
--- computed from the beginning. from_block is -1 where the pair must start over: it is new, or known no more, or its
--- offset before from_block came from a later reading.
-{% if not carries_balances_on() -%}
+-- Pairs of token and holder whose balances are computed again, from which block on, and what was known at the end of
+-- the block before it (is_carried): all that have a point, a movement or a reading at or behind the frontier of their
+-- range, and single pairs of which an earlier block was read, or which the tenant may know now, or may not any more.
+-- from_block is -1 where the pair starts over. Its rows are deleted from rows_from_block on, and its movements are read
+-- from there.
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}, {{ ref('stg_control__subjects') }}
+-- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
+-- depends_on: {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
+{% if not (carries_on() and points is not none and latest is not none) -%}
 select
     null::bigint as subject_key,
     null::bigint as range_from_block,
+    null::varchar as network,
     null::varchar as token_address,
     null::varchar as holder_address,
     null::bigint as from_block,
+    null::bigint as rows_from_block,
+    null::bigint as to_block,
     null::boolean as is_known,
+    null::boolean as is_stored,
+    null::boolean as is_carried,
+    null::bignum as balance_raw,
+    null::varchar as opened_by,
+    null::bigint as opening_block,
+    null::bigint as first_moved_block,
+    null::bigint as moved_block,
+    null::bigint as checked_block,
+    null::bignum as read_raw,
+    null::bigint as reading_count,
+    null::bigint as resting_adjustment_count,
+    null::bigint as short_adjustment_count,
+    null::bigint as ignored_adjustment_count,
+    null::bigint as adjustment_count,
     null::bigint as since_batch_id
 where false
--- depends_on: {{ ref('int_changed_ranges') }}, {{ ref('int_covered_ranges') }}
--- depends_on: {{ ref('int_changed_spans') }}
--- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
--- depends_on: {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
 {%- else -%}
+{%- set ahead = stretches_of(frontier_ranges()) -%}
+{%- set replaced_stretches = stretches_of(replaced_ranges(earlier_touched if has_earlier else none)) -%}
 with
 
 views as (
@@ -27,13 +51,13 @@ views as (
 
 ),
 
-points as (
+frontier as (
 
-    select * from {{ points }}
+    select * from {{ ref('int_frontier') }}
 
 ),
 
-observations as (
+observations as not materialized (
 
     select * from {{ ref('int_observations_in_view') }}
 
@@ -52,73 +76,37 @@ transforms as (
 
 ),
 
-changed_ranges as (
+-- Where a build did not come to its end, its balances may not be those of its points.
+latest as {{ '' if has_earlier else 'not ' }}materialized (
 
-    {{ changed_covered_ranges() }}
-
-),
-
-legs as (
-
-    select
-        legs.subject_key,
-        legs.range_from_block,
-        legs.token_address,
-        legs.holder_address,
-        changed_ranges.from_block
-    from {{ recent_rows(ref('int_movements_split_to_legs'), true) }} as legs
-    inner join changed_ranges
-        on
-            legs.subject_key = changed_ranges.subject_key
-            and legs.range_from_block = changed_ranges.range_from_block
-            and legs.block_number between changed_ranges.from_block and changed_ranges.to_block
+    {% if has_earlier -%}
+    {{ latest_of(points) }}
+    {%- else -%}
+    select * from {{ latest }}
+    {%- endif %}
 
 ),
 
 moved as (
 
     select
-        subject_key,
-        range_from_block,
-        token_address,
-        holder_address,
-        min(from_block) as from_block
-    from legs
-    group by subject_key, range_from_block, token_address, holder_address
-
-),
-
--- New readings, and those that a changed range shows now.
-read as ( -- noqa: ST03
-
-    select
-        observations.subject_key,
-        observations.range_from_block,
-        observations.token_address,
-        observations.holder_address,
-        observations.block_number
-    from observations
-    cross join transforms
-    where observations.batch_id > transforms.batch_id
-
-    union all
-
-    select
-        observations.subject_key,
-        observations.range_from_block,
-        observations.token_address,
-        observations.holder_address,
-        observations.block_number
-    from {{ recent_rows(ref('int_observations_in_view'), true) }} as observations
-    inner join changed_ranges
+        legs.subject_key,
+        legs.range_from_block,
+        legs.token_address,
+        legs.holder_address,
+        min(frontier.from_block) as from_block
+    from {{ rows_within(ref('int_movements_split_to_legs'), ahead) }} as legs
+    inner join frontier
         on
-            observations.subject_key = changed_ranges.subject_key
-            and observations.range_from_block = changed_ranges.range_from_block
-            and observations.block_number between changed_ranges.from_block and changed_ranges.to_block
+            legs.subject_key = frontier.subject_key
+            and legs.range_from_block = frontier.range_from_block
+            and legs.block_number >= frontier.from_block
+    group by legs.subject_key, legs.range_from_block, legs.token_address, legs.holder_address
 
 ),
 
-observed as (
+-- New readings, and those that the frontier shows now.
+read as ( -- noqa: ST03
 
     select
         subject_key,
@@ -126,113 +114,45 @@ observed as (
         token_address,
         holder_address,
         min(block_number) as from_block
-    from read
+    from (
+        select observations.*
+        from observations
+        inner join transforms on observations.batch_id > transforms.batch_id
+        union all
+        select observations.*
+        from {{ rows_within(ref('int_observations_in_view'), ahead) }} as observations
+        inner join frontier
+            on
+                observations.subject_key = frontier.subject_key
+                and observations.range_from_block = frontier.range_from_block
+                and observations.block_number >= frontier.from_block
+    ) as readings
     group by subject_key, range_from_block, token_address, holder_address
 
 ),
 
--- What moved or was read in blocks that are read anew may be otherwise there, or be gone.
+-- What is at or behind the frontier may be otherwise there, or be gone.
 unsettled as (
 
     select
-        points.subject_key,
-        points.range_from_block,
-        points.token_address,
-        points.holder_address,
-        min(points.block_number) as from_block
-    from points
-    inner join changed_ranges
+        latest.subject_key,
+        latest.range_from_block,
+        latest.token_address,
+        latest.holder_address,
+        frontier.from_block
+    from latest
+    inner join frontier
         on
-            points.subject_key = changed_ranges.subject_key
-            and points.range_from_block = changed_ranges.range_from_block
-            and points.block_number between changed_ranges.from_block and changed_ranges.to_block
-    group by points.subject_key, points.range_from_block, points.token_address, points.holder_address
-
-),
-
--- A pair that moves for the first time shows what was read of it in other ranges.
-newly_moved as (
-
-    select distinct
-        observations.subject_key,
-        observations.range_from_block,
-        observations.token_address,
-        observations.holder_address,
-        -1 as from_block
-    from observations
-    semi join moved
-        on
-            observations.subject_key = moved.subject_key
-            and observations.token_address = moved.token_address
-            and observations.holder_address = moved.holder_address
-            and observations.range_from_block != moved.range_from_block
-    anti join points
-        on
-            observations.subject_key = points.subject_key
-            and observations.range_from_block = points.range_from_block
-            and observations.token_address = points.token_address
-            and observations.holder_address = points.holder_address
-
-),
-
--- A tenant that adds or removes a token changes which readings its wallets show.
-resting as (
-
-    select
-        points.subject_key,
-        points.range_from_block,
-        points.token_address,
-        points.holder_address
-    from points
-    inner join views
-        on
-            points.subject_key = views.subject_key
-            and points.range_from_block = views.from_block
-            and views.kind = 'wallet'
-    group by points.subject_key, points.range_from_block, points.token_address, points.holder_address
-    having not bool_or(points.is_moved)
-
-),
-
-unlisted as (
-
-    select
-        resting.*,
-        -1 as from_block
-    from resting
-    anti join listed_tokens
-        on
-            resting.subject_key = listed_tokens.subject_key
-            and resting.token_address = listed_tokens.token_address
-
-),
-
-newly_listed as (
-
-    select distinct
-        observations.subject_key,
-        observations.range_from_block,
-        observations.token_address,
-        observations.holder_address,
-        -1 as from_block
-    from observations
-    inner join listed_tokens
-        on
-            observations.subject_key = listed_tokens.subject_key
-            and observations.token_address = listed_tokens.token_address
-    anti join points
-        on
-            observations.subject_key = points.subject_key
-            and observations.range_from_block = points.range_from_block
-            and observations.token_address = points.token_address
-            and observations.holder_address = points.holder_address
+            latest.subject_key = frontier.subject_key
+            and latest.range_from_block = frontier.range_from_block
+            and greatest(latest.moved_block, latest.checked_block) >= frontier.from_block
 
 ),
 
 -- What a build that did not come to its end had touched: its later models may still hold it as it was.
 unfinished as (
 
-    {% if earlier_touched is not none -%}
+    {% if has_earlier -%}
     select
         earlier.subject_key,
         earlier.range_from_block,
@@ -248,44 +168,69 @@ unfinished as (
 
 ),
 
+-- What the tenant's list shows of wallets, also what never moved: shown for the first time, or not any more.
+wallet_views as (
+
+    select * from views
+    where kind = 'wallet'
+
+),
+
+of_wallets as materialized (
+
+    select latest.*
+    from latest
+    semi join wallet_views on latest.subject_key = wallet_views.subject_key
+
+),
+
+newly_listed as (
+
+    select
+        wallet_views.subject_key,
+        wallet_views.from_block as range_from_block,
+        listed_tokens.token_address,
+        wallet_views.address as holder_address,
+        -1 as from_block
+    from wallet_views
+    inner join listed_tokens on wallet_views.subject_key = listed_tokens.subject_key
+    anti join of_wallets
+        on
+            wallet_views.subject_key = of_wallets.subject_key
+            and wallet_views.from_block = of_wallets.range_from_block
+            and listed_tokens.token_address = of_wallets.token_address
+
+),
+
+unlisted as (
+
+    select of_wallets.*
+    from of_wallets
+    anti join listed_tokens
+        on
+            of_wallets.subject_key = listed_tokens.subject_key
+            and of_wallets.token_address = listed_tokens.token_address
+    where of_wallets.first_moved_block is null
+
+),
+
 reasons as (
 
     select * from moved
     union all
-    select * from observed
+    select * from read
     union all
     select * from unsettled
     union all
-    select * from newly_moved
-    union all
-    select * from unlisted
-    union all
-    select * from newly_listed
-    union all
     select * from unfinished
-
-),
-
--- Pairs that may have lost a movement, or lost all of them with their range.
-bereft as (
-
-    select
-        subject_key,
-        token_address,
-        holder_address
-    from unsettled
-
-    union distinct
-
-    select
-        points.subject_key,
-        points.token_address,
-        points.holder_address
-    from points
-    anti join views
+    union all
+    select newly_listed.*
+    from newly_listed
+    semi join observations
         on
-            points.subject_key = views.subject_key
-            and points.range_from_block = views.from_block
+            newly_listed.subject_key = observations.subject_key
+            and newly_listed.range_from_block = observations.range_from_block
+            and newly_listed.token_address = observations.token_address
 
 ),
 
@@ -296,67 +241,137 @@ concerned as (
         token_address,
         holder_address
     from reasons
-
     union distinct
-
-    select * from bereft
+    select
+        subject_key,
+        token_address,
+        holder_address
+    from unlisted
 
 ),
 
--- A pair is known once it moved, in any range of the view.
+-- All ranges of the concerned pairs.
+stored as materialized (
+
+    select latest.*
+    from latest
+    semi join concerned
+        on {{ is_same_pair('latest', 'concerned') }}
+
+),
+
+-- A pair is known once it moved, in any range of the view: in blocks that are kept, or at or behind the frontier.
+moved_before as (
+
+    select distinct
+        stored.subject_key,
+        stored.token_address,
+        stored.holder_address
+    from stored
+    left join frontier
+        on
+            stored.subject_key = frontier.subject_key
+            and stored.range_from_block = frontier.range_from_block
+    where stored.first_moved_block < coalesce(frontier.from_block, {{ last_block() }})
+
+),
+
 known as (
 
     select
         subject_key,
         token_address,
         holder_address
-    from moved
-
+    from moved_before
     union distinct
-
     select
-        points.subject_key,
-        points.token_address,
-        points.holder_address
-    from points
-    semi join concerned
+        subject_key,
+        token_address,
+        holder_address
+    from moved
+    union distinct
+    select
+        concerned.subject_key,
+        concerned.token_address,
+        concerned.holder_address
+    from concerned
+    semi join listed_tokens
         on
-            points.subject_key = concerned.subject_key
-            and points.token_address = concerned.token_address
-            and points.holder_address = concerned.holder_address
-    inner join views
-        on
-            points.subject_key = views.subject_key
-            and points.range_from_block = views.from_block
-    anti join changed_ranges
-        on
-            points.subject_key = changed_ranges.subject_key
-            and points.range_from_block = changed_ranges.range_from_block
-            and points.block_number between changed_ranges.from_block and changed_ranges.to_block
-    where points.is_moved
+            concerned.subject_key = listed_tokens.subject_key
+            and concerned.token_address = listed_tokens.token_address
+    union distinct
+    select
+        subject_key,
+        token_address,
+        holder_address
+    from concerned
+    where holder_address = {{ supply_holder() }}
 
 ),
 
--- A pair that is known no more shows nothing in its other ranges either.
+-- A pair that moves for the first time shows what was read of it before, in every range.
+newly_moved as (
+
+    select distinct
+        moved.subject_key,
+        moved.token_address,
+        moved.holder_address
+    from moved
+    anti join moved_before
+        on {{ is_same_pair('moved', 'moved_before') }}
+
+),
+
+newly_known as (
+
+    select distinct
+        observations.subject_key,
+        observations.range_from_block,
+        observations.token_address,
+        observations.holder_address,
+        -1 as from_block
+    from observations
+    semi join newly_moved
+        on {{ is_same_pair('observations', 'newly_moved') }}
+
+),
+
+-- One that is known no more shows nothing in its other ranges either.
 forgotten as (
 
     select
-        points.subject_key,
-        points.range_from_block,
-        points.token_address,
-        points.holder_address,
+        stored.subject_key,
+        stored.range_from_block,
+        stored.token_address,
+        stored.holder_address,
         -1 as from_block
-    from points
-    semi join bereft
-        on
-            points.subject_key = bereft.subject_key
-            and points.token_address = bereft.token_address
-            and points.holder_address = bereft.holder_address
+    from stored
     anti join known
-        on
-            points.subject_key = known.subject_key
-            and points.token_address = known.token_address
-            and points.holder_address = known.holder_address
+        on {{ is_same_pair('stored', 'known') }}
+
+),
+
+all_reasons as (
+
+    select
+        *,
+        false as is_unfinished
+    from reasons
+    union all
+    select
+        *,
+        true as is_unfinished
+    from unfinished
+    union all
+    select
+        *,
+        false as is_unfinished
+    from newly_known
+    union all
+    select
+        *,
+        false as is_unfinished
+    from forgotten
 
 ),
 
@@ -367,106 +382,149 @@ candidates as (
         range_from_block,
         token_address,
         holder_address,
-        min(from_block) as from_block
-    from (
-        select * from reasons
-        union all
-        select * from forgotten
-    ) as all_reasons
+        min(from_block) as from_block,
+        bool_or(is_unfinished) as is_unfinished
+    from all_reasons
     group by subject_key, range_from_block, token_address, holder_address
 
 ),
 
--- The newest point before from_block, where its offset does not come from a reading at or after from_block.
-carried as (
+described as (
 
     select
-        candidates.subject_key,
-        candidates.range_from_block,
-        candidates.token_address,
-        candidates.holder_address,
-        arg_max(coalesce(points.offset_block, {{ last_block() }}), points.block_number) as offset_block
+        candidates.*,
+        views.network,
+        -- Of a range that is cut, what is cut off belongs to it.
+        greatest(views.to_block, frontier.to_block) as to_block,
+        known.subject_key is not null as is_known,
+        coalesce(frontier.from_block, views.to_block + 1) as frontier_block,
+        stored.subject_key is not null as has_points,
+        stored.balance_raw,
+        stored.opened_by,
+        stored.opening_block,
+        stored.first_moved_block,
+        stored.moved_block,
+        stored.checked_block,
+        stored.read_raw,
+        stored.reading_count,
+        stored.resting_adjustment_count,
+        stored.short_adjustment_count,
+        stored.ignored_adjustment_count,
+        stored.adjustment_count,
+        -- What its balance rests on is not what it was: the opening, or the reading that the opening was derived from.
+        known.subject_key is null
+        or candidates.from_block < candidates.range_from_block
+        or (stored.opened_by = 'Derived' and stored.opening_block >= candidates.from_block)
+        or (stored.opened_by is null and read.subject_key is not null) as is_starting_over
     from candidates
-    inner join points
+    inner join views
         on
-            candidates.subject_key = points.subject_key
-            and candidates.range_from_block = points.range_from_block
-            and candidates.token_address = points.token_address
-            and candidates.holder_address = points.holder_address
-            and candidates.from_block > points.block_number
-    group by candidates.subject_key, candidates.range_from_block, candidates.token_address, candidates.holder_address
+            candidates.subject_key = views.subject_key
+            and candidates.range_from_block = views.from_block
+    left join frontier
+        on
+            candidates.subject_key = frontier.subject_key
+            and candidates.range_from_block = frontier.range_from_block
+    left join stored on {{ is_same_row('candidates', 'stored') }}
+    left join known on {{ is_same_pair('candidates', 'known') }}
+    left join read on {{ is_same_row('candidates', 'read') }}
+
+),
+
+-- Points that are computed again though what is before them is carried on. The first of them tells what was before.
+replaced as (
+
+    select
+        described.subject_key,
+        described.range_from_block,
+        described.token_address,
+        described.holder_address,
+        min_by(
+            {
+                'is_first': points.is_first,
+                'balance_raw': points.balance_raw - points.movement_raw - coalesce(points.adjustment_raw, 0::bignum),
+                'moved_block': points.previous_moved_block,
+                'checked_block': points.previous_checked_block,
+                'read_raw': points.previous_read_raw
+            },
+            points.block_number
+        ) as state,
+        {{ reading_counts('points') }}
+    from {{ rows_within(points, replaced_stretches) }} as points
+    inner join described
+        on
+            {{ is_same_row('points', 'described') }}
+            and points.block_number >= described.from_block
+    where
+        not described.is_starting_over
+        and greatest(described.moved_block, described.checked_block) >= described.from_block
+    group by
+        described.subject_key, described.range_from_block, described.token_address, described.holder_address
 
 ),
 
 judged as (
 
     select
-        candidates.subject_key,
-        candidates.range_from_block,
-        candidates.token_address,
-        candidates.holder_address,
-        candidates.from_block,
-        coalesce(carried.offset_block < candidates.from_block, false) as is_carried,
-        listed_tokens.token_address is not null
-        or known.subject_key is not null
-        or candidates.holder_address = {{ supply_holder() }} as is_known,
-        transforms.batch_id as since_batch_id
-    from candidates
-    cross join transforms
-    inner join views
-        on
-            candidates.subject_key = views.subject_key
-            and candidates.range_from_block = views.from_block
-    left join carried
-        on
-            candidates.subject_key = carried.subject_key
-            and candidates.range_from_block = carried.range_from_block
-            and candidates.token_address = carried.token_address
-            and candidates.holder_address = carried.holder_address
-    left join known
-        on
-            candidates.subject_key = known.subject_key
-            and candidates.token_address = known.token_address
-            and candidates.holder_address = known.holder_address
-    left join listed_tokens
-        on
-            candidates.subject_key = listed_tokens.subject_key
-            and candidates.token_address = listed_tokens.token_address
-
-),
-
-touched as (
-
-    select
-        subject_key,
-        range_from_block,
-        token_address,
-        holder_address,
-        case when is_known and is_carried then from_block else -1 end as from_block,
-        is_known,
-        since_batch_id
-    from judged
+        described.subject_key,
+        described.range_from_block,
+        described.network,
+        described.token_address,
+        described.holder_address,
+        described.from_block,
+        described.frontier_block,
+        described.to_block,
+        described.is_known,
+        described.is_unfinished,
+        described.is_starting_over,
+        described.has_points,
+        described.balance_raw,
+        described.opened_by,
+        described.opening_block,
+        described.first_moved_block,
+        described.moved_block,
+        described.checked_block,
+        described.read_raw,
+        replaced.state,
+        {{ combined_counts('described', '-', 'replaced') }},
+        described.has_points
+        and not described.is_starting_over
+        and not coalesce(struct_extract(replaced.state, 'is_first'), false) as is_carried
+    from described
+    left join replaced on {{ is_same_row('described', 'replaced') }}
 
 )
 
 -- A reading of a pair that the tenant never saw move is nobody's business here, unless it must be removed.
-select touched.* from touched
-where
-    touched.is_known
-    or exists (
-        select 1 from points
-        where
-            points.subject_key = touched.subject_key
-            and points.range_from_block = touched.range_from_block
-            and points.token_address = touched.token_address
-            and points.holder_address = touched.holder_address
-    )
-    or exists (
-        select 1 from unfinished
-        where
-            unfinished.subject_key = touched.subject_key
-            and unfinished.range_from_block = touched.range_from_block
-            and unfinished.token_address = touched.token_address
-            and unfinished.holder_address = touched.holder_address
-    )
+select
+    subject_key,
+    range_from_block,
+    network,
+    token_address,
+    holder_address,
+    case when is_carried then from_block else -1 end as from_block,
+    case
+        when not has_points and not is_unfinished then frontier_block
+        when is_starting_over or not has_points then -1
+        else from_block
+    end as rows_from_block,
+    to_block,
+    is_known,
+    has_points or is_unfinished as is_stored,
+    is_carried,
+    case when state is null then balance_raw else struct_extract(state, 'balance_raw') end as balance_raw,
+    opened_by,
+    opening_block,
+    case when first_moved_block < from_block then first_moved_block end as first_moved_block,
+    case when state is null then moved_block else struct_extract(state, 'moved_block') end as moved_block,
+    case when state is null then checked_block else struct_extract(state, 'checked_block') end as checked_block,
+    case when state is null then read_raw else struct_extract(state, 'read_raw') end as read_raw,
+    reading_count,
+    resting_adjustment_count,
+    short_adjustment_count,
+    ignored_adjustment_count,
+    adjustment_count,
+    {{ transformed_batch() }} as since_batch_id
+from judged
+where is_known or has_points or is_unfinished
 {%- endif %}

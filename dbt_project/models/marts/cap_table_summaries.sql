@@ -2,10 +2,7 @@
     config(
         materialized='incremental',
         incremental_strategy='append',
-        pre_hook=[
-            "{{ delete_removed_subjects() }}",
-            "{{ delete_changed_subjects() }}",
-        ],
+        pre_hook=["{{ delete_changed_subjects() }}"],
     )
 }}
 
@@ -16,13 +13,14 @@
 -- What no seen holder has, r = s - t, is held by one or by many. The largest holders have the most, and the squares are
 -- the most, where one has all of r; the least where it is spread without end. A figure stands when both give the same.
 -- The gini also depends on how many share r, so it stands without a rest alone. Below zero, r bounds nothing.
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}
 with
 
 subjects as (
 
     select subjects.*
     from {{ ref('stg_control__subjects') }} as subjects
-    {% if is_incremental() -%}
+    {% if keeps_rows() -%}
     -- Deleted above, or new: whatever is not here.
     anti join {{ this }} as written on subjects.subject_key = written.subject_key
     {% endif -%}
@@ -79,22 +77,43 @@ labels as (
 
 ),
 
+-- Sums of a token whose quantities are together less than 10^38, whatever their sign, are HUGEINT: a fifth of the time.
+sizes as (
+
+    select
+        cap_tables.subject_key,
+        sum(
+            case
+                when cap_tables.quantity_raw < 0::bignum then 0::bignum - cap_tables.quantity_raw
+                else cap_tables.quantity_raw
+            end
+        ) < repeat('9', 38)::bignum as is_small
+    from {{ ref('cap_tables') }} as cap_tables
+    inner join subjects on cap_tables.subject_key = subjects.subject_key
+    group by cap_tables.subject_key
+
+),
+
 holders as (
 
     select
         cap_tables.subject_key,
         cap_tables.rank,
         cap_tables.quantity_raw,
-        sum(cap_tables.quantity_raw) over (
-            partition by cap_tables.subject_key
-            order by cap_tables.rank
-            rows unbounded preceding
+        coalesce(
+            (sum(case when sizes.is_small then cap_tables.quantity_raw::varchar::hugeint end) over until_rank)::bignum,
+            sum(case when not sizes.is_small then cap_tables.quantity_raw end) over until_rank
         ) as running_raw,
         {{ limbs_of('cap_tables.quantity_raw') }} as limbs,
         supplies.total_supply_raw
     from {{ ref('cap_tables') }} as cap_tables
-    inner join subjects on cap_tables.subject_key = subjects.subject_key
+    inner join sizes on cap_tables.subject_key = sizes.subject_key
     left join supplies on cap_tables.subject_key = supplies.subject_key
+    window until_rank as (
+        partition by cap_tables.subject_key
+        order by cap_tables.rank
+        rows unbounded preceding
+    )
 
 ),
 

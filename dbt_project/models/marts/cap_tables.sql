@@ -2,21 +2,27 @@
     config(
         materialized='incremental',
         incremental_strategy='append',
-        pre_hook=[
-            "{{ delete_removed_subjects() }}",
-            "{{ delete_changed_subjects() }}",
-        ],
+        pre_hook=["{{ delete_changed_subjects() }}"],
     )
 }}
 
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}
 with
 
+{% if keeps_rows() -%}
+changed as ( -- noqa: ST03
+
+    {{ changed_subjects() }}
+
+),
+
+{% endif -%}
 views as (
 
     select views.*
     from {{ ref('int_covered_ranges') }} as views
-    {% if is_incremental() -%}
-    semi join {{ ref('int_changed_subjects') }} as changed on views.subject_key = changed.subject_key
+    {% if keeps_rows() -%}
+    semi join changed on views.subject_key = changed.subject_key
     {% endif -%}
     where
         views.kind = 'token'

@@ -2,29 +2,17 @@
     config(
         materialized='incremental',
         incremental_strategy='append',
-        pre_hook=[
-            "{{ delete_gone_ranges() }}",
-            "{{ delete_reset_subjects() }}",
-            "{{ delete_touched_balances(pair='touched.holder_address = ' ~ supply_holder()) }}",
-        ],
+        pre_hook=["{{ delete_from_frontier(pair='touched.holder_address = ' ~ supply_holder()) }}"],
     )
 }}
 
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 points as (
 
     select points.*
-    from {{ ref('int_balance_points') }} as points
-    {% if is_incremental() -%}
-    semi join {{ ref('int_touched_balances') }} as touched
-        on
-            points.subject_key = touched.subject_key
-            and points.range_from_block = touched.range_from_block
-            and points.token_address = touched.token_address
-            and points.holder_address = touched.holder_address
-            and points.block_number >= touched.from_block
-    {% endif -%}
+    from ({{ written_points() }}) as points
     where
         points.balance_raw is not null
         and points.holder_address = {{ supply_holder() }}

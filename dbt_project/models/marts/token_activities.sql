@@ -3,13 +3,14 @@
         materialized='incremental',
         incremental_strategy='append',
         pre_hook=[
-            "{{ delete_removed_subjects() }}",
-            "{{ delete_changed_ranges() }}",
+            "{{ delete_ahead() }}",
             "{{ delete_touched_adjustments('touched.holder_address = coalesce(written.to_address, written.from_address)') }}",
+            "{{ finalize_activities() }}",
         ],
     )
 }}
 
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 subjects as (
@@ -34,16 +35,17 @@ labels as (
 
 movements as (
 
-    select * from {{ recent_rows(ref('stg_chain__movements'), is_incremental()) }}
+    select * from {{ rows_ahead(ref('stg_chain__movements')) }}
 
 ),
 
 points as (
 
-    select * from {{ ref('int_balance_points') }}
+    select points.*
+    from ({{ written_points() }}) as points
     where
-        adjustment_raw is not null
-        and holder_address != {{ supply_holder() }}
+        points.adjustment_raw is not null
+        and points.holder_address != {{ supply_holder() }}
 
 ),
 
@@ -81,12 +83,12 @@ moved as (
             movements.network = covered_ranges.network
             and movements.asset = covered_ranges.address
             and movements.block_number between covered_ranges.from_block and covered_ranges.to_block
-    {%- if is_incremental() %}
-    semi join {{ ref('int_changed_ranges') }} as changed
+    {%- if keeps_rows() %}
+    inner join {{ ref('int_frontier') }} as frontier
         on
-            covered_ranges.subject_key = changed.subject_key
-            and movements.block_number between changed.from_block and changed.to_block
-            and changed.reason != 'Observation'
+            covered_ranges.subject_key = frontier.subject_key
+            and covered_ranges.from_block = frontier.range_from_block
+            and movements.block_number >= frontier.from_block
     {%- endif %}
 
 ),
@@ -112,7 +114,6 @@ adjustments as (
         points.is_located
     from points
     inner join subjects on points.subject_key = subjects.subject_key
-    where {{ is_recent_point() }}
 
 ),
 

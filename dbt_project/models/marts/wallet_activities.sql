@@ -3,14 +3,15 @@
         materialized='incremental',
         incremental_strategy='append',
         pre_hook=[
-            "{{ delete_removed_subjects() }}",
-            "{{ delete_changed_ranges() }}",
+            "{{ delete_ahead() }}",
             "{{ delete_touched_adjustments('touched.token_address = written.token_address') }}",
+            "{{ finalize_activities() }}",
             "{{ relink_tokens() }}",
         ],
     )
 }}
 
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 subjects as (
@@ -61,7 +62,7 @@ labels as (
 -- Who sends to themselves receives nothing, nor does anybody what failed.
 sides as (
 
-    select * from {{ recent_rows(ref('stg_chain__movement_sides'), is_incremental()) }}
+    select * from {{ rows_ahead(ref('stg_chain__movement_sides')) }}
     where
         is_failed is not null
         and (asset != 'native' or is_failed or amount_raw is null or amount_raw > 0::bignum)
@@ -71,8 +72,9 @@ sides as (
 
 points as (
 
-    select * from {{ ref('int_balance_points') }}
-    where adjustment_raw is not null
+    select points.*
+    from ({{ written_points() }}) as points
+    where points.adjustment_raw is not null
 
 ),
 
@@ -122,12 +124,9 @@ recent_movements as (
 
     select seen.*
     from seen
-    {% if is_incremental() -%}
-    semi join {{ ref('int_changed_ranges') }} as changed
-        on
-            seen.subject_key = changed.subject_key
-            and seen.block_number between changed.from_block and changed.to_block
-            and changed.reason != 'Observation'
+    {% if keeps_rows() -%}
+    semi join {{ ref('int_frontier') }} as frontier
+        on {{ is_ahead('seen') }}
     {% endif %}
 
 ),
@@ -154,7 +153,6 @@ adjustments as (
         points.is_located
     from points
     inner join subjects on points.subject_key = subjects.subject_key
-    where {{ is_recent_point() }}
 
 ),
 

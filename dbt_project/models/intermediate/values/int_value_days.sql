@@ -5,7 +5,7 @@
 
 -- The finished days whose end a covered range holds, in stretches: those whose values must be computed, and those whose
 -- rows can stay. Tokens only where they are linked.
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_changed_ranges') }}, {{ ref('int_changed_values') }}
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('int_changed_values') }}
 -- depends_on: {{ ref('int_balances_latest') }}, {{ ref('stg_chain__blocks') }}
 with
 
@@ -77,7 +77,7 @@ due as (
 
 ),
 
-{% if written_days['token'] is none or written_days['wallet'] is none or not carries_balances_on() -%}
+{% if written_days['token'] is none or written_days['wallet'] is none or not carries_on() -%}
 stretches as (
 
     select
@@ -170,10 +170,11 @@ changed as (
         due.first_day as from_day,
         due.last_day as to_day
     from due
-    semi join {{ ref('int_changed_ranges') }} as marked
+    semi join {{ ref('int_frontier') }} as frontier
         on
-            due.subject_key = marked.subject_key
-            and marked.reason in ('View', 'Metadata')
+            due.subject_key = frontier.subject_key
+            and due.range_from_block = frontier.range_from_block
+            and frontier.from_block = -1
 
     union all
 

@@ -7,8 +7,7 @@
         materialized='incremental',
         incremental_strategy='append',
         pre_hook=[
-            "{{ delete_removed_subjects() }}",
-            "{{ delete_changed_ranges() }}",
+            "{{ delete_ahead() }}",
             "{{ delete_changed_values() }}",
             "{{ delete_touched_values('token_activities', '" ~ pair ~ "') }}",
         ],

@@ -8,8 +8,7 @@
         materialized='incremental',
         incremental_strategy='append',
         pre_hook=[
-            "{{ delete_removed_subjects() }}",
-            "{{ delete_changed_ranges() }}",
+            "{{ delete_ahead() }}",
             "{{ delete_changed_values(has_tokens=true) }}",
             "{{ delete_touched_values('wallet_activities', '" ~ pair ~ "') }}",
         ],

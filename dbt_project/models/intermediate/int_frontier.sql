@@ -1,0 +1,186 @@
+{%- set held_views = previous('int_views_transformed') -%}
+{%- set earlier_frontier = previous('int_frontier') -%}
+
+-- From which block on what a covered range shows is computed again, since the last build that came to its end; what is
+-- not named is kept. What became visible needs no mark: a range that grew names itself, and so does one that is cut,
+-- began or is gone. What a build that did not come to its end had named stays named.
+with
+
+changes as (
+
+    select * from {{ ref('stg_pipeline__changes') }}
+
+),
+
+covered_ranges as (
+
+    select * from {{ ref('int_covered_ranges') }}
+
+),
+
+native_ranges as (
+
+    select * from {{ ref('int_native_ranges') }}
+
+),
+
+transforms as (
+
+    select coalesce(max(batch_id), -1) as batch_id
+    from {{ ref('stg_pipeline__transforms') }}
+
+),
+
+views as (
+
+    select
+        subject_key,
+        false as is_native,
+        from_block,
+        to_block
+    from covered_ranges
+    union all
+    select
+        subject_key,
+        true as is_native,
+        from_block,
+        to_block
+    from native_ranges
+
+),
+
+-- As the marts hold them.
+held as (
+
+    {% if held_views is not none -%}
+    select * from {{ held_views }}
+    {%- else -%}
+    select * from views
+    where false
+    {%- endif %}
+
+),
+
+changed as (
+
+    select
+        changes.subject_key,
+        changes.reason,
+        changes.from_block,
+        coalesce(changes.to_block, {{ last_block() }}) as to_block
+    from changes
+    inner join transforms on changes.batch_id > transforms.batch_id
+    where changes.reason in ('Rows', 'Reorganisation', 'View', 'Metadata')
+
+    union all
+
+    select
+        coalesce(views.subject_key, held.subject_key) as subject_key,
+        'Coverage' as reason,
+        case
+            when held.subject_key is null then views.from_block
+            when views.subject_key is null then held.from_block
+            else least(views.to_block, held.to_block) + 1
+        end as from_block,
+        greatest(views.to_block, held.to_block) as to_block
+    from views
+    full outer join held
+        on
+            views.subject_key = held.subject_key
+            and views.is_native = held.is_native
+            and views.from_block = held.from_block
+    where views.to_block is distinct from held.to_block
+
+),
+
+held_ranges as (
+
+    select
+        subject_key,
+        from_block,
+        to_block
+    from held
+    where not is_native
+
+),
+
+-- Rows carry the first block of their range, so of ranges that join the later one is gone.
+ranges as (
+
+    select
+        coalesce(covered_ranges.subject_key, held_ranges.subject_key) as subject_key,
+        coalesce(covered_ranges.from_block, held_ranges.from_block) as range_from_block,
+        greatest(covered_ranges.to_block, held_ranges.to_block) as to_block,
+        covered_ranges.subject_key is null or held_ranges.subject_key is null as is_new_or_gone
+    from covered_ranges
+    full outer join held_ranges
+        on
+            covered_ranges.subject_key = held_ranges.subject_key
+            and covered_ranges.from_block = held_ranges.from_block
+
+),
+
+named as (
+
+    select
+        ranges.subject_key,
+        ranges.range_from_block,
+        case
+            when
+                ranges.is_new_or_gone
+                or changed.reason in ('View', 'Metadata')
+                or changed.from_block < ranges.range_from_block
+                then -1
+            else changed.from_block
+        end as from_block,
+        ranges.to_block,
+        changed.reason
+    from ranges
+    inner join changed
+        on
+            ranges.subject_key = changed.subject_key
+            and ranges.range_from_block <= changed.to_block
+            and ranges.to_block >= changed.from_block
+
+    {% if earlier_frontier is not none -%}
+    union all
+
+    select
+        earlier.subject_key,
+        earlier.range_from_block,
+        earlier.from_block,
+        earlier.to_block,
+        earlier.reason
+    from {{ earlier_frontier }} as earlier
+    inner join transforms on earlier.since_batch_id = transforms.batch_id
+    {%- endif %}
+
+),
+
+least_blocks as (
+
+    select
+        subject_key,
+        range_from_block,
+        min(from_block) as from_block,
+        max(to_block) as to_block,
+        arg_min(reason, (from_block, reason)) as reason
+    from named
+    group by subject_key, range_from_block
+
+)
+
+select
+    least_blocks.subject_key,
+    least_blocks.range_from_block,
+    case when covered_ranges.subject_key is null then -1 else least_blocks.from_block end as from_block,
+    least_blocks.to_block,
+    least_blocks.reason,
+    covered_ranges.subject_key is null as is_gone,
+    transforms.batch_id as since_batch_id
+from least_blocks
+cross join transforms
+left join covered_ranges
+    on
+        least_blocks.subject_key = covered_ranges.subject_key
+        and least_blocks.range_from_block = covered_ranges.from_block
