@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import duckdb
 import polars as pl
 
-from pipelines.load.coverage import Watched, record_coverage, record_verified
+from pipelines.load.coverage import Watched, record_coverage, record_verified, tracked_kind
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind, Segment
@@ -106,10 +106,11 @@ def _insert(
         connection.unregister("incoming")
 
 
-def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, covered: BlockRange, batch: int) -> None:
-    """Mark every subject that the batch's rows in the range concern, also those that they were not collected for.
+def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: Segment, batch: int) -> None:
+    """Mark every subject that the batch's rows in the segment's range concern.
 
-    What one collection brings may be what another one missed.
+    What one collection brings may be what another one missed: subjects that it was not made for are marked by rows in
+    `changed_blocks`, which were not stored as they are now.
     """
     connection.execute(
         """
@@ -122,9 +123,13 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, covered: 
             subjects.network = $network and parties.network = $network
             and parties.block_number between $first and $last
             and parties.batch_id = $batch
+            and (
+                (subjects.kind = $kind and subjects.address in (select unnest($addresses::varchar[])))
+                or parties.block_number in (select block_number from changed_blocks)
+            )
         group by subjects.subject_key
         """,
-        {"batch": batch, "network": network, "first": covered.first, "last": covered.last},
+        {"batch": batch, "kind": tracked_kind(segment.kind), **_parameters(network, segment)},
     )
 
 
@@ -146,18 +151,29 @@ def replace_range(
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
     """
     counts = dict.fromkeys(segment.addresses, 0)
+    parameters = _parameters(network, segment)
     with transaction(connection):
+        connection.execute("create or replace temp table changed_blocks (block_number bigint)")
         for name, frame in rows.items():
             table = ROW_TABLES[name]
-            connection.execute(
-                f"delete from raw.{name} where {_rows_of(table, segment.kind)}",
-                _parameters(network, segment),
-            )
+            stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
+            facts = f"select * exclude (batch_id) {stored}"
+            connection.execute(f"create or replace temp table replaced as {facts}", parameters)
+            connection.execute(f"delete {stored}", parameters)
             _insert(connection, table, network, frame, segment.covered, batch_id)
+            connection.execute(
+                f"""
+                insert into changed_blocks
+                select distinct block_number
+                from (({facts} except from replaced) union all (from replaced except {facts}))
+                """,
+                parameters,
+            )
             for address, count in _rows_by_address(frame, table.addressed(segment.kind)):
                 if address in counts:
                     counts[address] += count
-        _mark_parties(connection, network, segment.covered, batch_id)
+        _mark_parties(connection, network, segment, batch_id)
+        connection.execute("drop table if exists replaced; drop table changed_blocks")
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
 

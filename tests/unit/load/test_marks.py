@@ -1,0 +1,76 @@
+"""Whom rows concern that were collected: what of whose is computed again."""
+
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from pipelines.load.chain import replace_range
+from pipelines.load.warehouse import open_warehouse
+from pipelines.ranges import BlockRange
+from pipelines.rows import Kind, Segment
+
+TOKEN, WALLET = "0xcoin", "0xme"
+COVERED = BlockRange(1, 9)
+
+
+def transfers(*amounts: tuple[int, str]) -> pl.DataFrame:
+    """One transfer to the wallet per block and amount."""
+    return pl.DataFrame(
+        [
+            {
+                "block_number": block,
+                "block_hash": f"0x{block}",
+                "transaction_index": 0,
+                "transaction_hash": f"0xt{block}",
+                "log_index": 0,
+                "token_address": TOKEN,
+                "from_address": "0xyou",
+                "to_address": WALLET,
+                "amount_raw": amount,
+            }
+            for block, amount in amounts
+        ]
+    )
+
+
+def collect(connection: duckdb.DuckDBPyConnection, kind: Kind, batch: int, rows: pl.DataFrame) -> dict[str, list[int]]:
+    """Collect the rows for the token or for the wallet, and return the first and last block marked of each."""
+    address = TOKEN if kind == "token" else WALLET
+    segment = Segment(kind, COVERED, (address,))
+    replace_range(connection, "n", segment, {"token_transfers": rows}, "node", batch)
+    marked = connection.execute(
+        """
+        select subjects.kind, changes.from_block, changes.to_block
+        from raw.changes
+        inner join raw.control_subjects as subjects on changes.subject_key = subjects.subject_key
+        where changes.batch_id = ?
+        """,
+        [batch],
+    ).fetchall()
+    return {str(kind): [first, last] for kind, first, last in marked}
+
+
+def test_what_is_stored_already_marks_nobody_but_whom_it_is_collected_for(tmp_path: Path) -> None:
+    with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
+        connection.execute(
+            """
+            insert into raw.control_subjects by name
+            select unnest([1, 2]) as subject_key, unnest(['token', 'wallet']) as kind, 'n' as network,
+                unnest(['0xcoin', '0xme']) as address, 's' as subject_id, 't' as tenant_id, 'l' as ledger_id,
+                timestamp '2026-01-01' as created_at
+            """
+        )
+        connection.execute(
+            """
+            insert into raw.blocks by name
+            select 'n' as network, number as block_number, '0x' || number as block_hash, '' as parent_hash,
+                timestamp '2026-01-01' as block_time, 1 as batch_id, false as is_tail
+            from range(1, 10) as numbers (number)
+            """
+        )
+        assert collect(connection, "token", 1, transfers((2, "5"), (4, "6"))) == {"token": [2, 4], "wallet": [2, 4]}
+        assert collect(connection, "wallet", 2, transfers((2, "5"), (4, "6"))) == {"wallet": [2, 4]}
+        # One row more, and one otherwise than it was stored.
+        again = collect(connection, "wallet", 3, transfers((2, "5"), (4, "7"), (8, "1")))
+        assert again == {"token": [4, 8], "wallet": [2, 8]}
