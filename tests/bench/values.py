@@ -197,7 +197,7 @@ def _fill(stores: Stores, size: Size) -> None:
             insert into marts_db.marts.wallet_balances by name
             select
                 'ten' as tenant_id, subject_key, token_address, 18 as token_decimals, balance_raw as quantity_raw,
-                'Unchecked' as reconciliation
+                'Unchecked' as reconciliation, 'Observed' as opened_by
             from intermediate.int_balances_latest
             """,
             f"""
