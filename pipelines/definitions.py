@@ -9,7 +9,7 @@ from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import load_settings
 from pipelines.defs.control import control_snapshot
-from pipelines.defs.cycle import cycle_job, cycle_sensor
+from pipelines.defs.cycle import CYCLE_JOB, cycle_sensor
 from pipelines.defs.dbt import built_marts, transform_assets
 from pipelines.defs.history import history_asset
 from pipelines.defs.keys import (
@@ -37,8 +37,7 @@ def shared_keys(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
     """Definitions over the given networks; the disabled ones have no assets."""
     enabled = [network for network in networks.values() if network.is_enabled]
-    transform, dbt = transform_assets(networks)
-    job = cycle_job()
+    transform = transform_assets(networks)
     return dg.Definitions(
         assets=[
             control_snapshot,
@@ -50,10 +49,10 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
             history_asset([network.name for network in enabled]),
             outcome,
         ],
-        jobs=[job, maintenance],
-        sensors=[cycle_sensor(job, networks, shared_keys(transform))],
+        jobs=[CYCLE_JOB, maintenance],
+        sensors=[cycle_sensor(networks, shared_keys(transform))],
         schedules=[maintenance_schedule],
-        resources={"warehouse": Warehouse(), "dbt": dbt},
+        resources={"warehouse": Warehouse()},
     )
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import msgspec
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from control.networks.definitions import Network
 from control.revision import read_revision
@@ -43,14 +42,13 @@ class _Cursor(msgspec.Struct):
     silent_runs: list[str] = []
 
 
-def cycle_job() -> UnresolvedAssetJobDefinition:
-    """All assets of a cycle, in one process: DuckDB lets one process write."""
-    return dg.define_asset_job(
-        JOB,
-        selection=dg.AssetSelection.all(),
-        executor_def=dg.in_process_executor,
-        config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}},
-    )
+# All assets of a cycle, in one process: DuckDB lets one process write.
+CYCLE_JOB = dg.define_asset_job(
+    JOB,
+    selection=dg.AssetSelection.all(),
+    executor_def=dg.in_process_executor,
+    config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}},
+)
 
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
@@ -142,15 +140,13 @@ def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_ru
     return bool(silent_runs)
 
 
-def cycle_sensor(
-    job: UnresolvedAssetJobDefinition, networks: Mapping[str, Network], shared: list[dg.AssetKey]
-) -> dg.SensorDefinition:
+def cycle_sensor(networks: Mapping[str, Network], shared: list[dg.AssetKey]) -> dg.SensorDefinition:
     """Starts a cycle over the networks that are due, one at a time and not more often than LEDGERMART_CYCLE_SECONDS."""
     settings = load_settings()
 
     @dg.sensor(
         name="cycle_sensor",
-        job=job,
+        job_name=JOB,
         minimum_interval_seconds=min(_TICK_SECONDS, settings.cycle_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
     )

@@ -1,96 +1,28 @@
 """The dbt models as assets, with lineage from every network's raw assets to the marts."""
 
-import fcntl
-import hashlib
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dagster as dg
-from dagster_dbt import DagsterDbtTranslator, DbtCliInvocation, DbtCliResource, DbtProject, dbt_assets
-from packaging import version
+from dagster_dbt import DagsterDbtTranslator, DbtProject, dbt_assets
 
 from control.networks.definitions import Network
-from control.settings import CHECKOUT, Settings, load_settings
+from control.settings import load_settings
 from pipelines.defs.keys import filled_by
+from pipelines.defs.project import parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
-from pipelines.load.warehouse import movement_views
-from warehouse import port
-
-PROJECT_DIR = CHECKOUT / "dbt_project"
-_DBT = str(Path(sys.executable).with_name("dbt"))
 
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
-# `make test`; the audits of the whole history, left out of the assets below, in the daily job.
-# Neither writes dbt's manifest again: it is written in place, and a kill would leave half of it to the next run.
-CYCLE_ARGUMENTS = ("build", "--no-write-json", "--exclude-resource-type", "unit_test")
-# Views stay as they are until the project changes: 1 to 2 s less in each cycle. So does what is empty without pairs.
+# `make test`; the audits of the whole history in the daily job.
+CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test")
+AUDIT = "tag:audit"
+# Views stay as they are until the project changes. So does what is empty without pairs.
 VIEWS = "config.materialized:view"
 NEEDS_PAIRS = "needs_pairs"
-AUDIT_ARGUMENTS = ("test", "--no-write-json", "--exclude-resource-type", "unit_test", "--select", "tag:audit")
-
-
-def dbt_environment(settings: Settings) -> dict[str, str]:
-    """The environment in which dbt finds the warehouse and writes nothing outside the data folder."""
-    return {
-        **port.Warehouse(settings).dbt_environment(),
-        # Whatever the caller's own dbt works in.
-        "DBT_TARGET": "warehouse",
-        "DBT_PROFILES_DIR": str(PROJECT_DIR),
-        "DBT_TARGET_PATH": str(settings.data_dir / "dbt" / "target"),
-        "DBT_LOG_PATH": str(settings.data_dir / "dbt" / "logs"),
-        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-    }
-
-
-def _fingerprint() -> str:
-    digest = hashlib.sha256(movement_views().encode())
-    for path in sorted(PROJECT_DIR.rglob("*")):
-        # What dbt writes beside the project, when somebody runs it there, is no part of it.
-        if path.relative_to(PROJECT_DIR).parts[0] in ("target", "logs"):
-            continue
-        if path.is_file() and path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md"):
-            digest.update(str(path.relative_to(PROJECT_DIR)).encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def prepared_manifest(settings: Settings) -> tuple[Path, str]:
-    """Path of dbt's manifest and the project's fingerprint; parsed anew when the project's files changed.
-
-    One process parses, others wait for it.
-
-    Raises:
-        RuntimeError: dbt could not parse the project; with dbt's own words.
-    """
-    target = settings.data_dir / "dbt" / "target"
-    target.mkdir(parents=True, exist_ok=True)
-    stamp = target.parent / "fingerprint"
-    with (target.parent / "parse.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        fingerprint = _fingerprint()
-        manifest = target / "manifest.json"
-        if manifest.exists() and stamp.exists() and stamp.read_text() == fingerprint:
-            return manifest, fingerprint
-        # A parse that is killed leaves no manifest that the next one trusts.
-        stamp.unlink(missing_ok=True)
-        done = subprocess.run(
-            [_DBT, "--quiet", "parse", "--project-dir", str(PROJECT_DIR)],
-            env={**os.environ, **dbt_environment(settings)},
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"dbt could not parse the project:\n{done.stdout}{done.stderr}")
-        stamp.write_text(fingerprint)
-        return manifest, fingerprint
+AUDIT_ARGUMENTS = ("test", "--exclude-resource-type", "unit_test", "--select", AUDIT)
+_GOOD = ("success", "pass", "warn", "no-op")
 
 
 class _Translator(DagsterDbtTranslator):
@@ -116,38 +48,41 @@ class _Translator(DagsterDbtTranslator):
         return spec.replace_attributes(deps=[dg.AssetDep(key) for key in sorted(keys)])
 
 
-class _Dbt(DbtCliResource):
-    """dbt as it is installed beside us."""
-
-    @cached_property
-    def _cli_version(self) -> version.Version:
-        # The original starts `dbt --version` for it in each run: 1.3 s.
-        return version.parse(metadata.version("dbt-core"))
-
-    def cli(self, *arguments: Any, **options: Any) -> DbtCliInvocation:
-        """Run dbt over the pipeline's own files, whichever job it is for."""
-        os.environ.update(dbt_environment(load_settings()))
-        return super().cli(*arguments, **options)
-
-    def _initialize_dbt_core_adapter(self, args: Sequence[str]) -> Any:
-        """Load no second dbt into the run's process (2 s): it serves column metadata alone, which nobody asks for."""
+def failures(results: list[Any]) -> str:
+    """What dbt says of the nodes that failed, in one text; empty where none did."""
+    failed = (result for result in results if result.status in ("error", "fail", "runtime error"))
+    return "; ".join(f"{result.node.name}: {result.message}" for result in failed)
 
 
-def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefinition, DbtCliResource]:
-    """The asset of all models, and the resource that runs dbt."""
+def _events(
+    results: list[Any], keys: Mapping[str, dg.AssetKey], checks: Mapping[str, dg.AssetCheckKey]
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+    """What dbt did, as Dagster's events: a table for each model that was built, a check for each test that ran."""
+    for result in results:
+        name, metadata = result.node.name, {"seconds": result.execution_time}
+        if result.node.resource_type == "model" and result.status in _GOOD:
+            yield dg.MaterializeResult(keys[result.node.unique_id], metadata=metadata)
+        elif name in checks and result.status != "skipped":
+            is_warning = result.node.config.severity.lower() == "warn"
+            yield dg.AssetCheckResult(
+                check_name=name,
+                asset_key=checks[name].asset_key,
+                passed=result.status == "pass",
+                severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
+                description=result.message,
+                metadata={**metadata, "rows": result.failures or 0},
+            )
+
+
+def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
+    """The asset of all models."""
     settings = load_settings()
-    manifest, fingerprint = prepared_manifest(settings)
-    project = DbtProject(PROJECT_DIR, target_path=settings.data_dir / "dbt" / "target", profiles_dir=PROJECT_DIR)
-    enabled = [network for network in networks.values() if network.is_enabled]
+    project = parsed_project(settings)
+    manifest = project.manifest.writable_manifest().to_dict(omit_none=False)
+    translator = _Translator([network for network in networks.values() if network.is_enabled])
 
-    @dbt_assets(
-        manifest=manifest,
-        project=project,
-        dagster_dbt_translator=_Translator(enabled),
-        name="transform",
-        exclude="tag:audit",
-    )
-    def transform(context: dg.AssetExecutionContext, warehouse: Warehouse, dbt: DbtCliResource) -> Iterator[Any]:
+    @dbt_assets(manifest=manifest, dagster_dbt_translator=translator, name="transform", exclude=AUDIT)
+    def transform(context: dg.AssetExecutionContext, warehouse: Warehouse) -> Iterator[Any]:
         """Build the marts where something changed; with nothing new, nothing is published either."""
         with warehouse.open() as connection:
             is_due = transform_due(connection, warehouse.settings.as_of_seconds)
@@ -157,20 +92,24 @@ def transform_assets(networks: Mapping[str, Network]) -> tuple[dg.AssetsDefiniti
                 return
             built = built_fingerprint(connection)
             is_priced = has_prices_to_build(connection)
-        arguments = [*CYCLE_ARGUMENTS]
-        if built == fingerprint:
-            # In one word: dagster-dbt takes the flag and one value, and dbt splits it.
-            arguments += ["--exclude", VIEWS if is_priced else f"{VIEWS} tag:{NEEDS_PAIRS}"]
+        arguments, excluded = [*CYCLE_ARGUMENTS], [AUDIT]
+        if built == project.fingerprint:
+            excluded += [VIEWS] if is_priced else [VIEWS, f"tag:{NEEDS_PAIRS}"]
         elif built is not None:
             # What earlier models computed need not be what these would have: everything is built anew.
             arguments.append("--full-refresh")
-        yield from dbt.cli(
-            arguments, context=context, target_path=warehouse.settings.data_dir / "dbt" / "target"
-        ).stream()
+        keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
+        if context.is_subset:
+            chosen = [name for name, key in keys.items() if key in context.selected_asset_keys]
+            arguments += ["--select", *(manifest["nodes"][name]["name"] for name in chosen)]
+        results = run_dbt(warehouse.settings, [*arguments, "--exclude", *excluded])
+        yield from _events(results, keys, {key.name: key for key in context.selected_asset_check_keys})
+        if failed := failures(results):
+            raise dg.Failure(failed, allow_retries=False)
         with warehouse.open() as connection:
-            record_transform(connection, batch_of_run(connection, context.run_id), fingerprint)
+            record_transform(connection, batch_of_run(connection, context.run_id), project.fingerprint)
 
-    return transform, _Dbt(project_dir=str(PROJECT_DIR), profiles_dir=str(PROJECT_DIR), dbt_executable=_DBT)
+    return transform
 
 
 def built_marts(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster_dbt import DbtCliResource
 
 from control import idempotency
 from control.settings import load_settings
 from control.store import open_store
 from pipelines.defs.cycle import JOB
-from pipelines.defs.dbt import AUDIT_ARGUMENTS
+from pipelines.defs.dbt import AUDIT_ARGUMENTS, failures
+from pipelines.defs.project import run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.state import remove_old_records
 
@@ -59,13 +59,10 @@ def purge_answers() -> None:
 
 
 @dg.op(ins={"after": dg.In(dg.Nothing)})
-def audit(context: dg.OpExecutionContext, warehouse: Warehouse, dbt: DbtCliResource) -> None:
+def audit(warehouse: Warehouse) -> None:
     """Run the dbt tests that read the whole history."""
-    invocation = dbt.cli(
-        list(AUDIT_ARGUMENTS), target_path=warehouse.settings.data_dir / "dbt" / "target", raise_on_error=False
-    )
-    if not invocation.wait().is_successful():
-        raise dg.Failure(f"the audit found errors: {invocation.get_error()}", allow_retries=False)
+    if failed := failures(run_dbt(warehouse.settings, AUDIT_ARGUMENTS)):
+        raise dg.Failure(f"the audit found errors: {failed}", allow_retries=False)
 
 
 @dg.job(executor_def=dg.in_process_executor)

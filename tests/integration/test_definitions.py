@@ -107,7 +107,7 @@ class Sensor:
     def __init__(self, networks: Mapping[str, Network]) -> None:
         self.networks = networks
         self.instance = dg.DagsterInstance.ephemeral()
-        self.sensor = cycle.cycle_sensor(cycle.cycle_job(), networks, [dg.AssetKey("shared")])
+        self.sensor = cycle.cycle_sensor(networks, [dg.AssetKey("shared")])
         self.cursor: str | None = None
 
     def tick(self) -> list[str] | str:

@@ -1,0 +1,97 @@
+"""dbt in this process: the project, parsed once, and its runs over the pipeline's own files."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+from dbt.artifacts.schemas.run import RunExecutionResult
+from dbt.cli.main import dbtRunner
+from dbt.contracts.graph.manifest import Manifest
+
+from control.settings import CHECKOUT, Settings
+from pipelines.load.warehouse import movement_views
+from warehouse.port import Warehouse
+
+PROJECT_DIR = CHECKOUT / "dbt_project"
+# Errors are in what a run gives back; on standard output, dbt says only what is wrong.
+_QUIET = ("--quiet", "--no-use-colors")
+
+
+class DbtError(Exception):
+    """dbt did not do what it was asked for; the message has its own words."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What dbt knows of the project's files, and what tells them from others."""
+
+    manifest: Manifest
+    fingerprint: str
+
+
+def dbt_environment(settings: Settings) -> dict[str, str]:
+    """The environment in which dbt finds the warehouse and writes nothing outside the data folder."""
+    return {
+        **Warehouse(settings).dbt_environment(),
+        # Whatever the caller's own dbt works in.
+        "DBT_TARGET": "warehouse",
+        "DBT_PROJECT_DIR": str(PROJECT_DIR),
+        "DBT_PROFILES_DIR": str(PROJECT_DIR),
+        "DBT_TARGET_PATH": str(settings.data_dir / "dbt" / "target"),
+        "DBT_LOG_PATH": str(settings.data_dir / "dbt" / "logs"),
+        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+        "DBT_WRITE_JSON": "false",
+        "DBT_LOG_LEVEL_FILE": "none",
+    }
+
+
+def project_fingerprint() -> str:
+    """A digest of the project's files, and of the views under it."""
+    digest = hashlib.sha256(movement_views().encode())
+    for path in sorted(PROJECT_DIR.rglob("*")):
+        # What dbt writes beside the project, when somebody runs it there, is no part of it.
+        if path.relative_to(PROJECT_DIR).parts[0] in ("target", "logs"):
+            continue
+        if path.is_file() and path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md"):
+            digest.update(str(path.relative_to(PROJECT_DIR)).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def parsed_project(settings: Settings) -> Project:
+    """The project as it is when this process first asks for it; dbt keeps what it parsed for the next process.
+
+    Raises:
+        DbtError: dbt could not parse the project.
+    """
+    os.environ.update(dbt_environment(settings))
+    fingerprint = project_fingerprint()
+    parsed = dbtRunner().invoke([*_QUIET, "parse"])
+    if not isinstance(parsed.result, Manifest):
+        raise DbtError(f"dbt could not parse the project: {parsed.exception}")
+    return Project(parsed.result, fingerprint)
+
+
+def run_dbt(settings: Settings, arguments: Sequence[str]) -> list[Any]:
+    """Run a dbt command over the warehouse and return its results, one per node, also of those that failed.
+
+    No connection to the warehouse may be open in this process; none is afterwards.
+
+    Raises:
+        DbtError: dbt did not come to run any node.
+    """
+    os.environ.update(dbt_environment(settings))
+    # A run writes into what it was given.
+    runner = dbtRunner(parsed_project(settings).manifest.deepcopy())  # type: ignore[no-untyped-call]
+    try:
+        done = runner.invoke([*_QUIET, *arguments])
+    finally:
+        DuckDBConnectionManager.close_all_connections()  # type: ignore[no-untyped-call]
+    if not isinstance(done.result, RunExecutionResult):
+        raise DbtError(f"dbt {arguments[0]} failed: {done.exception}") from done.exception
+    return list(done.result.results)
