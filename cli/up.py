@@ -1,4 +1,4 @@
-"""API, Dagster's web server, daemon and code server together: started, watched, started again, stopped cleanly."""
+"""API, warm worker, Dagster's web server, daemon and code server: started, watched, started again, stopped cleanly."""
 
 import os
 import signal
@@ -45,6 +45,7 @@ def _children(settings: Settings) -> list[_Child]:
     logs.mkdir(parents=True, exist_ok=True)
     code_port, web_port = str(settings.code_server_port), str(settings.dagster_port)
     return [
+        _Child("worker", command("python", "-m", "pipelines.worker"), logs / "worker.log"),
         _Child(
             "code-server",
             command(
@@ -124,7 +125,8 @@ def _stop(children: list[_Child], console: Console) -> None:
             process.wait(max(deadline - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
             console.print(f"[yellow]process {process.pid} did not stop in {_STOP_SECONDS:.0f} s; ending it")
-        # Runs are children of the code server. They may be ended at any moment: the next cycle goes on from there.
+        # Runs are children of the worker or the code server. They may be ended at any moment: the next cycle goes on
+        # from there.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -1,6 +1,7 @@
 """The Dagster code location: loads the network definitions and assembles assets, job, sensor and schedule."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import dagster as dg
 
@@ -56,10 +57,17 @@ def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
     )
 
 
-@dg.definitions
-def definitions() -> dg.Definitions:
-    """What Dagster loads."""
+@cache
+def load_definitions() -> tuple[Mapping[str, Network], dg.Definitions]:
+    """The networks in force, and the definitions over them; once per process."""
     settings = load_settings()
     # A slip in their file is told when the code is loaded, not in the middle of every cycle.
     price_sources_in_force(settings)
-    return build_definitions(networks_in_force(settings))
+    networks = networks_in_force(settings)
+    return networks, build_definitions(networks)
+
+
+@dg.definitions
+def definitions() -> dg.Definitions:
+    """What Dagster loads."""
+    return load_definitions()[1]

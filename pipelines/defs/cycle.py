@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import msgspec
@@ -18,15 +19,22 @@ from pipelines.defs.keys import network_keys
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
+from warehouse.lock import is_locked
 from warehouse.port import Warehouse
 
 JOB = "cycle"
+SENSOR = "cycle_sensor"
 _TICK_SECONDS = 5
 # A run that began and neither holds the writer lock nor ended within this time was killed: imports take about 5 s.
 _START_SECONDS = 90
 # After failures in a row a network is tried after 1, 2, 4, ... cycles, at most this many apart.
 _MOST_CYCLES_BETWEEN_TRIES = 32
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+
+
+def worker_lock(settings: Settings) -> Path:
+    """The lock that the worker holds while it runs."""
+    return settings.data_dir / "worker.lock"
 
 
 class _Cursor(msgspec.Struct):
@@ -42,12 +50,13 @@ class _Cursor(msgspec.Struct):
     silent_runs: list[str] = []
 
 
+LOG_LEVEL = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
 # All assets of a cycle, in one process: DuckDB lets one process write.
 CYCLE_JOB = dg.define_asset_job(
     JOB,
     selection=dg.AssetSelection.all(),
     executor_def=dg.in_process_executor,
-    config={"loggers": {"console": {"config": {"log_level": "WARNING"}}}},
+    config=LOG_LEVEL,
 )
 
 
@@ -141,16 +150,21 @@ def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_ru
 
 
 def cycle_sensor(networks: Mapping[str, Network], shared: list[dg.AssetKey]) -> dg.SensorDefinition:
-    """Starts a cycle over the networks that are due, one at a time and not more often than LEDGERMART_CYCLE_SECONDS."""
+    """Starts a cycle over the networks that are due, one at a time and not more often than LEDGERMART_CYCLE_SECONDS.
+
+    Where the worker runs, it starts them; stopping the sensor stops it doing so.
+    """
     settings = load_settings()
 
     @dg.sensor(
-        name="cycle_sensor",
+        name=SENSOR,
         job_name=JOB,
         minimum_interval_seconds=min(_TICK_SECONDS, settings.cycle_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        if is_locked(worker_lock(settings)):
+            return dg.SkipReason("the worker looks for something to do each second")
         cursor = msgspec.json.decode(context.cursor, type=_Cursor) if context.cursor else _Cursor()
         progress = read_progress(settings.data_dir)
         # What was read to its end is published at once: one run does that, also where it ends without a word.

@@ -1,7 +1,5 @@
 """The slice of history at the end of a cycle, and what the control store learns of it."""
 
-import time
-
 import dagster as dg
 
 from control.networks.in_force import networks_in_force
@@ -9,7 +7,7 @@ from control.store import open_store
 from pipelines.collect.history import collect_history
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
-from pipelines.defs.slot import Throttle, next_cycle
+from pipelines.defs.slot import Slot, Throttle
 from pipelines.deliver.operations import report_requests
 from pipelines.load.checks import check_batch
 from pipelines.load.control import batch_of_run, open_batch
@@ -28,7 +26,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
         store = open_store(settings)
         try:
             with warehouse.open() as connection:
-                until = next_cycle(connection, batch_of_run(connection, context.run_id), settings.cycle_seconds)
+                slot = Slot(connection, store, batch_of_run(connection, context.run_id), settings.cycle_seconds)
                 report_requests(connection, store)
                 if not has_open_history(connection):
                     return dg.MaterializeResult()
@@ -43,7 +41,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                     connection,
                     {name: definitions[name] for name in networks},
                     batch_id,
-                    lambda: time.monotonic() >= until,
+                    slot.is_over,
                     on_progress,
                 )
                 finish_batch(connection, batch_id)

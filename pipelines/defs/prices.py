@@ -1,6 +1,5 @@
 """The assets of prices: market lists and newest prices before the marts are built, discoveries after publication."""
 
-import time
 from collections.abc import Iterator
 
 import dagster as dg
@@ -15,7 +14,7 @@ from pipelines.collect.prices.discovery import DiscoveryReport, collect_discover
 from pipelines.collect.prices.polling import PriceReport, collect_prices
 from pipelines.defs.keys import DISCOVERIES, DISCOVERIES_LAST, MARKET_PRICES, MARKETS, SNAPSHOT
 from pipelines.defs.resources import Warehouse
-from pipelines.defs.slot import Throttle, next_cycle
+from pipelines.defs.slot import Slot, Throttle
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
 from pipelines.load.chain import record_failure
 from pipelines.load.control import batch_of_run, open_batch
@@ -127,10 +126,9 @@ def _read(
     connection: duckdb.DuckDBPyConnection, store: ControlStore, settings: Settings, cycle_batch: int, batch_id: int
 ) -> DiscoveryReport:
     """Read discoveries until the next cycle is due; what tenants cancel meanwhile is asked no more."""
-    began = time.monotonic()
-    until = next_cycle(connection, cycle_batch, settings.cycle_seconds)
+    slot = Slot(connection, store, cycle_batch, settings.cycle_seconds)
     if has_open_history(connection):
-        until = began + (until - began) / 2
+        slot.halve()
     throttle = Throttle()
     cancelled: set[int] = set()
 
@@ -144,7 +142,7 @@ def _read(
         price_sources_in_force(settings),
         opener(lambda: networks_in_force(settings)),
         batch_id,
-        lambda: time.monotonic() >= until,
+        slot.is_over,
         lambda: cancelled,
         on_progress,
     )

@@ -35,7 +35,13 @@ poll_seconds = 1
 
 
 # Whose work it is, by program; what a process starts counts as its own.
-_ROLES = {"dagster": "code server", "ledgermart": "API", "dagster-daemon": "daemon", "dagster-webserver": "web server"}
+_ROLES = {
+    "-m": "worker",
+    "dagster": "code server",
+    "ledgermart": "API",
+    "dagster-daemon": "daemon",
+    "dagster-webserver": "web server",
+}
 
 
 def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.test_utils import create_run_for_test
 
 from control.access import Principal
 from control.networks.definitions import Network, load_networks
@@ -320,7 +319,8 @@ def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system.world.mine()
-    run = create_run_for_test(system.sensor.instance, job_name=JOB, status=dg.DagsterRunStatus.STARTED)
+    job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
+    run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     assert system.sensor.tick() == "a cycle is at work"
     monkeypatch.setattr(cycle, "_START_SECONDS", -1)
     assert system.sensor.tick() == "a cycle is at work"

@@ -1,0 +1,21 @@
+"""What tells the code, the dbt project and the definitions that the worker has loaded from those that are there now."""
+
+import hashlib
+from pathlib import Path
+
+import duckdb
+
+from control.settings import CHECKOUT, Settings
+
+_SUFFIXES = (".py", ".sql", ".toml", ".yml", ".yaml", ".csv", ".md")
+_FOLDERS = ("control", "dbt_project", "pipelines", "warehouse")
+
+
+def loaded_fingerprint(settings: Settings) -> str:
+    """A digest of names, sizes and times of change: cheap enough for each run. Also of what is installed."""
+    files = [path for folder in _FOLDERS for path in (CHECKOUT / folder).rglob("*") if path.suffix in _SUFFIXES]
+    digest = hashlib.sha256()
+    for path in sorted([*files, settings.networks_file, settings.price_sources_file, Path(duckdb.__file__).parents[1]]):
+        found = path.stat()
+        digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,120 @@
+"""What the worker is told over its socket in the data folder: one line, answered by one word.
+
+    run <run id>      taken, or stale: the code or the dbt project is newer than the worker
+    cancel <run id>   yes, or no: it has no such run
+    health <run id>   yes: it is at work on it, or will be; or no
+
+Only processes of the service's own user are heard, on both sides.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+TAKEN, STALE, YES, NO = "taken", "stale", "yes", "no"
+_NAME = "worker.sock"
+_MOST_BYTES = 200
+# A worker that is only starting answers when it is ready.
+_ANSWER_SECONDS = 120.0
+
+
+class WorkerSilentError(Exception):
+    """The worker was told something and did not answer: whether it did it is not known."""
+
+
+@contextmanager
+def _address(data_dir: Path) -> Iterator[str]:
+    """The socket's address. A Unix address holds 107 characters at most; a path by way of a folder's number fits."""
+    number = os.open(data_dir, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{number}/{_NAME}"
+    finally:
+        os.close(number)
+
+
+def listen(data_dir: Path) -> socket.socket:
+    """The socket on which a worker hears, in place of one that an earlier worker left."""
+    (data_dir / _NAME).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        with _address(data_dir) as address:
+            listener.bind(address)
+    finally:
+        os.umask(before)
+    listener.listen()
+    return listener
+
+
+def _is_own(connection: socket.socket) -> bool:
+    """Whether the process at the other end runs as this one's user."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return bool(struct.unpack("3i", found)[1] == os.geteuid())
+
+
+def _connect(data_dir: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        with _address(data_dir) as address:
+            connection.connect(address)
+        if _is_own(connection):
+            return connection
+    except (FileNotFoundError, ConnectionRefusedError):
+        pass
+    connection.close()
+    return None
+
+
+def is_listening(data_dir: Path) -> bool:
+    """Whether there is a worker."""
+    connection = _connect(data_dir)
+    if connection is None:
+        return False
+    connection.close()
+    return True
+
+
+def tell(data_dir: Path, word: str, run_id: str) -> str | None:
+    """Tell the worker something about a run; its answer, None where there is no worker, or it ended before it heard.
+
+    Raises:
+        WorkerSilentError: it did not answer in time.
+    """
+    connection = _connect(data_dir)
+    if connection is None:
+        return None
+    with connection:
+        connection.settimeout(_ANSWER_SECONDS)
+        try:
+            connection.sendall(f"{word} {run_id}\n".encode())
+            answer = connection.recv(_MOST_BYTES)
+        except TimeoutError as error:
+            raise WorkerSilentError(f"the worker did not answer {word!r} in {_ANSWER_SECONDS:.0f} s") from error
+        except (BrokenPipeError, ConnectionResetError):
+            return None
+    return answer.decode().strip() or None
+
+
+def hear(listener: socket.socket) -> tuple[socket.socket, str, str] | None:
+    """Take one message: the connection to answer on, its word and run; None where it was none, or nobody's to say."""
+    connection, _ = listener.accept()
+    connection.settimeout(1.0)
+    with suppress(TimeoutError, ConnectionResetError, UnicodeDecodeError):
+        line = connection.recv(_MOST_BYTES).decode("ascii")
+        if _is_own(connection) and line.endswith("\n") and len(words := line.split()) == 2:
+            return connection, words[0], words[1]
+    connection.close()
+    return None
+
+
+def answer(connection: socket.socket, word: str) -> bool:
+    """Answer a message, and whether it was heard."""
+    with connection:
+        try:
+            connection.sendall(f"{word}\n".encode())
+        except (TimeoutError, BrokenPipeError, ConnectionResetError):
+            return False
+    return True

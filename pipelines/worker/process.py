@@ -1,0 +1,306 @@
+"""The worker's process: what it prepares, how it forks a run, and what it does until the next."""
+
+import ctypes
+import gc
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import dagster as dg
+import duckdb
+
+from control.errors import ControlError
+from control.settings import Settings, load_settings
+from control.store import open_store
+from pipelines.definitions import load_definitions
+from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, worker_lock
+from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
+from pipelines.defs.keys import network_keys
+from pipelines.defs.project import run_dbt
+from pipelines.load.warehouse import open_warehouse
+from pipelines.worker.fingerprint import loaded_fingerprint
+from pipelines.worker.launcher import WORKER_TAG, execute_run, is_of_worker
+from pipelines.worker.messages import NO, STALE, TAKEN, YES, answer, hear, listen
+from pipelines.worker.watch import Watch
+from warehouse.lock import writer_lock
+
+_LOG = logging.getLogger(__name__)
+_LOOK_SECONDS = 1.0
+# A run that was asked to stop and has not after this time is ended.
+_STOP_SECONDS = 10.0
+_TAKE_OVER_SECONDS = 30.0
+_UNFINISHED = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+# Polars starts it when it is imported; it waits for files of queries larger than memory, which nobody makes.
+_IDLE_THREADS = {"polars-ooc-clea"}
+# What libraries import only where a run comes to use it.
+_LATE_IMPORTS = (
+    "dateutil.easter",
+    "numpy.ma",
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "pydoc",
+    "zoneinfo._zoneinfo",
+)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+
+
+class UnfitToForkError(Exception):
+    """The worker holds what a fork of it could not use."""
+
+
+@dataclass
+class _Run:
+    """A run at work: its fork, and when that is ended by force."""
+
+    run_id: str
+    pid: int
+    pidfd: int
+    end_at: float | None = None
+
+
+def check_fit_to_fork() -> None:
+    """Do nothing where the process has one thread, no connection over a network, and no database open.
+
+    Raises:
+        UnfitToForkError: names what it has.
+    """
+    own = str(os.getpid())
+    for task in Path("/proc/self/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        if task.name != own and name not in _IDLE_THREADS:
+            raise UnfitToForkError(f"the worker has a thread, {name!r}")
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            target = str(entry.readlink())
+            if target.removesuffix(" (deleted)").endswith((".duckdb", ".wal")):
+                raise UnfitToForkError(f"the worker has {target} open")
+            if target.startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as found:
+                    if found.family in (socket.AF_INET, socket.AF_INET6):
+                        raise UnfitToForkError("the worker has a connection over a network")
+
+
+@dg.job(executor_def=dg.in_process_executor, config=LOG_LEVEL)
+def _nothing() -> None:
+    dg.op(name="nothing")(lambda: None)()
+
+
+def _rehearse(settings: Settings) -> None:
+    """Have everything imported that a run imports when it first needs it, and every macro of dbt compiled."""
+    for module in _LATE_IMPORTS:
+        import_module(module)
+    _nothing.execute_in_process()
+    with TemporaryDirectory(prefix="ledgermart-worker-") as folder:
+        elsewhere = replace(settings, data_dir=Path(folder))
+        with open_warehouse(elsewhere.warehouse_path, elsewhere.pipeline_memory_mb):
+            pass
+        run_dbt(elsewhere, [*CYCLE_ARGUMENTS, "--exclude", AUDIT])
+
+
+class Worker:
+    """One run at a time, of those that it is handed and of cycles that it finds a reason for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        # Heard from now on, answered when all is prepared: nothing is launched another way meanwhile.
+        self._listener = listen(settings.data_dir)
+        self._fingerprint = loaded_fingerprint(settings)
+        networks, definitions = load_definitions()
+        self._job = definitions.resolve_job_def(JOB)
+        self._networks = networks
+        of_networks = set(network_keys(networks.values()))
+        self._shared = sorted(set(self._job.asset_layer.executable_asset_keys) - of_networks)
+        self._watch = Watch(settings, networks)
+        self._store = open_store(settings)
+        self._waiting: list[str] = []
+        self._run: _Run | None = None
+        _rehearse(settings)
+        self._mark_lost_runs()
+        duckdb.default_connection().close()
+        gc.collect()
+        # What will not change stays shared.
+        gc.freeze()
+        _LOG.info("ready")
+
+    def work(self) -> None:
+        """Run until the code changes, or a signal ends it."""
+        while not self._is_stale() or self._run is not None:
+            if self._run is None:
+                self._begin()
+            self._wait()
+        _LOG.info("code, dbt project or definitions have changed: the worker is to be started again")
+
+    def stop(self) -> None:
+        """End the run at work."""
+        if self._run is not None:
+            os.kill(self._run.pid, signal.SIGKILL)
+            os.waitpid(self._run.pid, 0)
+            self._mark(self._run.run_id, "the service was stopped")
+
+    def _is_stale(self) -> bool:
+        return loaded_fingerprint(self.settings) != self._fingerprint
+
+    def _begin(self) -> None:
+        """Begin a run that was handed over, or a cycle where there is a reason for one."""
+        if self._waiting:
+            run_id = self._waiting.pop(0)
+            self._fork(run_id, lambda: execute_run(run_id))
+            return
+        try:
+            networks = self._watch.look(self._store)
+        except ControlError as error:
+            _LOG.warning("%s", error)
+            return
+        if networks is not None:
+            run_id = str(uuid.uuid4())
+            self._fork(run_id, lambda: self._cycle(run_id, networks))
+
+    def _cycle(self, run_id: str, networks: list[str]) -> None:
+        with dg.DagsterInstance.get() as instance:
+            # Whoever stops the sensor in Dagster's pages wants no cycles.
+            states = {state.instigator_name: state.status.value for state in instance.all_instigator_state()}
+            if states.get(SENSOR) == "STOPPED":
+                return
+            self._job.execute_in_process(
+                instance=instance,
+                run_id=run_id,
+                asset_selection=[*network_keys(self._networks[name] for name in networks), *self._shared],
+                tags={"networks": ",".join(networks), WORKER_TAG: "true"},
+                raise_on_error=False,
+            )
+
+    def _fork(self, run_id: str, body: Callable[[], None]) -> None:
+        self._store.close()
+        check_fit_to_fork()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            self._run = _Run(run_id, pid, os.pidfd_open(pid))
+            return
+        code = 1
+        try:
+            # It ends with the worker, however that ends.
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+            self._listener.close()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            before = set(sys.modules)
+            body()
+            if late := sorted(set(sys.modules) - before):
+                _LOG.warning("a run imported what the worker could have: %s", ", ".join(late))
+            _LOG.info("run %s took %.2f s of processor time", run_id, time.process_time())
+            code = 0
+        except BaseException:  # noqa: BLE001 - told, and the fork ends here whatever it was
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _wait(self) -> None:
+        """Wait for a message, the end of the run, or until it is time to look again."""
+        ends = [] if self._run is None else [self._run.pidfd]
+        ready, _, _ = select.select([self._listener, *ends], [], [], _LOOK_SECONDS)
+        if self._listener in ready:
+            self._hear()
+        run = self._run
+        if run is None:
+            return
+        if run.end_at is not None and time.monotonic() > run.end_at:
+            os.kill(run.pid, signal.SIGKILL)
+        if run.pidfd in ready:
+            os.close(run.pidfd)
+            _, status = os.waitpid(run.pid, 0)
+            self._run = None
+            if status:
+                self._mark(run.run_id, f"its process ended with {os.waitstatus_to_exitcode(status)}")
+
+    def _hear(self) -> None:
+        heard = hear(self._listener)
+        if heard is None:
+            return
+        connection, word, run_id = heard
+        if word == "run":
+            is_stale = self._is_stale()
+            if answer(connection, STALE if is_stale else TAKEN) and not is_stale:
+                self._waiting.append(run_id)
+        elif word == "cancel":
+            answer(connection, YES if self._cancel(run_id) else NO)
+        elif word == "health":
+            answer(connection, YES if run_id in self._waiting or (self._run and self._run.run_id == run_id) else NO)
+        else:
+            connection.close()
+
+    def _cancel(self, run_id: str) -> bool:
+        if run_id in self._waiting:
+            self._waiting.remove(run_id)
+            self._mark(run_id, "it was cancelled before it began")
+            return True
+        if self._run is None or self._run.run_id != run_id:
+            return False
+        os.kill(self._run.pid, signal.SIGINT)
+        self._run.end_at = time.monotonic() + _STOP_SECONDS
+        return True
+
+    def _mark(self, run_id: str, reason: str) -> None:
+        """Record how a run ended that could not say so itself."""
+        with dg.DagsterInstance.get() as instance:
+            _mark(instance, instance.get_run_by_id(run_id), reason)
+
+    def _mark_lost_runs(self) -> None:
+        """Record the end of runs that an earlier worker took with it."""
+        with dg.DagsterInstance.get() as instance:
+            for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, tags={WORKER_TAG: "true"})):
+                if is_of_worker(record.dagster_run):
+                    _mark(instance, record.dagster_run, "the worker ended")
+
+
+def _mark(instance: dg.DagsterInstance, run: dg.DagsterRun | None, reason: str) -> None:
+    if run is None or run.is_finished:
+        return
+    if run.status is dg.DagsterRunStatus.CANCELING:
+        instance.report_run_canceled(run, reason)
+    else:
+        instance.report_run_failed(run, reason)
+
+
+def main() -> None:
+    """Run the worker of the data folder that the environment names."""
+    os.umask(0o077)
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    _LOG.setLevel(logging.INFO)
+    settings = load_settings()
+    with writer_lock(worker_lock(settings), "the worker", _TAKE_OVER_SECONDS):
+        worker = Worker(settings)
+        # Here, because Dagster sets its own when it executes something.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: sys.exit(0))
+        try:
+            worker.work()
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+            worker.stop()

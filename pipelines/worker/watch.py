@@ -1,0 +1,47 @@
+"""What the worker looks for each second: a reason for a cycle."""
+
+import time
+from collections.abc import Mapping
+
+from control.networks.definitions import Network
+from control.revision import read_revision
+from control.settings import Settings
+from control.store import ControlStore
+from pipelines.defs.cycle import due_networks, has_price_work, is_publication_due
+from pipelines.deliver.progress import read_progress
+from warehouse.port import Warehouse
+
+
+class Watch:
+    """Remembers when a cycle was begun last, after which batch and configuration, and when heads were asked for."""
+
+    def __init__(self, settings: Settings, networks: Mapping[str, Network]) -> None:
+        self.settings = settings
+        self.networks = networks
+        self._began_at = float("-inf")
+        self._began_after: int | None = None
+        self._revision: int | None = None
+        self._polled_at: dict[str, float] = {}
+
+    def look(self, store: ControlStore) -> list[str] | None:
+        """The networks of the cycle that is to begin now; None where none is.
+
+        A configuration write, and past data that was read to its end, are taken up at once, by one cycle; all else not
+        sooner than LEDGERMART_CYCLE_SECONDS after the last one began.
+        """
+        settings = self.settings
+        progress = read_progress(settings.data_dir)
+        with store.read() as session:
+            revision = read_revision(session)
+        is_written = revision != self._revision and (progress is None or revision != progress.control_revision)
+        was_read = progress is not None and progress.was_read_to_end and self._began_after != progress.batch_id
+        if not (is_written or was_read) and time.monotonic() - self._began_at < settings.cycle_seconds:
+            return None
+        if Warehouse(settings).is_written():
+            return None
+        due, is_changed = due_networks(store, self.networks, progress, settings, self._polled_at)
+        if not (due or is_changed or was_read or has_price_work(progress) or is_publication_due(progress, settings)):
+            return None
+        self._began_at, self._revision = time.monotonic(), revision
+        self._began_after = None if progress is None else progress.batch_id
+        return due

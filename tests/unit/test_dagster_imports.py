@@ -1,0 +1,30 @@
+"""What the project imports of Dagster: its public interface, and in one module what executes a run by its id."""
+
+import ast
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_FOLDERS = ("api", "cli", "control", "pipelines", "tests", "warehouse")
+_ALLOWED = {
+    "pipelines/worker/launcher.py": {"dagster._cli.api", "dagster._core.launcher", "dagster._grpc.types"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def test_one_module_imports_what_dagster_keeps_to_itself() -> None:
+    private = {
+        str(path.relative_to(_ROOT)): {name for name in imported(path) if name.startswith("dagster._")}
+        for folder in _FOLDERS
+        for path in (_ROOT / folder).rglob("*.py")
+    }
+    assert {path: names for path, names in private.items() if names} == _ALLOWED
