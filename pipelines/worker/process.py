@@ -41,6 +41,7 @@ _LOOK_SECONDS = 1.0
 # A run that was asked to stop and has not after this time is ended.
 _STOP_SECONDS = 10.0
 _TAKE_OVER_SECONDS = 30.0
+_COMPARE_SECONDS = 10.0
 _UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -124,6 +125,7 @@ class Worker:
         # Heard from now on, answered when all is prepared: nothing is launched another way meanwhile.
         self._listener = listen(settings.data_dir)
         self._fingerprint = loaded_fingerprint(settings)
+        self._compared_at, self._has_changed = time.monotonic(), False
         networks, definitions = load_definitions()
         self._job = definitions.resolve_job_def(JOB)
         self._networks = networks
@@ -156,8 +158,12 @@ class Worker:
             os.waitpid(self._run.pid, 0)
             self._mark(self._run.run_id, "the service was stopped")
 
-    def _is_stale(self) -> bool:
-        return loaded_fingerprint(self.settings) != self._fingerprint
+    def _is_stale(self, *, now: bool = False) -> bool:
+        """Whether something has changed since the worker loaded it; looked at not too often, unless it is to be known."""
+        if now or time.monotonic() - self._compared_at > _COMPARE_SECONDS:
+            self._compared_at = time.monotonic()
+            self._has_changed = loaded_fingerprint(self.settings) != self._fingerprint
+        return self._has_changed
 
     def _begin(self) -> None:
         """Begin a run that was handed over, or a cycle where there is a reason for one."""
@@ -170,7 +176,7 @@ class Worker:
         except ControlError as error:
             _LOG.warning("%s", error)
             return
-        if networks is not None:
+        if networks is not None and not self._is_stale(now=True):
             run_id = str(uuid.uuid4())
             self._fork(run_id, lambda: self._cycle(run_id, networks))
 
@@ -244,7 +250,7 @@ class Worker:
             return
         connection, word, run_id = heard
         if word == "run":
-            is_stale = self._is_stale()
+            is_stale = self._is_stale(now=True)
             if answer(connection, STALE if is_stale else TAKEN) and not is_stale:
                 self._waiting.append(run_id)
         elif word == "cancel":

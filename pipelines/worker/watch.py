@@ -11,6 +11,9 @@ from pipelines.defs.cycle import due_networks, has_price_work, is_publication_du
 from pipelines.deliver.progress import read_progress
 from warehouse.port import Warehouse
 
+# Whether the published file can still be opened is looked at less often: that costs more than all else here.
+_FILE_SECONDS = 10.0
+
 
 class Watch:
     """Remembers when a cycle was begun last, after which batch and configuration, and when heads were asked for."""
@@ -22,6 +25,7 @@ class Watch:
         self._began_after: int | None = None
         self._revision: int | None = None
         self._polled_at: dict[str, float] = {}
+        self._file_at = float("-inf")
 
     def look(self, store: ControlStore) -> list[str] | None:
         """The networks of the cycle that is to begin now; None where none is.
@@ -40,7 +44,11 @@ class Watch:
         if Warehouse(settings).is_written():
             return None
         due, is_changed = due_networks(store, self.networks, progress, settings, self._polled_at)
-        if not (due or is_changed or was_read or has_price_work(progress) or is_publication_due(progress, settings)):
+        is_wanted = bool(due) or is_changed or was_read or has_price_work(progress)
+        if not is_wanted and time.monotonic() - self._file_at >= _FILE_SECONDS:
+            self._file_at = time.monotonic()
+            is_wanted = is_publication_due(progress, settings)
+        if not (is_wanted or (progress is not None and progress.is_behind)):
             return None
         self._began_at, self._revision = time.monotonic(), revision
         self._began_after = None if progress is None else progress.batch_id

@@ -1,10 +1,13 @@
-"""A cycle with 1,000 new transfers on top of 1,000,000 old ones: from the start of the process to published."""
+"""A cycle with 1,000 new transfers on top of 1,000,000 old ones: as a command of its own, and forked by the worker."""
 
 import json
 import os
+import re
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ _NEW = (5, 40, 5)
 _HOLDERS = 10_000
 _REPEAT = 5
 _MIB = 2**20
+_PATIENCE_SECONDS = 300.0
 
 
 def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
@@ -57,6 +61,20 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             add("start of the process to its end", "s", found["total"])
             add("CPU of the process and dbt", "s", found["cpu"])
             add("peak memory of the process", "MiB", found["peak"] / _MIB)
+        note("cycle: starting the worker")
+        with _worker(service, data):
+            for number in range(repeat):
+                _emit(world, token, _NEW)
+                note(f"cycle: run {number + 1} of the worker")
+                found = _measure_warm(data, 1_000)
+                add("warm: start of the run to its end", "s", found["total"], "below 3")
+                add("  of it: dbt", "s", found["dbt"])
+                add("  CPU of the fork", "s", found["cpu"], "below 4")
+            for _ in range(repeat):
+                world.mine()
+                found = _measure_warm(data, 0)
+                add("warm, nothing new: start of the run to its end", "s", found["total"])
+                add("  CPU of the fork", "s", found["cpu"], "below 1")
         size = (data / "warehouse.duckdb").stat().st_size
         add("size of the warehouse", "MiB", size / _MIB)
         published = (data / "serving" / "current.duckdb").stat().st_size
@@ -101,6 +119,58 @@ def _measure(service: Service, folder: Path) -> dict[str, Any]:
         "publication": _length(steps["serving__publication"]),
         "cpu": used.ru_utime + used.ru_stime,
         "peak": used.ru_maxrss * 1024,
+    }
+
+
+@contextmanager
+def _worker(service: Service, folder: Path) -> Iterator[None]:
+    """A worker that begins a cycle in each second in which there is a reason."""
+    environment = {
+        **service.environment,
+        "DAGSTER_HOME": str(Path(__file__).parents[2]),
+        "LEDGERMART_DAGSTER_DIR": str(folder / "dagster"),
+        "LEDGERMART_CYCLE_SECONDS": "1",
+    }
+    with (folder / "worker.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "pipelines.worker"], env=environment, stdout=log, stderr=log)
+    try:
+        _wait(lambda: "ready" in (folder / "worker.log").read_text())
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not within {_PATIENCE_SECONDS:.0f} s")
+        time.sleep(0.1)
+
+
+def _measure_warm(folder: Path, rows: int) -> dict[str, float]:
+    """Wait for the worker's next run; its length is Dagster's record, its processor time the worker's log."""
+    before = read_progress(folder)
+    assert before is not None
+    _wait(lambda: (now := read_progress(folder)) is not None and now.batch_id > before.batch_id)
+    progress = read_progress(folder)
+    assert progress is not None
+    loaded = sum(part.rows for part in progress.networks["local"].collected if part.table == "token_transfers")
+    if loaded != rows:
+        raise RuntimeError(f"the worker's cycle loaded {loaded} rows, not {rows}")
+    told = re.compile(rf"run {progress.run_id} took ([0-9.]+) s")
+    _wait(lambda: told.search((folder / "worker.log").read_text()) is not None)
+    found = told.search((folder / "worker.log").read_text())
+    assert found is not None
+    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
+        stats = instance.get_run_stats(progress.run_id)
+    assert stats.start_time is not None
+    assert stats.end_time is not None
+    return {
+        "total": stats.end_time - stats.start_time,
+        "dbt": _length(_steps(folder)["transform"]),
+        "cpu": float(found[1]),
     }
 
 
