@@ -6,13 +6,11 @@ import logging
 import os
 import select
 import signal
-import socket
 import sys
 import time
 import traceback
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +29,7 @@ from pipelines.defs.keys import network_keys
 from pipelines.defs.project import run_dbt
 from pipelines.load.warehouse import open_warehouse
 from pipelines.worker.fingerprint import loaded_fingerprint
+from pipelines.worker.fit import check_fit_to_fork
 from pipelines.worker.launcher import WORKER_TAG, execute_run, is_of_worker
 from pipelines.worker.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.worker.watch import Watch
@@ -48,8 +47,6 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-# Polars starts it when it is imported; it waits for files of queries larger than memory, which nobody makes.
-_IDLE_THREADS = {"polars-ooc-clea"}
 # What libraries import only where a run comes to use it.
 _LATE_IMPORTS = (
     "dateutil.easter",
@@ -64,10 +61,6 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 
 
-class UnfitToForkError(Exception):
-    """The worker holds what a fork of it could not use."""
-
-
 @dataclass
 class _Run:
     """A run at work: its fork, and when that is ended by force."""
@@ -76,28 +69,6 @@ class _Run:
     pid: int
     pidfd: int
     end_at: float | None = None
-
-
-def check_fit_to_fork() -> None:
-    """Do nothing where the process has one thread, no connection over a network, and no database open.
-
-    Raises:
-        UnfitToForkError: names what it has.
-    """
-    own = str(os.getpid())
-    for task in Path("/proc/self/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if task.name != own and name not in _IDLE_THREADS:
-            raise UnfitToForkError(f"the worker has a thread, {name!r}")
-    for entry in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):
-            target = str(entry.readlink())
-            if target.removesuffix(" (deleted)").endswith((".duckdb", ".wal")):
-                raise UnfitToForkError(f"the worker has {target} open")
-            if target.startswith("socket:"):
-                with socket.socket(fileno=os.dup(int(entry.name))) as found:
-                    if found.family in (socket.AF_INET, socket.AF_INET6):
-                        raise UnfitToForkError("the worker has a connection over a network")
 
 
 @dg.job(executor_def=dg.in_process_executor, config=LOG_LEVEL)
@@ -159,7 +130,7 @@ class Worker:
             self._mark(self._run.run_id, "the service was stopped")
 
     def _is_stale(self, *, now: bool = False) -> bool:
-        """Whether something has changed since the worker loaded it; looked at not too often, unless it is to be known."""
+        """Whether something has changed since the worker loaded it; not looked at each time, unless `now`."""
         if now or time.monotonic() - self._compared_at > _COMPARE_SECONDS:
             self._compared_at = time.monotonic()
             self._has_changed = loaded_fingerprint(self.settings) != self._fingerprint

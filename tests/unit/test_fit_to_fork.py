@@ -1,0 +1,47 @@
+"""A worker that holds threads, connections or open databases does not fork."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_CHECKOUT = Path(__file__).parents[2]
+
+
+def checked(code: str, folder: Path) -> str:
+    """Why a process that ran some code is not fit to fork; empty where it is."""
+    text = f"""
+from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
+{code}
+try:
+    check_fit_to_fork()
+except UnfitToForkError as error:
+    print(error, flush=True)
+# Not waiting for what it holds.
+import os
+os._exit(0)
+"""
+    command = [sys.executable, "-c", text, str(folder)]
+    return subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("", ""),
+        ("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()", "has a thread"),
+        ("import socket; kept = socket.create_server(('127.0.0.1', 0))", "has a connection over a network"),
+        ("import sys; kept = open(sys.argv[1] + '/warehouse.duckdb', 'wb')", "warehouse.duckdb open"),
+        (
+            "import grpc; kept = grpc.insecure_channel('127.0.0.1:9'); kept.subscribe(lambda state: None, try_to_connect=True)",
+            "has a",
+        ),
+        ("import duckdb; kept = duckdb.connect(config={'threads': 2})", "has a thread"),
+    ],
+    ids=["nothing", "thread", "connection", "file", "channel", "database"],
+)
+def test_what_a_fork_could_not_use_is_named(code: str, reason: str, tmp_path: Path) -> None:
+    found = checked(code, tmp_path)
+    assert reason in found
+    assert bool(found) is bool(reason)
