@@ -51,7 +51,7 @@ VARIABLES = (
     Variable("LEDGERMART_SUPERSET_URL", "http://127.0.0.1:8088", "origin under which browsers reach Superset"),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
     Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
-    Variable("LEDGERMART_CYCLE_SECONDS", "60", "shortest time between the starts of two pipeline cycles, in seconds"),
+    Variable("LEDGERMART_CYCLE_SECONDS", "30", "shortest time between the starts of two pipeline cycles, in seconds"),
     Variable(
         "LEDGERMART_PRICE_POLL_SECONDS",
         "60",

@@ -27,6 +27,7 @@ from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.keys import network_keys
 from pipelines.defs.project import run_dbt
+from pipelines.defs.records import do_not_wait_for_disk
 from pipelines.load.warehouse import open_warehouse
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import check_fit_to_fork
@@ -184,6 +185,7 @@ class Worker:
             self._listener.close()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            do_not_wait_for_disk(self.settings.dagster_dir)
             before = set(sys.modules)
             body()
             if late := sorted(set(sys.modules) - before):

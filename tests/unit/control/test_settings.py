@@ -26,7 +26,7 @@ def test_defaults() -> None:
         superset_url="http://127.0.0.1:8088",
         dagster_port=3000,
         code_server_port=4000,
-        cycle_seconds=60,
+        cycle_seconds=30,
         price_poll_seconds=60,
         as_of_seconds=300,
         lock_wait_seconds=60,
