@@ -34,7 +34,7 @@ os._exit(0)
         ("import socket; kept = socket.create_server(('127.0.0.1', 0))", "has a connection over a network"),
         ("import sys; kept = open(sys.argv[1] + '/warehouse.duckdb', 'wb')", "warehouse.duckdb open"),
         (
-            "import grpc; kept = grpc.insecure_channel('127.0.0.1:9'); kept.subscribe(lambda _: None, try_to_connect=True)",
+            "import grpc; kept = grpc.insecure_channel('127.0.0.1:9'); kept.subscribe(lambda _: None, True)",
             "has a",
         ),
         ("import duckdb; kept = duckdb.connect(config={'threads': 2})", "has a thread"),
