@@ -45,6 +45,8 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
         "DBT_LOG_PATH": str(settings.data_dir / "dbt" / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         "DBT_WRITE_JSON": "false",
+        # It starts threads, which a fork of the worker would not have.
+        "DBT_STATIC_PARSER": "false",
         "DBT_LOG_LEVEL_FILE": "none",
     }
 

@@ -9,7 +9,6 @@ os.environ.update(
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "_RJEM_MALLOC_CONF": "background_thread:false",
-        "DBT_STATIC_PARSER": "false",
     }
 )
 

@@ -33,6 +33,7 @@ def dbt_environment(folder: Path) -> dict[str, str]:
         "DBT_TARGET_PATH": str(folder / "target"),
         "DBT_LOG_PATH": str(folder / "logs"),
         "DBT_LOG_LEVEL_FILE": "none",
+        "DBT_STATIC_PARSER": "false",
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
 
