@@ -51,10 +51,9 @@ _UNFINISHED = [
 # What libraries import only where a run comes to use it.
 _LATE_IMPORTS = (
     "dateutil.easter",
-    "numpy.ma",
-    "pandas",
     "pyarrow.compute",
     "pyarrow.dataset",
+    "pipelines.extract.prices.exchanges",
     "pydoc",
     "zoneinfo._zoneinfo",
 )
