@@ -15,6 +15,7 @@ from pipelines.tables.table import RowTable
 # Headers of the unfinalised tail that are stored at most, its newest ones: more than any reorganisation goes back.
 MOST_TAIL_BLOCKS = 10_000
 
+_SUBJECT_KINDS: tuple[Kind, ...] = ("token", "wallet")
 _OF_BLOCKS = (*ROW_TABLES, "balance_observations", "supply_observations", "blocks")
 
 
@@ -109,24 +110,32 @@ def _insert(
 def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: Segment, batch: int) -> None:
     """Mark every subject that the batch's rows in the segment's range concern.
 
-    What one collection brings may be what another one missed: subjects that it was not made for are marked by rows in
-    `changed_blocks`, which were not stored as they are now.
+    What one collection brings or leaves out may be what another one missed or brought: subjects that it was not made
+    for are marked by `changed_parties`, whose rows were not stored as they are now or are not there any more.
     """
     connection.execute(
         """
         insert into raw.changes
+        with parties as (
+            select subject_kind, address, block_number
+            from raw.movement_parties
+            where
+                network = $network
+                and block_number between $first and $last
+                and batch_id = $batch
+                and (
+                    (subject_kind = $kind and address in (select unnest($addresses::varchar[])))
+                    or block_number in (select block_number from changed_parties)
+                )
+            union all
+            select subject_kind, address, block_number
+            from changed_parties
+        )
+
         select $batch, subjects.subject_key, min(parties.block_number), max(parties.block_number), 'Rows'
         from raw.control_subjects as subjects
-        inner join raw.movement_parties as parties
-            on subjects.kind = parties.subject_kind and subjects.address = parties.address
-        where
-            subjects.network = $network and parties.network = $network
-            and parties.block_number between $first and $last
-            and parties.batch_id = $batch
-            and (
-                (subjects.kind = $kind and subjects.address in (select unnest($addresses::varchar[])))
-                or parties.block_number in (select block_number from changed_blocks)
-            )
+        inner join parties on subjects.kind = parties.subject_kind and subjects.address = parties.address
+        where subjects.network = $network
         group by subjects.subject_key
         """,
         {"batch": batch, "kind": tracked_kind(segment.kind), **_parameters(network, segment)},
@@ -153,7 +162,12 @@ def replace_range(
     counts = dict.fromkeys(segment.addresses, 0)
     parameters = _parameters(network, segment)
     with transaction(connection):
-        connection.execute("create or replace temp table changed_blocks (block_number bigint)")
+        connection.execute(
+            """
+            create or replace temp table changed_parties
+            (subject_kind varchar, address varchar, block_number bigint)
+            """
+        )
         for name, frame in rows.items():
             table = ROW_TABLES[name]
             stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
@@ -163,17 +177,23 @@ def replace_range(
             _insert(connection, table, network, frame, segment.covered, batch_id)
             connection.execute(
                 f"""
-                insert into changed_blocks
-                select distinct block_number
-                from (({facts} except from replaced) union all (from replaced except {facts}))
+                create or replace temp table changed_rows as
+                ({facts} except from replaced) union all (from replaced except {facts})
                 """,
                 parameters,
             )
+            parties = (
+                f"select '{kind}', {column}, block_number from changed_rows"
+                for kind in _SUBJECT_KINDS
+                for column in table.addressed(kind)
+            )
+            connection.execute(f"insert into changed_parties {' union '.join(parties)}")
             for address, count in _rows_by_address(frame, table.addressed(segment.kind)):
                 if address in counts:
                     counts[address] += count
         _mark_parties(connection, network, segment, batch_id)
-        connection.execute("drop table if exists replaced; drop table changed_blocks")
+        connection.execute("drop table if exists replaced; drop table if exists changed_rows")
+        connection.execute("drop table changed_parties")
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
 

@@ -1,9 +1,11 @@
 """Whom rows concern that were collected: what of whose is computed again."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import polars as pl
+import pytest
 
 from pipelines.load.chain import replace_range
 from pipelines.load.warehouse import open_warehouse
@@ -51,7 +53,9 @@ def collect(connection: duckdb.DuckDBPyConnection, kind: Kind, batch: int, rows:
     return {str(kind): [first, last] for kind, first, last in marked}
 
 
-def test_what_is_stored_already_marks_nobody_but_whom_it_is_collected_for(tmp_path: Path) -> None:
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A warehouse with the token and the wallet as subjects."""
     with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
         connection.execute(
             """
@@ -69,8 +73,26 @@ def test_what_is_stored_already_marks_nobody_but_whom_it_is_collected_for(tmp_pa
             from range(1, 10) as numbers (number)
             """
         )
-        assert collect(connection, "token", 1, transfers((2, "5"), (4, "6"))) == {"token": [2, 4], "wallet": [2, 4]}
-        assert collect(connection, "wallet", 2, transfers((2, "5"), (4, "6"))) == {"wallet": [2, 4]}
-        # One row more, and one otherwise than it was stored.
-        again = collect(connection, "wallet", 3, transfers((2, "5"), (4, "7"), (8, "1")))
-        assert again == {"token": [4, 8], "wallet": [2, 8]}
+        yield connection
+
+
+def test_what_is_stored_already_marks_nobody_but_whom_it_is_collected_for(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    assert collect(connection, "token", 1, transfers((2, "5"), (4, "6"))) == {"token": [2, 4], "wallet": [2, 4]}
+    assert collect(connection, "wallet", 2, transfers((2, "5"), (4, "6"))) == {"wallet": [2, 4]}
+    # One row more, and one otherwise than it was stored.
+    again = collect(connection, "wallet", 3, transfers((2, "5"), (4, "7"), (8, "1")))
+    assert again == {"token": [4, 8], "wallet": [2, 8]}
+
+
+def test_what_is_not_there_any_more_marks_whom_it_concerned(connection: duckdb.DuckDBPyConnection) -> None:
+    collect(connection, "wallet", 1, transfers((2, "5"), (4, "6"), (6, "7")))
+    assert collect(connection, "token", 2, transfers((2, "5"))) == {"token": [2, 6], "wallet": [4, 6]}
+
+
+def test_what_moved_between_nobody_and_nobody_marks_its_token(connection: duckdb.DuckDBPyConnection) -> None:
+    zero = f"0x{0:040}"
+    collect(connection, "token", 1, transfers((2, "5")))
+    idle = transfers((6, "7")).with_columns(from_address=pl.lit(zero), to_address=pl.lit(zero))
+    assert collect(connection, "token", 2, pl.concat([transfers((2, "5")), idle])) == {"token": [2, 6]}
