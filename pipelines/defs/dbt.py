@@ -12,7 +12,7 @@ from pipelines.defs.keys import filled_by
 from pipelines.defs.project import parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
-from pipelines.load.state import built_fingerprint, has_prices_to_build, record_transform, transform_due
+from pipelines.load.state import begin_build, has_prices_to_build, record_transform, transform_due
 
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
 # `make test`; the audits of the whole history in the daily job.
@@ -90,13 +90,13 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             if not is_due and warehouse.port.is_newest_readable():
                 context.log.info("nothing new: the marts stay as they are")
                 return
-            built = built_fingerprint(connection)
+            keeps_marts = begin_build(connection, project.fingerprint)
             is_priced = has_prices_to_build(connection)
         arguments, excluded = [*CYCLE_ARGUMENTS], [AUDIT]
-        if built == project.fingerprint:
+        if keeps_marts:
             excluded += [VIEWS] if is_priced else [VIEWS, f"tag:{NEEDS_PAIRS}"]
-        elif built is not None:
-            # What earlier models computed need not be what these would have: everything is built anew.
+        else:
+            # What earlier models computed, and its columns, need not be what these would have: all is built anew.
             arguments.append("--full-refresh")
         keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
         if context.is_subset:

@@ -106,11 +106,18 @@ def has_prices_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(row[0])
 
 
-def built_fingerprint(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """The fingerprint of the dbt project that built the marts; None before the first build."""
+def begin_build(connection: duckdb.DuckDBPyConnection, project_fingerprint: str) -> bool:
+    """Tell whether the build of the dbt project that begins now may keep what the marts hold.
+
+    It may where only builds of the same project wrote them since one came to its end. Where not, no build may until
+    one comes to its end: one that fails half-way leaves tables of two projects, also for who goes back to the first.
+    """
     row = connection.execute("select max(project_fingerprint) from raw.transforms").fetchone()
     assert row is not None
-    return None if row[0] is None else str(row[0])
+    if row[0] == project_fingerprint:
+        return True
+    connection.execute("update raw.transforms set project_fingerprint = ''")
+    return False
 
 
 def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, project_fingerprint: str) -> None:
