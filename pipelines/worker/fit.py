@@ -1,35 +1,56 @@
 """Whether a process may fork: what a fork of it could not use, or would share."""
 
+import gc
 import os
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
 # Polars starts it when it is imported; it waits for files of queries larger than memory, which nobody makes.
 _IDLE_THREADS = {"polars-ooc-clea"}
+_PATIENCE_SECONDS = 5.0
+_LOOK_SECONDS = 0.005
 
 
 class UnfitToForkError(Exception):
     """The worker holds what a fork of it could not use."""
 
 
-def check_fit_to_fork() -> None:
+def check_fit_to_fork(patience_seconds: float = _PATIENCE_SECONDS) -> None:
     """Do nothing where the process has one thread, no connection over a network, and no database open.
+
+    Args:
+        patience_seconds: how long to wait for what is only about to go: the kernel lists a thread that has been joined
+            until it is at its very end.
 
     Raises:
         UnfitToForkError: names what it has.
     """
+    deadline = time.monotonic() + patience_seconds
+    while (held := _held()) is not None:
+        if time.monotonic() >= deadline:
+            raise UnfitToForkError(f"the worker has {held}")
+        gc.collect()
+        time.sleep(_LOOK_SECONDS)
+
+
+def _held() -> str | None:
+    """What the process has that a fork could not use; None where there is nothing."""
     own = str(os.getpid())
     for task in Path("/proc/self/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if task.name != own and name not in _IDLE_THREADS:
-            raise UnfitToForkError(f"the worker has a thread, {name!r}")
+        # One that ends meanwhile is none.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            name = (task / "comm").read_text().strip()
+            if task.name != own and name not in _IDLE_THREADS:
+                return f"a thread, {name!r}"
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
             target = str(entry.readlink())
             if target.removesuffix(" (deleted)").endswith((".duckdb", ".wal")):
-                raise UnfitToForkError(f"the worker has {target} open")
+                return f"{target} open"
             if target.startswith("socket:"):
                 with socket.socket(fileno=os.dup(int(entry.name))) as found:
                     if found.family in (socket.AF_INET, socket.AF_INET6):
-                        raise UnfitToForkError("the worker has a connection over a network")
+                        return "a connection over a network"
+    return None

@@ -9,13 +9,13 @@ import pytest
 _CHECKOUT = Path(__file__).parents[2]
 
 
-def checked(code: str, folder: Path) -> str:
-    """Why a process that ran some code is not fit to fork; empty where it is."""
+def checked(code: str, folder: Path, patience: float = 0.0) -> str:
+    """Why a process that ran some code is not fit to fork, after some patience; empty where it is."""
     text = f"""
 from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
 {code}
 try:
-    check_fit_to_fork()
+    check_fit_to_fork({patience})
 except UnfitToForkError as error:
     print(error, flush=True)
 # Not waiting for what it holds.
@@ -45,3 +45,17 @@ def test_what_a_fork_could_not_use_is_named(code: str, reason: str, tmp_path: Pa
     found = checked(code, tmp_path)
     assert reason in found
     assert bool(found) is bool(reason)
+
+
+def test_what_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
+    code = "import threading, time; threading.Thread(target=time.sleep, args=[0.2], daemon=True).start()"
+    assert "has a thread" in checked(code, tmp_path)
+    assert checked(code, tmp_path, patience=30.0) == ""
+    pools = """
+from concurrent.futures import ThreadPoolExecutor
+for _ in range(300):
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(str, range(4)))
+    check_fit_to_fork(30.0)
+"""
+    assert checked(pools, tmp_path, patience=30.0) == ""
