@@ -16,6 +16,7 @@ from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
 from pipelines.defs.keys import network_keys
+from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
@@ -129,10 +130,13 @@ def is_publication_due(progress: Progress | None, settings: Settings) -> bool:
     return progress is not None and (progress.is_behind or not Warehouse(settings).is_newest_readable())
 
 
-def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str]) -> bool:
+def _run_in_progress(
+    instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str], *, has_worker: bool = False
+) -> bool:
     """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing.
 
     A run is marked when it is silent in two evaluations: one that just gave the lock back is about to say how it ended.
+    Where there is a worker, its own runs are not looked at: they may wait for each other, and it knows of them.
     """
     if Warehouse(settings).is_written():
         return True
@@ -140,6 +144,8 @@ def _run_in_progress(instance: dg.DagsterInstance, settings: Settings, silent_ru
     silent_runs.clear()
     for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
         run = record.dagster_run
+        if has_worker and is_of_worker(run):
+            continue
         if datetime.now(UTC) - record.create_timestamp < timedelta(seconds=_START_SECONDS):
             return True
         if run.run_id in suspected:
@@ -163,9 +169,14 @@ def cycle_sensor(networks: Mapping[str, Network], shared: list[dg.AssetKey]) -> 
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        if is_locked(worker_lock(settings)):
-            return dg.SkipReason("the worker looks for something to do each second")
         cursor = msgspec.json.decode(context.cursor, type=_Cursor) if context.cursor else _Cursor()
+        if is_locked(worker_lock(settings)):
+            # Nobody else tells of a run that was killed in another process: of the code server, or of a command.
+            _run_in_progress(context.instance, settings, cursor.silent_runs, has_worker=True)
+            return dg.SensorResult(
+                skip_reason=dg.SkipReason("the worker looks for something to do each second"),
+                cursor=msgspec.json.encode(cursor).decode(),
+            )
         progress = read_progress(settings.data_dir)
         # What was read to its end is published at once: one run does that, also where it ends without a word.
         is_urgent = progress is not None and progress.was_read_to_end and cursor.launched_after != progress.batch_id

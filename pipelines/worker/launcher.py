@@ -8,16 +8,8 @@ import dagster as dg
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 
 from control.settings import load_settings
+from pipelines.defs.runs import WORKER_TAG, is_of_worker
 from pipelines.worker.messages import TAKEN, YES, tell
-
-# On runs that the worker executes. One that it did not take is its parent's, which then leaves a tag of its own.
-WORKER_TAG = "ledgermart/worker"
-_GRPC_TAG = ".dagster/grpc_info"
-
-
-def is_of_worker(run: dg.DagsterRun) -> bool:
-    """Whether the worker executes the run, or did."""
-    return WORKER_TAG in run.tags and _GRPC_TAG not in run.tags
 
 
 class WarmRunLauncher(dg.DefaultRunLauncher):

@@ -28,10 +28,11 @@ from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.keys import network_keys
 from pipelines.defs.project import run_dbt
 from pipelines.defs.records import do_not_wait_for_disk
+from pipelines.defs.runs import WORKER_TAG, is_of_worker
 from pipelines.load.warehouse import open_warehouse
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import check_fit_to_fork
-from pipelines.worker.launcher import WORKER_TAG, execute_run, is_of_worker
+from pipelines.worker.launcher import execute_run
 from pipelines.worker.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.worker.watch import Watch
 from warehouse.lock import writer_lock

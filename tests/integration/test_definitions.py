@@ -328,3 +328,19 @@ def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
     found = system.sensor.instance.get_run_by_id(run.run_id)
     assert found is not None
     assert found.status is dg.DagsterRunStatus.FAILURE
+
+
+def test_where_there_is_a_worker_the_sensor_marks_the_killed_runs_of_others(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle, "_START_SECONDS", -1)
+    system.world.mine()
+    job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
+    instance = system.sensor.instance
+    others = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+    own = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags={"ledgermart/worker": "true"})
+    with writer_lock(cycle.worker_lock(system.service.settings), "a test", 0):
+        for _ in range(2):
+            assert "the worker looks" in system.sensor.tick()
+    found = [instance.get_run_by_id(run.run_id) for run in (others, own)]
+    assert [run and run.status for run in found] == [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.STARTED]
