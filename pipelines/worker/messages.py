@@ -68,15 +68,6 @@ def _connect(data_dir: Path) -> socket.socket | None:
     return None
 
 
-def is_listening(data_dir: Path) -> bool:
-    """Whether there is a worker."""
-    connection = _connect(data_dir)
-    if connection is None:
-        return False
-    connection.close()
-    return True
-
-
 def tell(data_dir: Path, word: str, run_id: str) -> str | None:
     """Tell the worker something about a run; its answer, None where there is no worker, or it ended before it heard.
 

@@ -94,6 +94,8 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        # Before anything is handed over that is not lost, and only not answered yet.
+        self._mark_lost_runs()
         # Heard from now on, answered when all is prepared: nothing is launched another way meanwhile.
         self._listener = listen(settings.data_dir)
         self._fingerprint = loaded_fingerprint(settings)
@@ -108,7 +110,6 @@ class Worker:
         self._waiting: list[str] = []
         self._run: _Run | None = None
         _rehearse(settings)
-        self._mark_lost_runs()
         duckdb.default_connection().close()
         gc.collect()
         # What will not change stays shared.
@@ -116,8 +117,8 @@ class Worker:
         _LOG.info("ready")
 
     def work(self) -> None:
-        """Run until the code changes, or a signal ends it."""
-        while not self._is_stale() or self._run is not None:
+        """Run until the code changes and all that was taken is done, or a signal ends it."""
+        while not self._is_stale() or self._run is not None or self._waiting:
             if self._run is None:
                 self._begin()
             self._wait()
