@@ -22,8 +22,9 @@ def do_not_wait_for_disk(folder: Path) -> None:
     def set_up(connection: Any, _record: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
             return
+        # SQLite names its file without symbolic links.
         path = connection.execute("pragma database_list").fetchone()[2]
-        if not Path(path).is_relative_to(folder):
+        if not Path(path).is_relative_to(folder.resolve()):
             return
         connection.execute("pragma synchronous = normal")
         if path not in _kept_open:
