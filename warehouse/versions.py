@@ -208,10 +208,16 @@ def megabytes_needed(serving_dir: Path, pinned: Collection[int]) -> int:
     kept = published_versions(serving_dir)
     if current is None or not any(version in pinned for version in kept if version < current.version - 1):
         return 0
-    size = sum(
-        path.stat().st_size for version, path in kept.items() if version >= current.version - 1 or version in pinned
-    )
+    size = sum(_size(path) for version, path in kept.items() if version >= current.version - 1 or version in pinned)
     return -(-size // 1_000_000)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; none where it has been removed meanwhile, which readers are not asked about."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def remove_old_versions(
