@@ -5,6 +5,11 @@ with parties as (
     from raw.movement_parties
     where network = $network and block_number between $final_from and $final
     union
+    -- Also what moved between nobody and nobody, which no party has a side of.
+    select 'token', asset
+    from raw.movements
+    where network = $network and block_number between $final_from and $final and asset != 'native'
+    union
     select 'token', token_address
     from raw.balance_observations
     where network = $network and block_number between $final_from and $final

@@ -1,6 +1,6 @@
 -- Coverage that reaches beyond the common ancestor counts the rows there no more; runs before they are removed.
 with parties as (
-    select distinct
+    select
         if(asset = 'native', 'native', subject_kind) as kind,
         address,
         block_number,
@@ -8,6 +8,11 @@ with parties as (
         entry_position
     from raw.movement_parties
     where network = $network and block_number > $ancestor
+    union
+    -- Also what moved between nobody and nobody, which no party has a side of.
+    select 'token', asset, block_number, transaction_position, entry_position
+    from raw.movements
+    where network = $network and block_number > $ancestor and asset != 'native'
 ),
 
 orphaned as (

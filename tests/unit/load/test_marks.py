@@ -7,7 +7,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipelines.load.chain import replace_range
+from pipelines.load.chain import record_healthy, remove_orphaned, replace_range
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind, Segment
@@ -91,8 +91,24 @@ def test_what_is_not_there_any_more_marks_whom_it_concerned(connection: duckdb.D
     assert collect(connection, "token", 2, transfers((2, "5"))) == {"token": [2, 6], "wallet": [4, 6]}
 
 
-def test_what_moved_between_nobody_and_nobody_marks_its_token(connection: duckdb.DuckDBPyConnection) -> None:
+def idle(block: int) -> pl.DataFrame:
+    """A transfer from nobody to nobody."""
     zero = f"0x{0:040}"
+    return transfers((block, "7")).with_columns(from_address=pl.lit(zero), to_address=pl.lit(zero))
+
+
+def test_what_moved_between_nobody_and_nobody_marks_its_token(connection: duckdb.DuckDBPyConnection) -> None:
     collect(connection, "token", 1, transfers((2, "5")))
-    idle = transfers((6, "7")).with_columns(from_address=pl.lit(zero), to_address=pl.lit(zero))
-    assert collect(connection, "token", 2, pl.concat([transfers((2, "5")), idle])) == {"token": [2, 6]}
+    assert collect(connection, "token", 2, pl.concat([transfers((2, "5")), idle(6)])) == {"token": [2, 6]}
+
+
+def test_what_moved_between_nobody_and_nobody_becomes_final_and_is_orphaned(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    collect(connection, "token", 1, pl.concat([transfers((2, "5")), idle(6), idle(8)]))
+    record_healthy(connection, "n", {"head_number": 9}, 5, 2)
+    record_healthy(connection, "n", {"head_number": 9}, 6, 3)
+    marked = connection.execute("select subject_key from raw.changes where reason = 'Finality' and batch_id = 3")
+    assert marked.fetchall() == [(1,)]
+    remove_orphaned(connection, "n", 7, "0x8", "0xother", 4)
+    assert connection.execute("select to_block, row_count from raw.coverage").fetchall() == [(7, 2)]
