@@ -17,7 +17,7 @@ from sqlalchemy import Engine, create_engine, inspect, make_url, select, text
 
 from control import access, revision, service_secrets, tenants
 from control.errors import StoreUnavailable
-from control.models import Base, ServiceSecret, Tenant
+from control.models import Base, Ledger, NetworkInUse, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
 from control.snapshot import read_snapshot
 from control.store import ControlStore, open_store
@@ -180,6 +180,15 @@ def test_a_store_of_the_first_version_keeps_what_it_holds(empty_store: ControlSt
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         connection.execute(text("insert into tenants values ('ten_1', 'acme', '2026-01-01 00:00:00+00:00')"))
+        connection.execute(
+            text("insert into networks_in_use values ('base', 'evm', 8453, '2026-01-01 00:00:00+00:00')")
+        )
+        connection.execute(
+            text(
+                "insert into ledgers (id, tenant_id, network, name, created_at, updated_at) values "
+                "('led_1', 'ten_1', 'base', 'base', '2026-01-01 00:00:00+00:00', '2026-01-01 00:00:00+00:00')"
+            )
+        )
     engine.dispose()
     assert not empty_store.is_current()
     empty_store.migrate()
@@ -188,6 +197,10 @@ def test_a_store_of_the_first_version_keeps_what_it_holds(empty_store: ControlSt
         assert tenants.get_by_name(session, "acme").id == "ten_1"
         access.create_key(session, "ten_1", "admin")
         assert read_snapshot(session).history_requests == ()
+        # What a ledger refers to is still there, with the chain as text.
+        used = session.get_one(NetworkInUse, "base")
+        assert (used.family, used.identity) == ("evm", "8453")
+        assert session.get_one(Ledger, "led_1").network == "base"
 
 
 def test_a_store_of_a_newer_version_is_refused(store: ControlStore) -> None:
