@@ -16,6 +16,11 @@ class FolderBusyError(FolderError):
     """Another process is filling the same folder."""
 
 
+def is_database(path: str) -> bool:
+    """Whether a file is a database of DuckDB's, or its log, by its name."""
+    return path.endswith((".duckdb", ".wal"))
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill; when the block ends well it takes the place of `path`, and of what was there.

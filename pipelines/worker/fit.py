@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from warehouse.folders import is_database
+
 # Polars starts it when it is imported; it waits for files of queries larger than memory, which nobody makes.
 _IDLE_THREADS = {"polars-ooc-clea"}
 _PATIENCE_SECONDS = 5.0
@@ -47,7 +49,7 @@ def _held() -> str | None:
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
             target = str(entry.readlink())
-            if target.removesuffix(" (deleted)").endswith((".duckdb", ".wal")):
+            if is_database(target.removesuffix(" (deleted)")):
                 return f"{target} open"
             if target.startswith("socket:"):
                 with socket.socket(fileno=os.dup(int(entry.name))) as found:

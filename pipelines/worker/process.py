@@ -29,13 +29,14 @@ from pipelines.defs.keys import network_keys
 from pipelines.defs.project import run_dbt
 from pipelines.defs.records import do_not_wait_for_disk
 from pipelines.defs.runs import WORKER_TAG, is_of_worker
-from pipelines.load.warehouse import open_warehouse
+from pipelines.load.warehouse import create_tables
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import check_fit_to_fork
 from pipelines.worker.launcher import execute_run
 from pipelines.worker.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.worker.watch import Watch
 from warehouse.lock import writer_lock
+from warehouse.port import Warehouse
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
@@ -84,8 +85,8 @@ def _rehearse(settings: Settings) -> None:
     _nothing.execute_in_process()
     with TemporaryDirectory(prefix="ledgermart-worker-") as folder:
         elsewhere = replace(settings, data_dir=Path(folder))
-        with open_warehouse(elsewhere.warehouse_path, elsewhere.pipeline_memory_mb):
-            pass
+        with Warehouse(elsewhere).open() as connection:
+            create_tables(connection)
         run_dbt(elsewhere, [*CYCLE_ARGUMENTS, "--exclude", AUDIT])
 
 
