@@ -159,8 +159,14 @@ def extend_tail(
     Raises:
         ChainReorganised: the headers do not join the stored ones, or do not end in the head; nothing is written.
     """
+    # History stores headers too, where its ranges end: one may lie behind blocks that a killed cycle did not store.
     row = connection.execute(
-        "select block_number, block_hash from raw.blocks where network = ? order by block_number desc limit 1",
+        """
+        select block_number, block_hash from raw.blocks
+        where network = ? and is_tail is distinct from false
+        order by block_number desc
+        limit 1
+        """,
         [node.network.name],
     ).fetchone()
     newest_number, newest_hash = row or (-1, None)
@@ -172,6 +178,15 @@ def extend_tail(
         raise _moved(node, first)
     if headers["block_hash"][-1] != head.hash:
         raise _moved(node, head.number)
+    stored = dict(
+        connection.execute(
+            "select block_number, block_hash from raw.blocks where network = ? and block_number between ? and ?",
+            [node.network.name, first, head.number],
+        ).fetchall()
+    )
+    for number, block_hash in headers.select("block_number", "block_hash").iter_rows():
+        if stored.get(number, block_hash) != block_hash:
+            raise _moved(node, number)
     if final_number < newest_number < first - 1:
         # What lies between was not read: nothing else shows that the two parts are of one chain.
         (current,) = node.headers([newest_number])["block_hash"]
