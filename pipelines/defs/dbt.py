@@ -9,7 +9,7 @@ from dagster_dbt import DagsterDbtTranslator, DbtProject, dbt_assets
 from control.networks.definitions import Network
 from control.settings import load_settings
 from pipelines.defs.keys import filled_by
-from pipelines.defs.project import parsed_project, run_dbt
+from pipelines.defs.project import keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import begin_build, has_prices_to_build, record_transform, transform_due
@@ -106,6 +106,7 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         yield from _events(results, keys, {key.name: key for key in context.selected_asset_check_keys})
         if failed := failures(results):
             raise dg.Failure(failed, allow_retries=False)
+        keep_manifest(warehouse.settings, is_new=not keeps_marts)
         with warehouse.open() as connection:
             record_transform(connection, batch_of_run(connection, context.run_id), project.fingerprint)
 

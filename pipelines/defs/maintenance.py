@@ -59,9 +59,11 @@ def purge_answers() -> None:
 
 
 @dg.op(ins={"after": dg.In(dg.Nothing)})
-def audit(warehouse: Warehouse) -> None:
+def audit(context: dg.OpExecutionContext, warehouse: Warehouse) -> None:
     """Run the dbt tests that read the whole history."""
-    if failed := failures(run_dbt(warehouse.settings, AUDIT_ARGUMENTS)):
+    results = run_dbt(warehouse.settings, AUDIT_ARGUMENTS)
+    context.log.info("tests that ran: %s", ", ".join(result.node.name for result in results))
+    if failed := failures(results):
         raise dg.Failure(f"the audit found errors: {failed}", allow_retries=False)
 
 

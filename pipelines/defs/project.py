@@ -79,6 +79,16 @@ def parsed_project(settings: Settings) -> Project:
     return Project(parsed.result, fingerprint)
 
 
+def keep_manifest(settings: Settings, *, is_new: bool) -> None:
+    """Write dbt's manifest of what was built, for those who build on it, where it is new or not there."""
+    path = settings.data_dir / "dbt" / "target" / "manifest.json"
+    if path.exists() and not is_new:
+        return
+    beside = path.with_suffix(".tmp")
+    parsed_project(settings).manifest.writable_manifest().write(str(beside))
+    beside.replace(path)
+
+
 def run_dbt(settings: Settings, arguments: Sequence[str]) -> list[Any]:
     """Run a dbt command over the warehouse and return its results, one per node, also of those that failed.
 
