@@ -109,13 +109,26 @@
 
 
 {# What of touched pairs is written again, for stretches_of. #}
-{% macro touched_ranges(condition='true') -%}
+{% macro touched_ranges(condition='true', first_block='rows_from_block') -%}
     select distinct
         network,
-        rows_from_block as from_block,
+        {{ first_block }} as from_block,
         to_block
     from {{ ref('int_touched_balances') }}
     where {{ condition }}
+{%- endmacro %}
+
+
+{#
+    Which touched pairs have rows to delete, and from which block on. Where the build that touched them came to its end, as in a sandbox
+    whose models are built by themselves, what it appended is to go too.
+#}
+{% macro touched_rows() -%}
+    {%- set query -%}
+        select count(*) from {{ ref('int_touched_balances') }} where since_batch_id < {{ transformed_batch() }}
+    {%- endset -%}
+    {%- set is_appended = execute and run_query(query).columns[0].values()[0] > 0 -%}
+    {{ return(('true', 'from_block') if is_appended else ('is_stored', 'rows_from_block')) }}
 {%- endmacro %}
 
 
@@ -185,8 +198,9 @@
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
     {{ delete_whole_ranges() }}
+    {%- set condition, first_block = touched_rows() -%}
     {%- if keeps_rows() -%}
-    {%- for network, from_block, to_block in stretches_of(touched_ranges('is_stored')) %}
+    {%- for network, from_block, to_block in stretches_of(touched_ranges(condition, first_block)) %}
         delete from {{ this }} as written
         using {{ touched_balances }} as touched
         where
@@ -194,8 +208,8 @@
             and written.range_from_block = touched.range_from_block
             and {{ pair }}
             and touched.network = {{ text_literal(network) }}
-            and touched.is_stored
-            and written.block_number >= touched.rows_from_block
+            and {{ condition }}
+            and written.block_number >= touched.{{ first_block }}
             and written.block_number between {{ from_block }} and {{ to_block }};
     {%- endfor -%}
     {%- endif -%}
@@ -265,17 +279,17 @@
 {# Deletes activities that follow from readings of touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- set ranges = touched_ranges('is_stored') -%}
+    {%- set condition, first_block = touched_rows() -%}
     {%- if keeps_rows() -%}
-    {%- for network, from_block, to_block in stretches_of(ranges) %}
+    {%- for network, from_block, to_block in stretches_of(touched_ranges(condition, first_block)) %}
         delete from {{ this }} as written
         using {{ touched_balances }} as touched
         where
             written.subject_key = touched.subject_key
             and {{ pair }}
             and touched.network = {{ text_literal(network) }}
-            and touched.is_stored
-            and written.block_number >= touched.rows_from_block
+            and {{ condition }}
+            and written.block_number >= touched.{{ first_block }}
             and written.block_number between touched.range_from_block and touched.to_block
             and written.block_number between {{ from_block }} and {{ to_block }}
             and written.activity_type in ('Adjustment', 'Internal')
@@ -303,8 +317,8 @@
 
 
 {#
-    Balance points that this build wrote, for a common table expression. Those of touched pairs; by the batch the scan skips what
-    earlier builds wrote.
+    Balance points that the build which touched the pairs wrote, for a common table expression; by the batch the scan skips what earlier
+    builds wrote.
 #}
 {% macro written_points() -%}
     {%- if keeps_rows() -%}
@@ -314,7 +328,7 @@
         on
             {{ is_same_row('points', 'touched') }}
             and points.block_number >= touched.from_block
-    where points.since_batch_id = {{ transformed_batch() }}
+    where points.since_batch_id = (select max(since_batch_id) from {{ ref('int_touched_balances') }})
     {%- else -%}
     select * from {{ ref('int_balance_points') }}
     {%- endif -%}
