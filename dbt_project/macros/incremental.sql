@@ -109,26 +109,37 @@
 
 
 {# What of touched pairs is written again, for stretches_of. #}
-{% macro touched_ranges(condition='true', first_block='rows_from_block') -%}
+{% macro touched_ranges() -%}
     select distinct
         network,
-        {{ first_block }} as from_block,
+        rows_from_block as from_block,
         to_block
     from {{ ref('int_touched_balances') }}
-    where {{ condition }}
 {%- endmacro %}
 
 
 {#
-    Which touched pairs have rows to delete, and from which block on. Where the build that touched them came to its end, as in a sandbox
-    whose models are built by themselves, what it appended is to go too.
+    Touched pairs with rows to delete, and from which block on (delete_from_block). Where the build that touched them came to its end, as
+    in a sandbox whose models are built by themselves, what it appended is to go too.
 #}
 {% macro touched_rows() -%}
-    {%- set query -%}
-        select count(*) from {{ ref('int_touched_balances') }} where since_batch_id < {{ transformed_batch() }}
-    {%- endset -%}
-    {%- set is_appended = execute and run_query(query).columns[0].values()[0] > 0 -%}
-    {{ return(('true', 'from_block') if is_appended else ('is_stored', 'rows_from_block')) }}
+    (
+        select
+            *,
+            case when since_batch_id < {{ transformed_batch() }} then from_block else rows_from_block end as delete_from_block
+        from {{ ref('int_touched_balances') }}
+        where is_stored or since_batch_id < {{ transformed_batch() }}
+    )
+{%- endmacro %}
+
+
+{# Where these rows are, for stretches_of. #}
+{% macro deleted_ranges() -%}
+    select distinct
+        network,
+        delete_from_block as from_block,
+        to_block
+    from {{ touched_rows() }} as touched
 {%- endmacro %}
 
 
@@ -196,20 +207,18 @@
     and touched pairs from where they are computed again. `pair` matches a written row of the same range with a touched pair.
 #}
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
-    {%- set touched_balances = ref('int_touched_balances') -%}
+    {%- set touched = touched_rows() -%}
     {{ delete_whole_ranges() }}
-    {%- set condition, first_block = touched_rows() -%}
     {%- if keeps_rows() -%}
-    {%- for network, from_block, to_block in stretches_of(touched_ranges(condition, first_block)) %}
+    {%- for network, from_block, to_block in stretches_of(deleted_ranges()) %}
         delete from {{ this }} as written
-        using {{ touched_balances }} as touched
+        using {{ touched }} as touched
         where
             written.subject_key = touched.subject_key
             and written.range_from_block = touched.range_from_block
             and {{ pair }}
             and touched.network = {{ text_literal(network) }}
-            and {{ condition }}
-            and written.block_number >= touched.{{ first_block }}
+            and written.block_number >= touched.delete_from_block
             and written.block_number between {{ from_block }} and {{ to_block }};
     {%- endfor -%}
     {%- endif -%}
@@ -278,18 +287,16 @@
 
 {# Deletes activities that follow from readings of touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
-    {%- set touched_balances = ref('int_touched_balances') -%}
-    {%- set condition, first_block = touched_rows() -%}
+    {%- set touched = touched_rows() -%}
     {%- if keeps_rows() -%}
-    {%- for network, from_block, to_block in stretches_of(touched_ranges(condition, first_block)) %}
+    {%- for network, from_block, to_block in stretches_of(deleted_ranges()) %}
         delete from {{ this }} as written
-        using {{ touched_balances }} as touched
+        using {{ touched }} as touched
         where
             written.subject_key = touched.subject_key
             and {{ pair }}
             and touched.network = {{ text_literal(network) }}
-            and {{ condition }}
-            and written.block_number >= touched.{{ first_block }}
+            and written.block_number >= touched.delete_from_block
             and written.block_number between touched.range_from_block and touched.to_block
             and written.block_number between {{ from_block }} and {{ to_block }}
             and written.activity_type in ('Adjustment', 'Internal')
