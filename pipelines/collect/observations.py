@@ -25,6 +25,7 @@ from pipelines.load.chain import (
     record_observed,
     replace_suspected_tokens,
 )
+from pipelines.load.frames import registered
 from pipelines.load.warehouse import named
 
 _PAIRS_PER_WRITE = 20_000
@@ -220,9 +221,8 @@ class _Observer:
     def suspects(self) -> None:
         """Read every holder of tokens whose readings at the head are not what they should be."""
         if any(not frame.is_empty() for frame in self.readings):
-            self.connection.register("readings", pl.concat(self.readings))
-            unexplained = self._rows("unexplained_tokens", few=_FEW_HOLDERS)
-            self.connection.unregister("readings")
+            with registered(self.connection, readings=pl.concat(self.readings)):
+                unexplained = self._rows("unexplained_tokens", few=_FEW_HOLDERS)
             self._suspect([str(token) for (token,) in unexplained])
         owed = [(str(token), str(holder)) for token, holder in self._rows("owed_suspects", most=_MOST_SUSPECTS)]
         self._read(owed, self.head.number, self.head.hash, "Check")

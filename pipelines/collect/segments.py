@@ -8,7 +8,7 @@ import duckdb
 from pipelines.collect.times import store_headers
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
-from pipelines.load.chain import missing_headers, record_collection, record_failure, replace_range
+from pipelines.load.chain import missing_headers, record_collection, record_failure, store_segment
 from pipelines.load.coverage import record_verified
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
@@ -76,7 +76,7 @@ class Collector:
             yield covered
 
     def store(self, segment: Segment, part: Part, provider: str) -> None:
-        """Write what a part holds in the place of what is stored of the segment's addresses, with headers and coverage.
+        """Write what a part holds of the segment's addresses, with headers and coverage.
 
         Raises:
             HashMismatchError: the chain moved while it was read.
@@ -86,7 +86,7 @@ class Collector:
         numbers = {number for rows in part.rows.values() for number in rows["block_number"].unique()}
         self.store_headers([*numbers, part.covered.last])
         written = segment._replace(covered=part.covered)
-        replace_range(self.connection, self.network, written, part.rows, provider, self.batch_id)
+        store_segment(self.connection, self.network, written, part.rows, provider, self.batch_id)
 
     def store_headers(self, numbers: Iterable[int]) -> None:
         """Store the headers of the blocks that are not stored yet."""

@@ -6,6 +6,7 @@ import duckdb
 import polars as pl
 
 from pipelines.load.coverage import Watched, record_coverage, record_verified, tracked_kind
+from pipelines.load.frames import registered
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind, Segment
@@ -36,37 +37,35 @@ def insert_blocks(
     is_tail: bool = False,
 ) -> None:
     """Add headers that are not stored yet (columns of `Node.headers`); those of the tail are stored whoever tracks."""
-    connection.register("headers", headers)
-    connection.execute(
-        """
-        insert into raw.blocks
-        select ?, headers.block_number, headers.block_hash, headers.parent_hash, headers.block_time, ?, ?
-        from headers
-        where not exists (
-            select 1 from raw.blocks
-            where blocks.network = ? and blocks.block_number = headers.block_number
+    with registered(connection, headers=headers):
+        connection.execute(
+            """
+            insert into raw.blocks
+            select ?, headers.block_number, headers.block_hash, headers.parent_hash, headers.block_time, ?, ?
+            from headers
+            where not exists (
+                select 1 from raw.blocks
+                where blocks.network = ? and blocks.block_number = headers.block_number
+            )
+            """,
+            [network, batch_id, is_tail, network],
         )
-        """,
-        [network, batch_id, is_tail, network],
-    )
-    connection.unregister("headers")
 
 
 def missing_headers(connection: duckdb.DuckDBPyConnection, network: str, numbers: Iterable[int]) -> list[int]:
     """Those of the block numbers whose header is not stored, in order."""
     wanted = pl.DataFrame({"block_number": sorted(set(numbers))}, schema={"block_number": pl.Int64})
-    connection.register("wanted", wanted)
-    rows = connection.execute(
-        """
-        select wanted.block_number
-        from wanted
-        anti join (select block_number from raw.blocks where network = ?) as blocks
-            on wanted.block_number = blocks.block_number
-        order by wanted.block_number
-        """,
-        [network],
-    ).fetchall()
-    connection.unregister("wanted")
+    with registered(connection, wanted=wanted):
+        rows = connection.execute(
+            """
+            select wanted.block_number
+            from wanted
+            anti join (select block_number from raw.blocks where network = ?) as blocks
+                on wanted.block_number = blocks.block_number
+            order by wanted.block_number
+            """,
+            [network],
+        ).fetchall()
     return [number for (number,) in rows]
 
 
@@ -91,27 +90,30 @@ def _insert(
     table: RowTable,
     network: str,
     rows: pl.DataFrame,
-    covered: BlockRange,
+    segment: Segment,
     batch: int,
 ) -> None:
+    """Insert rows of a segment in the place of those stored under the same keys."""
     if rows.is_empty():
         return
-    connection.register("incoming", rows)
-    try:
-        _check_hashes(connection, network, covered)
+    key = ", ".join(table.key)
+    with registered(connection, incoming=rows):
+        _check_hashes(connection, network, segment.covered)
+        stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)}"
+        connection.execute(
+            f"delete {stored} and ({key}) in (select {key} from incoming)", _parameters(network, segment)
+        )
         connection.execute(
             f"insert into raw.{table.name} by name select *, ? as network, ? as batch_id from incoming",
             [network, batch],
         )
-    finally:
-        connection.unregister("incoming")
 
 
 def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: Segment, batch: int) -> None:
-    """Mark every subject that the batch's rows in the segment's range concern.
+    """Mark every subject that the segment's rows concern.
 
-    What one collection brings or leaves out may be what another one missed or brought: subjects that it was not made
-    for are marked by `changed_parties`, whose rows were not stored as they are now or are not there any more.
+    What one collection brings may be what another one missed: subjects that it was not made for are marked by
+    `changed_parties`, whose rows were not stored as they are now.
     """
     connection.execute(
         """
@@ -122,10 +124,9 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: 
             where
                 network = $network
                 and block_number between $first and $last
-                and batch_id = $batch
                 and (
                     (subject_kind = $kind and address in (select unnest($addresses::varchar[])))
-                    or block_number in (select block_number from changed_parties)
+                    or (batch_id = $batch and block_number in (select block_number from changed_parties))
                 )
             union all
             select subject_kind, address, block_number
@@ -142,7 +143,7 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: 
     )
 
 
-def replace_range(
+def store_segment(
     connection: duckdb.DuckDBPyConnection,
     network: str,
     segment: Segment,
@@ -150,7 +151,10 @@ def replace_range(
     provider: str,
     batch_id: int,
 ) -> None:
-    """Replace the rows of the segment's addresses in its range by those given, with coverage, in one transaction.
+    """Add rows of the segment's addresses in its range, with coverage, in one transaction.
+
+    A row that is stored already stands, also where it is not given now: a row that an answer names is in its block,
+    which has the stored header's hash, and an answer may leave rows out. What is given otherwise takes its place.
 
     Args:
         segment: what was asked for; each address is covered, also without rows.
@@ -172,13 +176,12 @@ def replace_range(
             table = ROW_TABLES[name]
             stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
             facts = f"select * exclude (batch_id) {stored}"
-            connection.execute(f"create or replace temp table replaced as {facts}", parameters)
-            connection.execute(f"delete {stored}", parameters)
-            _insert(connection, table, network, frame, segment.covered, batch_id)
+            connection.execute(f"create or replace temp table before as {facts}", parameters)
+            _insert(connection, table, network, frame, segment, batch_id)
             connection.execute(
                 f"""
                 create or replace temp table changed_rows as
-                ({facts} except from replaced) union all (from replaced except {facts})
+                ({facts} except from before) union all (from before except {facts})
                 """,
                 parameters,
             )
@@ -188,11 +191,13 @@ def replace_range(
                 for column in table.addressed(kind)
             )
             connection.execute(f"insert into changed_parties {' union '.join(parties)}")
-            for address, count in _rows_by_address(frame, table.addressed(segment.kind)):
+            columns = table.addressed(segment.kind)
+            named = connection.execute(f"select {', '.join(columns)} {stored}", parameters).pl()
+            for address, count in _rows_by_address(named, columns):
                 if address in counts:
                     counts[address] += count
         _mark_parties(connection, network, segment, batch_id)
-        connection.execute("drop table if exists replaced; drop table if exists changed_rows")
+        connection.execute("drop table if exists before; drop table if exists changed_rows")
         connection.execute("drop table changed_parties")
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
@@ -222,8 +227,7 @@ def insert_balance_observations(
 
     A sample that agrees with what is known is no news: it marks nothing, and is taken up when something else is.
     """
-    connection.register("observed", observations)
-    with transaction(connection):
+    with registered(connection, observed=observations), transaction(connection):
         connection.execute(
             """
             insert into raw.balance_observations
@@ -246,7 +250,6 @@ def insert_balance_observations(
             """,
             [batch_id, network, purpose],
         )
-    connection.unregister("observed")
 
 
 def replace_suspected_tokens(
@@ -293,8 +296,7 @@ def insert_supply_observations(
     connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, batch_id: int
 ) -> None:
     """Add total supplies as read (columns of `Node.supplies`) and mark the tokens."""
-    connection.register("observed", observations)
-    with transaction(connection):
+    with registered(connection, observed=observations), transaction(connection):
         connection.execute(
             """
             insert into raw.supply_observations
@@ -312,7 +314,6 @@ def insert_supply_observations(
             """,
             [batch_id, network],
         )
-    connection.unregister("observed")
 
 
 def replace_metadata(
@@ -322,9 +323,8 @@ def replace_metadata(
 
     Subjects whose rows show a contract that now reads differently are marked.
     """
-    connection.register("incoming", metadata)
     columns = "token_address, contract_status, standard, symbol, name, decimals, detail"
-    with transaction(connection):
+    with registered(connection, incoming=metadata), transaction(connection):
         connection.execute(
             f"""
             create or replace temp table changed_contracts as
@@ -349,7 +349,6 @@ def replace_metadata(
             [network, utc_now()],
         )
         connection.execute("drop table changed_contracts")
-    connection.unregister("incoming")
 
 
 def record_creation(

@@ -10,7 +10,7 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from control.pricing.snapshot import SnapshotManualPrice
 from control.snapshot import ControlSnapshot
-from pipelines.load.frames import to_frame
+from pipelines.load.frames import registered, to_frame
 from pipelines.load.price_control import replace_pricing
 from pipelines.load.warehouse import transaction, utc_now
 from pipelines.tables.sources import TABLES
@@ -84,9 +84,8 @@ def replace_control(
         Row count by table.
     """
     frames = _frames(snapshot, networks)
-    with transaction(connection):
-        for name, frame in frames.items():
-            connection.register(f"incoming_{name}", frame)
+    incoming = {f"incoming_{name}": frame for name, frame in frames.items()}
+    with registered(connection, **incoming), transaction(connection):
         connection.execute(
             """
             insert into raw.changes
@@ -122,6 +121,5 @@ def replace_control(
         for name in frames:
             connection.execute(f"delete from raw.{name}")
             connection.execute(f"insert into raw.{name} by name select * from incoming_{name}")
-            connection.unregister(f"incoming_{name}")
         priced = replace_pricing(connection, snapshot.tenants, snapshot.pricing, manual_prices, sources or {}, batch_id)
     return {name: frame.height for name, frame in frames.items()} | priced

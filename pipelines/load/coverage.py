@@ -7,6 +7,7 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from pipelines.load.frames import registered
 from pipelines.load.warehouse import utc_now
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind
@@ -66,28 +67,27 @@ def record_verified(
     A range that continues the one before it extends that row.
     """
     frame = pl.DataFrame({"address": list(addresses)}, schema={"address": pl.String})
-    connection.register("verified", frame)
-    connection.execute(
-        """
-        update raw.verified_ranges set to_block = ?
-        where
-            network = ? and subject_kind = ? and to_block = ?
-            and address in (select address from verified)
-        """,
-        [verified.last, network, kind, verified.first - 1],
-    )
-    connection.execute(
-        """
-        insert into raw.verified_ranges
-        select ?, ?, address, ?, ?
-        from verified
-        where address not in (
-            select address from raw.verified_ranges where network = ? and subject_kind = ? and to_block = ?
+    with registered(connection, verified=frame):
+        connection.execute(
+            """
+            update raw.verified_ranges set to_block = ?
+            where
+                network = ? and subject_kind = ? and to_block = ?
+                and address in (select address from verified)
+            """,
+            [verified.last, network, kind, verified.first - 1],
         )
-        """,
-        [network, kind, verified.first, verified.last, network, kind, verified.last],
-    )
-    connection.unregister("verified")
+        connection.execute(
+            """
+            insert into raw.verified_ranges
+            select ?, ?, address, ?, ?
+            from verified
+            where address not in (
+                select address from raw.verified_ranges where network = ? and subject_kind = ? and to_block = ?
+            )
+            """,
+            [network, kind, verified.first, verified.last, network, kind, verified.last],
+        )
 
 
 def record_coverage(
@@ -104,31 +104,30 @@ def record_coverage(
     the same provider, extends that row, so that a live subject keeps one row and not one per cycle.
     """
     frame = watched_frame(subjects)
-    connection.register("collected", frame)
-    now = utc_now()
-    connection.execute(
-        """
-        update raw.coverage
-        set to_block = ?, row_count = coverage.row_count + collected.row_count, collected_at = ?, batch_id = ?
-        from collected
-        where
-            coverage.network = ? and coverage.provider = ? and coverage.to_block = ?
-            and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
-        """,
-        [covered.last, now, batch_id, network, provider, covered.first - 1],
-    )
-    connection.execute(
-        """
-        insert into raw.coverage
-        select ?, collected.subject_kind, collected.address, ?, ?, collected.row_count, ?, ?, ?
-        from collected
-        where not exists (
-            select 1 from raw.coverage
+    with registered(connection, collected=frame):
+        now = utc_now()
+        connection.execute(
+            """
+            update raw.coverage
+            set to_block = ?, row_count = coverage.row_count + collected.row_count, collected_at = ?, batch_id = ?
+            from collected
             where
-                coverage.network = ? and coverage.batch_id = ? and coverage.to_block = ?
+                coverage.network = ? and coverage.provider = ? and coverage.to_block = ?
                 and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
+            """,
+            [covered.last, now, batch_id, network, provider, covered.first - 1],
         )
-        """,
-        [network, covered.first, covered.last, provider, now, batch_id, network, batch_id, covered.last],
-    )
-    connection.unregister("collected")
+        connection.execute(
+            """
+            insert into raw.coverage
+            select ?, collected.subject_kind, collected.address, ?, ?, collected.row_count, ?, ?, ?
+            from collected
+            where not exists (
+                select 1 from raw.coverage
+                where
+                    coverage.network = ? and coverage.batch_id = ? and coverage.to_block = ?
+                    and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
+            )
+            """,
+            [network, covered.first, covered.last, provider, now, batch_id, network, batch_id, covered.last],
+        )

@@ -277,7 +277,7 @@ def store_part(
     }
     with transaction(connection):
         if prices:
-            with registered(connection, "incoming_windows", to_frame(prices, _WINDOWS)):
+            with registered(connection, incoming_windows=to_frame(prices, _WINDOWS)):
                 for name in ("mark_windows", "update_windows", "insert_windows", "insert_pair_windows"):
                     connection.execute(*named(name, parameters))
             connection.execute(*named("note_changed_discovery", parameters))
@@ -381,12 +381,11 @@ def _insert_gaps(
     connection: duckdb.DuckDBPyConnection, reading: Reading, gaps: Sequence[tuple[datetime, datetime]]
 ) -> None:
     if gaps:
-        connection.register("incoming_gaps", pl.DataFrame(gaps, schema=_GAPS, orient="row"))
-        connection.execute(
-            "insert into raw.discovery_gaps select ?, ?, * from incoming_gaps",
-            [reading.operation_key, reading.source_id],
-        )
-        connection.unregister("incoming_gaps")
+        with registered(connection, incoming_gaps=pl.DataFrame(gaps, schema=_GAPS, orient="row")):
+            connection.execute(
+                "insert into raw.discovery_gaps select ?, ?, * from incoming_gaps",
+                [reading.operation_key, reading.source_id],
+            )
 
 
 def _key(reading: Reading) -> dict[str, object]:

@@ -26,10 +26,12 @@ def _stored(value: Any, type_: pl.DataType) -> Any:
 
 
 @contextmanager
-def registered(connection: duckdb.DuckDBPyConnection, name: str, frame: pl.DataFrame) -> Iterator[None]:
-    """The frame as a view of that name."""
-    connection.register(name, frame)
+def registered(connection: duckdb.DuckDBPyConnection, **frames: pl.DataFrame) -> Iterator[None]:
+    """The frames as views of their names."""
+    for name, frame in frames.items():
+        connection.register(name, frame)
     try:
         yield
     finally:
-        connection.unregister(name)
+        for name in frames:
+            connection.unregister(name)

@@ -9,7 +9,7 @@ import polars as pl
 from control.pricing.definitions import PriceSource
 from control.pricing.snapshot import PricingSnapshot, SnapshotManualPrice
 from control.snapshot import SnapshotTenant
-from pipelines.load.frames import to_frame
+from pipelines.load.frames import registered, to_frame
 from pipelines.load.warehouse import sql
 from pipelines.tables.sources import TABLES
 
@@ -70,14 +70,12 @@ def replace_pricing(
     frames = {name: to_frame(values, TABLES[name].schema()) for name, values in records.items()} | {
         name: pl.DataFrame(values, schema=TABLES[name].schema(), orient="row") for name, values in rows.items()
     }
-    for name, frame in frames.items():
-        connection.register(f"incoming_{name}", frame)
-    connection.execute(sql("mark_pricing"), {"batch": batch_id})
-    for name in frames:
-        if name != _APPENDED:
-            connection.execute(f"delete from raw.{name}")
-        connection.execute(f"insert into raw.{name} by name select * from incoming_{name}")
-        connection.unregister(f"incoming_{name}")
+    with registered(connection, **{f"incoming_{name}": frame for name, frame in frames.items()}):
+        connection.execute(sql("mark_pricing"), {"batch": batch_id})
+        for name in frames:
+            if name != _APPENDED:
+                connection.execute(f"delete from raw.{name}")
+            connection.execute(f"insert into raw.{name} by name select * from incoming_{name}")
     return {name: frame.height for name, frame in frames.items()}
 
 

@@ -109,7 +109,7 @@ def replace_markets(
     """Store a source's market list. Markets that are not in it any more stay, as inactive."""
     rows = to_frame(markets, _MARKETS)
     now = utc_now()
-    with transaction(connection), registered(connection, "incoming_markets", rows):
+    with transaction(connection), registered(connection, incoming_markets=rows):
         for name in ("drop_markets", "update_markets", "insert_markets"):
             connection.execute(*named(name, {"source": source_id, "now": now, "batch": batch_id}))
         connection.execute("delete from raw.market_lists where source_id = ?", [source_id])
@@ -148,7 +148,7 @@ def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[Route
 
     A pair with another route is marked as a whole: all its source prices may be others now.
     """
-    with registered(connection, "incoming_routes", to_frame(routes, _ROUTES)):
+    with registered(connection, incoming_routes=to_frame(routes, _ROUTES)):
         changed = [key for (key,) in connection.execute(sql("changed_routes")).fetchall()]
         if changed:
             with transaction(connection):
@@ -212,8 +212,8 @@ def store_poll(
     parameters = {"source": source_id, "now": collected_at, "least": least, "batch": batch_id}
     with (
         transaction(connection),
-        registered(connection, "incoming_prices", to_frame(prices, _POLLED)),
-        registered(connection, "incoming_problems", to_frame(problems, _PROBLEMS)),
+        registered(connection, incoming_prices=to_frame(prices, _POLLED)),
+        registered(connection, incoming_problems=to_frame(problems, _PROBLEMS)),
     ):
         connection.execute(*named("mark_polled", parameters))
         seen = connection.execute(*named("update_polled", parameters)).fetchall()

@@ -5,6 +5,7 @@ from datetime import datetime
 import duckdb
 import polars as pl
 
+from pipelines.load.frames import registered
 from pipelines.load.warehouse import sql, transaction
 
 Conflict = tuple[int, datetime, int, datetime]
@@ -16,9 +17,8 @@ def first_conflict(connection: duckdb.DuckDBPyConnection, network: str, headers:
     Returns:
         Its number and time, and those of the one before it; None where all are in order.
     """
-    connection.register("headers", headers)
-    row = connection.execute(sql("conflicting_times"), {"network": network}).fetchone()
-    connection.unregister("headers")
+    with registered(connection, headers=headers):
+        row = connection.execute(sql("conflicting_times"), {"network": network}).fetchone()
     return row
 
 

@@ -46,7 +46,7 @@ TRANSACTIONS = RowTable(
     BATCH_ID,
     kinds=frozenset({"native"}),
     key=("block_number", "transaction_index"),
-    parties=("from_address", "to_address"),
+    parties=("from_address", "to_address", "created_address"),
 )
 INTERNAL_TRANSFERS = RowTable(
     "internal_transfers",

@@ -23,7 +23,7 @@ from pipelines.extract.evm.collecting import ROWS_PER_PART
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import insert_blocks, replace_range
+from pipelines.load.chain import insert_blocks, store_segment
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
@@ -63,7 +63,7 @@ def _load(
     for written, rows in writes:
         segment = Segment("token", written, (token,))
         parts = {TOKEN_TRANSFERS.name: rows}
-        replace_range(connection, _NETWORK, segment, parts, client.provider, batch_id)
+        store_segment(connection, _NETWORK, segment, parts, client.provider, batch_id)
     connection.execute(_CLOSING)
     return {"rows": sum(rows.height for _, rows in writes), **clock.read()}
 

@@ -21,7 +21,7 @@ from pipelines.load.chain import (
     record_creation,
     record_healthy,
     replace_metadata,
-    replace_range,
+    store_segment,
 )
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.coverage import Watched, record_coverage
@@ -172,7 +172,7 @@ def add_rows(path: Path, base: int, before: int, rows: int) -> int:
         ).pl()
         tracked = connection.execute("select kind, address from raw.control_subjects").fetchall()
         segment = Segment("token", covered, tuple(address for kind, address in tracked if kind == "token"))
-        replace_range(connection, NETWORK, segment, {"token_transfers": transfers}, _PROVIDER, batch_id)
+        store_segment(connection, NETWORK, segment, {"token_transfers": transfers}, _PROVIDER, batch_id)
         # What wallets moved is among it.
         with transaction(connection):
             counts = {address: 0 for kind, address in tracked if kind == "wallet"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipelines.load.chain import HashMismatchError, replace_range
+from pipelines.load.chain import HashMismatchError, store_segment
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
@@ -295,7 +295,7 @@ def test_rows_of_another_hash_than_the_stored_header_are_refused(system: System,
         covered = BlockRange(system.opening, system.node.head())
         segment = Segment("token", covered, (system.token.address,))
         with pytest.raises(HashMismatchError):
-            replace_range(connection, "local", segment, {"token_transfers": moved}, "127.0.0.1", 99)
+            store_segment(connection, "local", segment, {"token_transfers": moved}, "127.0.0.1", 99)
     assert service.raw_rows() == before
 
 

@@ -7,7 +7,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipelines.load.chain import record_healthy, remove_orphaned, replace_range
+from pipelines.load.chain import record_healthy, remove_orphaned, store_segment
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind, Segment
@@ -40,7 +40,7 @@ def collect(connection: duckdb.DuckDBPyConnection, kind: Kind, batch: int, rows:
     """Collect the rows for the token or for the wallet, and return the first and last block marked of each."""
     address = TOKEN if kind == "token" else WALLET
     segment = Segment(kind, COVERED, (address,))
-    replace_range(connection, "n", segment, {"token_transfers": rows}, "node", batch)
+    store_segment(connection, "n", segment, {"token_transfers": rows}, "node", batch)
     marked = connection.execute(
         """
         select subjects.kind, changes.from_block, changes.to_block
@@ -86,9 +86,15 @@ def test_what_is_stored_already_marks_nobody_but_whom_it_is_collected_for(
     assert again == {"token": [4, 8], "wallet": [2, 8]}
 
 
-def test_what_is_not_there_any_more_marks_whom_it_concerned(connection: duckdb.DuckDBPyConnection) -> None:
+def test_what_an_answer_leaves_out_stays_and_belongs_to_whom_it_is_collected_for(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
     collect(connection, "wallet", 1, transfers((2, "5"), (4, "6"), (6, "7")))
-    assert collect(connection, "token", 2, transfers((2, "5"))) == {"token": [2, 6], "wallet": [4, 6]}
+    assert collect(connection, "token", 2, transfers((2, "5"))) == {"token": [2, 6]}
+    stored = connection.execute("select block_number, amount_raw::varchar from raw.token_transfers order by all")
+    assert stored.fetchall() == [(2, "5"), (4, "6"), (6, "7")]
+    counts = connection.execute("select subject_kind, row_count from raw.coverage order by all")
+    assert counts.fetchall() == [("token", 3), ("wallet", 3)]
 
 
 def idle(block: int) -> pl.DataFrame:
