@@ -264,6 +264,16 @@
 {%- endmacro %}
 
 
+{# Deletes rows of subjects that are no longer configured. #}
+{% macro delete_removed_subjects() -%}
+    {%- set subjects = ref('stg_control__subjects') -%}
+    {%- if is_incremental() -%}
+        delete from {{ this }}
+        where subject_key not in (select subject_key from {{ subjects }});
+    {%- endif -%}
+{%- endmacro %}
+
+
 {# Deletes activities that are at or behind the frontier, or of subjects that are no longer configured. #}
 {% macro delete_ahead() -%}
     {%- set frontier = ref('int_frontier') -%}
@@ -441,7 +451,6 @@
 {# Deletes blocks after a reorganisation's common ancestor that are not on the chain any more. #}
 {% macro delete_orphaned_blocks() -%}
     {%- set reorganisations = ref('stg_pipeline__reorganisations') -%}
-    {%- set transforms = ref('stg_pipeline__transforms') -%}
     {%- set blocks = ref('stg_chain__blocks') -%}
     {%- if is_incremental() -%}
         delete from {{ this }} as written
@@ -450,7 +459,7 @@
                 network,
                 min(ancestor_block) as ancestor_block
             from {{ reorganisations }}
-            where batch_id > (select coalesce(max(batch_id), -1) from {{ transforms }})
+            where batch_id > {{ transformed_batch() }}
             group by network
         ) as reorganised
         where

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Set
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,80 @@ def collect(world: World, missing: Missing = frozenset(), history: int = 8) -> N
 def transform(world: World, stores: Stores) -> None:
     """Build the marts of what was collected, compare them, and begin the next cycle."""
     world.write(stores.warehouse)
+    version, before = newest_version(stores), shown(stores) if world.transformed is not None else Shown()
     run_dbt(stores, *(LATER_CYCLE if world.transformed is not None else CYCLE))
     compare(world, stores)
+    check_that_changes_are_named(version, before, shown(stores), stores)
+    publish(stores, world.batch)
     world.transformed = world.batch
     world.begin()
+
+
+@dataclass
+class Shown:
+    """What the marts say, per block: rows as (subject, block, what is said), and how far each subject is covered."""
+
+    rows: set[tuple[int, int, str]] = field(default_factory=set)
+    last_blocks: dict[int, int] = field(default_factory=dict)
+
+
+def shown(stores: Stores) -> Shown:
+    """Read what the marts say now."""
+    said = {
+        "balance_changes": "token_address, holder_address, balance_raw::varchar, is_observed, is_adjusted",
+        "supply_changes": "total_supply_raw::varchar, is_observed",
+        "token_activities": "activity_id, from_address, to_address, amount_raw::varchar",
+        "wallet_activities": "activity_id, direction, amount_raw::varchar",
+    }
+    with open_marts(stores) as connection:
+        rows = {
+            (subject, block, f"{mart}: {what}")
+            for mart, columns in said.items()
+            for subject, block, *what in connection.execute(
+                f"select subject_key, block_number, {columns} from marts.{mart}"
+            ).fetchall()
+        }
+        covered = connection.execute(
+            "select subject_key, max(to_block) from marts.coverage where is_covered group by subject_key"
+        )
+        return Shown(rows, dict(covered.fetchall()))
+
+
+def newest_version(stores: Stores) -> int | None:
+    """The number of the version that was published last."""
+    with open_warehouse(stores.warehouse) as connection:
+        ((version,),) = connection.execute("select max(version) from raw.publications").fetchall()
+    return version
+
+
+def publish(stores: Stores, batch: int) -> None:
+    """Record the marts as the next version."""
+    with open_warehouse(stores.warehouse) as connection:
+        connection.execute(
+            """
+            insert into raw.publications
+            select coalesce(max(version), 0) + 1, ?, current_timestamp::timestamp from raw.publications
+            """,
+            [batch],
+        )
+
+
+def check_that_changes_are_named(version: int | None, before: Shown, after: Shown, stores: Stores) -> None:
+    """What is said otherwise of blocks that were shown before lies in ranges that the marts name."""
+    with open_marts(stores) as connection:
+        named = connection.execute(
+            "select subject_key, from_block, to_block from marts.recomputed_ranges where shown_until_version = ?",
+            [version],
+        ).fetchall()
+        configured = {key for (key,) in connection.execute("select subject_key from marts.coverage").fetchall()}
+    unnamed = {
+        (subject, block, what)
+        for subject, block, what in before.rows ^ after.rows
+        if subject in configured
+        and block <= before.last_blocks.get(subject, -1)
+        and not any(key == subject and first <= block <= last for key, first, last in named)
+    }
+    assert unnamed == set()
 
 
 def compare(world: World, stores: Stores) -> None:
@@ -182,6 +253,7 @@ def content(stores: Stores) -> dict[str, list[tuple[object, ...]]]:
             for row in connection.execute(
                 "select table_name from duckdb_tables() where database_name = 'published'"
             ).fetchall()
+            if row[0] != "recomputed_ranges"  # what was computed again, and nothing was here
         ]
         return {
             table: sorted(

@@ -12,40 +12,16 @@ changes as (
 
 ),
 
-covered_ranges as (
-
-    select * from {{ ref('int_covered_ranges') }}
-
-),
-
-native_ranges as (
-
-    select * from {{ ref('int_native_ranges') }}
-
-),
-
-transforms as (
-
-    select coalesce(max(batch_id), -1) as batch_id
-    from {{ ref('stg_pipeline__transforms') }}
-
-),
-
 views as (
 
-    select
-        subject_key,
-        false as is_native,
-        from_block,
-        to_block
-    from covered_ranges
-    union all
-    select
-        subject_key,
-        true as is_native,
-        from_block,
-        to_block
-    from native_ranges
+    select * from {{ ref('stg_pipeline__covered_ranges') }}
+
+),
+
+covered_ranges as (
+
+    select * from views
+    where not is_native
 
 ),
 
@@ -69,8 +45,9 @@ changed as (
         changes.from_block,
         coalesce(changes.to_block, {{ last_block() }}) as to_block
     from changes
-    inner join transforms on changes.batch_id > transforms.batch_id
-    where changes.reason in ('Rows', 'Reorganisation', 'View', 'Metadata')
+    where
+        changes.batch_id > {{ transformed_batch() }}
+        and changes.reason in ('Rows', 'Reorganisation', 'View', 'Metadata')
 
     union all
 
@@ -152,7 +129,7 @@ named as (
         earlier.to_block,
         earlier.reason
     from {{ earlier_frontier }} as earlier
-    inner join transforms on earlier.since_batch_id = transforms.batch_id
+    where earlier.since_batch_id = {{ transformed_batch() }}
     {%- endif %}
 
 ),
@@ -177,9 +154,8 @@ select
     least_blocks.to_block,
     least_blocks.reason,
     covered_ranges.subject_key is null as is_gone,
-    transforms.batch_id as since_batch_id
+    {{ transformed_batch() }} as since_batch_id
 from least_blocks
-cross join transforms
 left join covered_ranges
     on
         least_blocks.subject_key = covered_ranges.subject_key

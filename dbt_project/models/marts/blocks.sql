@@ -6,18 +6,12 @@
     )
 }}
 
+-- depends_on: {{ ref('stg_pipeline__transforms') }}
 with
 
 blocks as (
 
     select * from {{ ref('stg_chain__blocks') }}
-
-),
-
-transforms as (
-
-    select coalesce(max(batch_id), -1) as batch_id
-    from {{ ref('stg_pipeline__transforms') }}
 
 ),
 
@@ -31,12 +25,11 @@ added as (
         blocks.is_tail
     from blocks
     {% if is_incremental() %}
-    cross join transforms
     anti join {{ this }} as known
         on
             blocks.network = known.network
             and blocks.block_number = known.block_number
-    where blocks.batch_id > transforms.batch_id
+    where blocks.batch_id > {{ transformed_batch() }}
     {% endif %}
 
 )

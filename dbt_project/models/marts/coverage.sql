@@ -37,10 +37,7 @@ failures as (
         coalesce(failures.from_block, 0) as from_block,
         coalesce(failures.to_block, {{ last_block() }}) as to_block
     from {{ ref('stg_pipeline__collection_failures') }} as failures
-    where
-        failures.batch_id > (
-            select coalesce(max(transforms.batch_id), -1) from {{ ref('stg_pipeline__transforms') }} as transforms
-        )
+    where failures.batch_id > {{ transformed_batch() }}
 
 ),
 

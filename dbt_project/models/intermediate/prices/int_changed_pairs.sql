@@ -14,21 +14,13 @@ pairs as (
 
 ),
 
-transforms as (
-
-    select coalesce(max(batch_id), -1) as batch_id
-    from {{ ref('stg_pipeline__transforms') }}
-
-),
-
 marked as (
 
     select
         changes.pair_key,
         coalesce(changes.from_time, '-infinity'::timestamp) as from_time
     from changes
-    cross join transforms
-    where changes.batch_id > transforms.batch_id
+    where changes.batch_id > {{ transformed_batch() }}
 
     union all
 
@@ -36,8 +28,7 @@ marked as (
         pairs.pair_key,
         '-infinity'::timestamp as from_time
     from pairs
-    cross join transforms
-    where {{ is_rebuilt() }} or transforms.batch_id = -1
+    where {{ is_rebuilt() }} or {{ transformed_batch() }} = -1
 
 ),
 

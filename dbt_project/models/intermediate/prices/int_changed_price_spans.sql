@@ -70,13 +70,6 @@ changed as (
 
 ),
 
-transforms as (
-
-    select coalesce(max(batch_id), -1) as batch_id
-    from {{ ref('stg_pipeline__transforms') }}
-
-),
-
 spans as (
 
     select * from changed
@@ -87,13 +80,12 @@ spans as (
         earlier.from_time,
         earlier.until_time
     from {{ earlier_spans }} as earlier
-    inner join transforms on earlier.since_batch_id = transforms.batch_id
+    where earlier.since_batch_id = {{ transformed_batch() }}
     {%- endif %}
 
 )
 
 select
     spans.*,
-    transforms.batch_id as since_batch_id
+    {{ transformed_batch() }} as since_batch_id
 from spans
-cross join transforms

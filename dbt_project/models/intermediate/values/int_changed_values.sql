@@ -24,13 +24,6 @@ subjects as (
 
 ),
 
-transforms as (
-
-    select coalesce(max(batch_id), -1) as batch_id
-    from {{ ref('stg_pipeline__transforms') }}
-
-),
-
 repriced as (
 
     select
@@ -83,7 +76,7 @@ recent as (
         earlier.from_time,
         earlier.until_time
     from {{ earlier_changes }} as earlier
-    inner join transforms on earlier.since_batch_id = transforms.batch_id
+    where earlier.since_batch_id = {{ transformed_batch() }}
     {%- endif %}
 
 ),
@@ -92,10 +85,9 @@ final as (
 
     select
         recent.*,
-        transforms.batch_id as since_batch_id
+        {{ transformed_batch() }} as since_batch_id
     from recent
     semi join subjects on recent.subject_key = subjects.subject_key
-    cross join transforms
 
 )
 

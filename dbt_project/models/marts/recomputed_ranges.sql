@@ -1,0 +1,128 @@
+{%- set held_views = previous('int_views_transformed') -%}
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        pre_hook=["{{ delete_removed_subjects() }}"],
+    )
+}}
+
+-- Blocks that published versions showed and that are computed again since. What several builds name before the next
+-- version is there once.
+with
+
+views as (
+
+    select * from {{ ref('int_covered_ranges') }}
+
+),
+
+frontier as (
+
+    select * from {{ ref('int_frontier') }}
+
+),
+
+subjects as (
+
+    select * from {{ ref('stg_control__subjects') }}
+
+),
+
+held as (
+
+    {% if held_views is not none -%}
+    select
+        subject_key,
+        max(to_block) as to_block
+    from {{ held_views }}
+    group by subject_key
+    {%- else -%}
+    -- Nothing is kept, and nobody knows what was there.
+    select
+        subject_key,
+        max(to_block) as to_block
+    from views
+    group by subject_key
+    {%- endif %}
+
+),
+
+versions as (
+
+    select max(version) as version
+    from {{ ref('stg_pipeline__publications') }}
+
+),
+
+-- Balances that a range opens with stand at the block before it.
+pairs as ( -- noqa: ST03
+
+    select
+        touched.subject_key,
+        greatest(min(touched.from_block), touched.range_from_block - 1) as from_block,
+        max(touched.to_block) as to_block,
+        'Reading' as reason
+    from {{ ref('int_touched_balances') }} as touched
+    left join frontier
+        on
+            touched.subject_key = frontier.subject_key
+            and touched.range_from_block = frontier.range_from_block
+    where touched.from_block < coalesce(frontier.from_block, {{ last_block() }})
+    group by touched.subject_key, touched.range_from_block
+
+),
+
+named as (
+
+    {% if held_views is not none -%}
+    select
+        subject_key,
+        greatest(from_block, range_from_block - 1) as from_block,
+        to_block,
+        reason
+    from frontier
+    union all
+    select * from pairs
+    {%- else -%}
+    select
+        subject_key,
+        from_block - 1 as from_block,
+        to_block,
+        'Rebuild' as reason
+    from views
+    {%- endif %}
+
+),
+
+shown as (
+
+    select
+        versions.version as shown_until_version,
+        subjects.tenant_id,
+        named.subject_key,
+        named.from_block,
+        least(named.to_block, held.to_block) as to_block,
+        named.reason
+    from named
+    inner join held
+        on
+            named.subject_key = held.subject_key
+            and named.from_block <= held.to_block
+    inner join subjects on named.subject_key = subjects.subject_key
+    cross join versions
+    where versions.version is not null
+
+)
+
+select shown.*
+from shown
+{% if is_incremental() -%}
+anti join {{ this }} as written
+    on
+        shown.shown_until_version = written.shown_until_version
+        and shown.subject_key = written.subject_key
+        and shown.from_block = written.from_block
+        and shown.to_block = written.to_block
+        and shown.reason = written.reason
+{%- endif %}
