@@ -4,6 +4,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+# Processes that start cold compile every module anew when they may not keep what they compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-workbench test-misfortunes test-long bench lint format lock clean
 

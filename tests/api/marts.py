@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import yaml
+import yaml  # type: ignore[import-untyped]
 from jinja2 import Environment
 
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"

@@ -62,7 +62,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], size: Siz
         measured.append(Measurement("values", quantity, unit, value, goal))
 
     def build(*arguments: str) -> dict[str, float]:
-        run_dbt(stores, "run", "--select", *_MODELS, *arguments)
+        run_dbt(stores, "run", "--write-json", "--select", *_MODELS, *arguments)
         results = json.loads((stores.folder / "target" / "run_results.json").read_text())["results"]
         return {result["unique_id"].rsplit(".", 1)[1]: result["execution_time"] for result in results}
 

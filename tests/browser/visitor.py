@@ -89,7 +89,8 @@ class Visitor:
 
     def framed(self, selector: str, state: str = "ready") -> Frame:
         """Return the report in one of the page's frames once it is in a state."""
-        frame = self.page.wait_for_selector(selector).content_frame()
+        element = self.page.wait_for_selector(selector)
+        frame = element.content_frame() if element else None
         if frame is None:
             raise AssertionError(f"{selector} is no frame")
         return self.arrived(frame, state)

@@ -1,4 +1,4 @@
-"""What the fork server of `warm_processes` has done before it forks: the pipeline and dbt imported, the project parsed.
+"""What the fork server of `warm_processes` has done before it forks: all that runs import, the project parsed.
 
 Imported there alone. It costs some 15 s of processor time; each run of dbt or the command begins where this ends.
 """
@@ -7,14 +7,18 @@ import gc
 import logging
 import os
 import threading
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dagster as dg
 from dbt.adapters.duckdb.connections import DuckDBConnectionManager
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
 
-import cli.cycle  # noqa: F401 - what a cycle imports
+import cli.cycle
+import cli.main  # noqa: F401 - with cli.cycle: what every command and a cycle import
+from pipelines.defs.cycle import LOG_LEVEL
 from pipelines.load.warehouse import open_warehouse
 
 PROJECT = Path(__file__).parents[2] / "dbt_project"
@@ -33,9 +37,28 @@ def dbt_environment(folder: Path) -> dict[str, str]:
         "DBT_TARGET_PATH": str(folder / "target"),
         "DBT_LOG_PATH": str(folder / "logs"),
         "DBT_LOG_LEVEL_FILE": "none",
+        "DBT_WRITE_JSON": "false",
         "DBT_STATIC_PARSER": "false",
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
+
+
+# What a cycle imports, itself or by its libraries, only when it comes to use it.
+_LATE_IMPORTS = (
+    "dateutil.easter",
+    "dbt.task.build",
+    "pandas",
+    "pipelines.extract.prices.exchanges",
+    "pyarrow.dataset",
+    "pydoc",
+    "rich.progress",
+    "zoneinfo._zoneinfo",
+)
+
+
+@dg.job(executor_def=dg.in_process_executor, config=LOG_LEVEL)
+def _nothing() -> None:
+    dg.op(name="nothing")(lambda: None)()
 
 
 def _parsed_project() -> Manifest | None:
@@ -52,6 +75,11 @@ def _parsed_project() -> Manifest | None:
             # When a model fails, it will for whoever asked for it, too.
             dbtRunner(manifest.deepcopy()).invoke(["--quiet", "run"])
         DuckDBConnectionManager.close_all_connections()
+        for module in _LATE_IMPORTS:
+            import_module(module)
+        # Dagster imports what it needs to run, and to keep a record of it, when it does.
+        with dg.instance_for_test(temp_dir=name) as instance:
+            _nothing.execute_in_process(instance=instance)
         os.chdir(before)
     assert threading.active_count() == 1, "a forked process would wait forever for a thread that it does not have"
     # What will not change stays shared.

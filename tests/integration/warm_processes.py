@@ -35,6 +35,8 @@ def run_forked(
         folder: to run in.
         timeout: seconds until it is killed.
 
+    It is killed as well when waiting for it is interrupted.
+
     Raises:
         subprocess.TimeoutExpired: it was killed.
     """
@@ -43,11 +45,14 @@ def run_forked(
         process = _PROCESSES.Process(target=_in_child, args=(run, arguments, environment, folder, printed))
         with _LOCK:
             process.start()
-        has_ended = bool(wait([process.sentinel], timeout))
-        with _LOCK:
-            if not has_ended:
-                process.kill()
-            process.join()
+        has_ended = False
+        try:
+            has_ended = bool(wait([process.sentinel], timeout))
+        finally:
+            with _LOCK:
+                if not has_ended:
+                    process.kill()
+                process.join()
         if not has_ended:
             raise subprocess.TimeoutExpired(list(map(str, arguments)), timeout or 0, *(p.read_bytes() for p in printed))
         out, err = (path.read_text() for path in printed)
