@@ -10,8 +10,8 @@ from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from pipelines.definitions import build_definitions
-from pipelines.defs.cycle import JOB
-from pipelines.defs.keys import OUTCOME, network_keys
+from pipelines.defs.cycle import JOB, assets_of_cycle
+from pipelines.defs.keys import OUTCOME
 from pipelines.defs.records import do_not_wait_for_disk
 from pipelines.deliver.progress import Progress, read_progress
 from warehouse.lock import WriterBusyError
@@ -102,7 +102,6 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     chosen = [n.name for n in definitions.values() if n.is_enabled] if networks is None else networks
     loaded = build_definitions(definitions)
     job = loaded.resolve_job_def(JOB)
-    shared = sorted(set(job.asset_layer.executable_asset_keys) - set(network_keys(definitions.values())))
     before = Warehouse(settings).published()
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
@@ -111,7 +110,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         result = job.execute_in_process(
             instance=dg.DagsterInstance.get(),
-            asset_selection=[*network_keys(definitions[name] for name in chosen), *shared],
+            asset_selection=assets_of_cycle(job, definitions, chosen),
             raise_on_error=False,
         )
     after = Warehouse(settings).published()

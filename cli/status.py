@@ -14,6 +14,7 @@ from control.settings import Settings
 from control.snapshot import ControlSnapshot, read_snapshot
 from control.store import open_store
 from pipelines.deliver.progress import Progress, read_progress
+from pipelines.deliver.worker_state import read_worker_state
 from warehouse.port import Warehouse
 
 
@@ -57,10 +58,17 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "operations": _operations(snapshot, unfinished) if snapshot else [],
         "lastCycle": progress.finished_at if progress else None,
         "writer": Warehouse(settings).writer(),
+        "worker": _worker(settings),
         "version": publication.version if publication else None,
         "versionMegabytesMissing": Warehouse(settings).megabytes_missing(pinned),
         "publishedAt": publication.published_at.isoformat() if publication else None,
     }
+
+
+def _worker(settings: Settings) -> dict[str, Any] | None:
+    """When the worker last looked for something to do, and what keeps it from it."""
+    state = read_worker_state(settings.data_dir)
+    return None if state is None else {"lookedAt": state.looked_at, "trouble": state.trouble}
 
 
 def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
@@ -147,5 +155,8 @@ def print_status(found: dict[str, Any], console: Console) -> None:
             f"versions that cursors hold need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they go, "
             "cap tables begin no new pages"
         )
+    if worker := found["worker"]:
+        looked = f"the worker looked for something to do {age(datetime.fromisoformat(worker['lookedAt']))} ago"
+        console.print(f"{looked}; {worker['trouble']}" if worker["trouble"] else looked)
     if found["writer"]:
         console.print(f"at work: {found['writer']}")

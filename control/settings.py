@@ -140,6 +140,16 @@ class Settings:
         return self.data_dir / "dagster"
 
     @property
+    def dbt_target_dir(self) -> Path:
+        """The folder that dbt writes to."""
+        return self.data_dir / "dbt" / "target"
+
+    @property
+    def manifest_path(self) -> Path:
+        """dbt's manifest of what is published."""
+        return self.dbt_target_dir / "manifest.json"
+
+    @property
     def lock_path(self) -> Path:
         """The lock file that every writer of the warehouse holds."""
         return self.data_dir / "warehouse.lock"

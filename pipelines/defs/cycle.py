@@ -1,7 +1,7 @@
 """The cycle: the job that runs everything once, and the sensor that starts it when there is something to do."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,10 @@ from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
 from pipelines.defs.keys import network_keys
+from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
+from pipelines.deliver.worker_state import read_worker_state
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
 from warehouse.lock import is_locked
@@ -28,6 +30,9 @@ SENSOR = "cycle_sensor"
 _TICK_SECONDS = 5
 # A run that began and neither holds the writer lock nor ended within this time was killed: imports take about 5 s.
 _START_SECONDS = 90
+# A worker that is there answers at once; one that is only starting, within this time.
+_HEALTH_SECONDS = 5.0
+_WORKER_START_SECONDS = 90
 # After failures in a row a network is tried after 1, 2, 4, ... cycles, at most this many apart.
 _MOST_CYCLES_BETWEEN_TRIES = 32
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
@@ -59,6 +64,12 @@ CYCLE_JOB = dg.define_asset_job(
     executor_def=dg.in_process_executor,
     config=LOG_LEVEL,
 )
+
+
+def assets_of_cycle(job: dg.JobDefinition, networks: Mapping[str, Network], chosen: Iterable[str]) -> list[dg.AssetKey]:
+    """What a cycle over the chosen ones of the networks runs: their assets, and those of every cycle."""
+    shared = set(job.asset_layer.executable_asset_keys) - set(network_keys(networks.values()))
+    return [*network_keys(networks[name] for name in chosen), *sorted(shared)]
 
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
@@ -130,13 +141,23 @@ def is_publication_due(progress: Progress | None, settings: Settings) -> bool:
     return progress is not None and (progress.is_behind or not Warehouse(settings).is_newest_readable())
 
 
+def _is_at_work(settings: Settings, run_id: str) -> bool:
+    """Whether the worker says that it is at work on a run, or will be; one that is only starting says so later."""
+    try:
+        return tell(settings.data_dir, "health", run_id, _HEALTH_SECONDS) == YES
+    except WorkerSilentError:
+        state = read_worker_state(settings.data_dir)
+        since = timedelta(seconds=_WORKER_START_SECONDS)
+        return state is not None and datetime.now(UTC) - datetime.fromisoformat(state.looked_at) < since
+
+
 def _run_in_progress(
     instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str], *, has_worker: bool = False
 ) -> bool:
     """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing.
 
     A run is marked when it is silent in two evaluations: one that just gave the lock back is about to say how it ended.
-    Where there is a worker, its own runs are not looked at: they may wait for each other, and it knows of them.
+    Where there is a worker, it is asked for its own runs: they may wait for each other.
     """
     if Warehouse(settings).is_written():
         return True
@@ -144,10 +165,10 @@ def _run_in_progress(
     silent_runs.clear()
     for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
         run = record.dagster_run
-        if has_worker and is_of_worker(run):
-            continue
         if datetime.now(UTC) - record.create_timestamp < timedelta(seconds=_START_SECONDS):
             return True
+        if has_worker and is_of_worker(run) and _is_at_work(settings, run.run_id):
+            continue
         if run.run_id in suspected:
             instance.report_run_failed(run, "its process ended without a word")
         else:

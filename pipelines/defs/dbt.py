@@ -106,6 +106,9 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         yield from _events(results, keys, {key.name: key for key in context.selected_asset_check_keys})
         if failed := failures(results):
             raise dg.Failure(failed, allow_retries=False)
+        if context.is_subset:
+            # The models that were not chosen are still to follow what changed: the next cycle builds all.
+            return
         keep_manifest(warehouse.settings, is_new=not keeps_marts)
         with warehouse.open() as connection:
             record_transform(connection, batch_of_run(connection, context.run_id), project.fingerprint)

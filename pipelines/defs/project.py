@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dbt.adapters.duckdb.connections import DuckDBConnectionManager
@@ -41,7 +42,7 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
         "DBT_TARGET": "warehouse",
         "DBT_PROJECT_DIR": str(PROJECT_DIR),
         "DBT_PROFILES_DIR": str(PROJECT_DIR),
-        "DBT_TARGET_PATH": str(settings.data_dir / "dbt" / "target"),
+        "DBT_TARGET_PATH": str(settings.dbt_target_dir),
         "DBT_LOG_PATH": str(settings.data_dir / "dbt" / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         "DBT_WRITE_JSON": "false",
@@ -51,16 +52,22 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
     }
 
 
+def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
+    """The files that make up the project; what dbt writes beside them, when somebody runs it there, is none of them."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md")
+        and path.relative_to(folder).parts[0] not in ("target", "logs")
+    )
+
+
 def project_fingerprint() -> str:
     """A digest of the project's files, and of the views under it."""
     digest = hashlib.sha256(movement_views().encode())
-    for path in sorted(PROJECT_DIR.rglob("*")):
-        # What dbt writes beside the project, when somebody runs it there, is no part of it.
-        if path.relative_to(PROJECT_DIR).parts[0] in ("target", "logs"):
-            continue
-        if path.is_file() and path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md"):
-            digest.update(str(path.relative_to(PROJECT_DIR)).encode())
-            digest.update(path.read_bytes())
+    for path in project_files():
+        digest.update(str(path.relative_to(PROJECT_DIR)).encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -81,7 +88,7 @@ def parsed_project(settings: Settings) -> Project:
 
 def keep_manifest(settings: Settings, *, is_new: bool) -> None:
     """Write dbt's manifest of what was built, for those who build on it, where it is new or not there."""
-    path = settings.data_dir / "dbt" / "target" / "manifest.json"
+    path = settings.manifest_path
     if path.exists() and not is_new:
         return
     beside = path.with_suffix(".tmp")

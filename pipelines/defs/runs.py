@@ -2,11 +2,11 @@
 
 import dagster as dg
 
-# On runs that the worker executes. One that it did not take goes to the code server, which leaves a tag of its own.
+# "true" on runs that the worker executes, "false" on those that it did not take: a run that is executed again begins
+# with the tags of the first.
 WORKER_TAG = "ledgermart/worker"
-_GRPC_TAG = ".dagster/grpc_info"
 
 
 def is_of_worker(run: dg.DagsterRun) -> bool:
     """Whether the worker executes the run, or did."""
-    return WORKER_TAG in run.tags and _GRPC_TAG not in run.tags
+    return run.tags.get(WORKER_TAG) == "true"

@@ -23,8 +23,6 @@ from warehouse.copies import Listener, check_unused, open_copy
 from warehouse.folders import FolderError, new_folder
 from warehouse.port import Warehouse
 
-_MANIFEST = Path("dbt") / "target" / "manifest.json"
-
 
 class SandboxError(FolderError):
     """A sandbox cannot be made, renewed or removed; the message says why and what to do."""
@@ -139,7 +137,7 @@ def _newest_batch(folder: Path) -> int:
 
 
 def _manifest_text(settings: Settings) -> str:
-    path = settings.data_dir / _MANIFEST
+    path = settings.manifest_path
     if not path.exists():
         raise SandboxError(f"dbt's manifest of what is published is missing, {path}; run `ledgermart cycle`")
     return path.read_text()

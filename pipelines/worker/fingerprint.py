@@ -6,22 +6,16 @@ from pathlib import Path
 import duckdb
 
 from control.settings import CHECKOUT, Settings
+from pipelines.defs.project import PROJECT_DIR, project_files
 
-_SUFFIXES = (".py", ".sql", ".toml", ".yml", ".yaml", ".csv", ".md")
-_FOLDERS = ("control", "dbt_project", "pipelines", "warehouse")
-# What dbt writes beside the project, when somebody runs it there, is no part of it.
-_WRITTEN = ("dbt_project/target", "dbt_project/logs")
+_SUFFIXES = (".py", ".sql", ".toml")
+_FOLDERS = ("control", "pipelines", "warehouse")
 
 
 def loaded_fingerprint(settings: Settings) -> str:
     """A digest of names, sizes and times of change: cheap enough for each run. Also of what is installed."""
-    written = tuple(str(CHECKOUT / folder) + "/" for folder in _WRITTEN)
-    files = [
-        path
-        for folder in _FOLDERS
-        for path in (CHECKOUT / folder).rglob("*")
-        if path.suffix in _SUFFIXES and not str(path).startswith(written)
-    ]
+    files = [path for folder in _FOLDERS for path in (CHECKOUT / folder).rglob("*") if path.suffix in _SUFFIXES]
+    files += project_files(CHECKOUT / PROJECT_DIR.name)
     digest = hashlib.sha256()
     for path in sorted([*files, settings.networks_file, settings.price_sources_file, Path(duckdb.__file__).parents[1]]):
         try:

@@ -8,8 +8,8 @@ import dagster as dg
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 
 from control.settings import load_settings
+from pipelines.defs.messages import TAKEN, YES, tell
 from pipelines.defs.runs import WORKER_TAG, is_of_worker
-from pipelines.worker.messages import TAKEN, YES, tell
 
 
 class WarmRunLauncher(dg.DefaultRunLauncher):
@@ -24,6 +24,7 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
         run_id = context.dagster_run.run_id
         self._instance.add_run_tags(run_id, {WORKER_TAG: "true"})
         if tell(load_settings().data_dir, "run", run_id) != TAKEN:
+            self._instance.add_run_tags(run_id, {WORKER_TAG: "false"})
             super().launch_run(context)
 
     def terminate(self, run_id: str) -> bool:
@@ -56,6 +57,9 @@ def execute_run(run_id: str) -> None:
     with dg.DagsterInstance.get() as instance:
         run = instance.get_run_by_id(run_id)
         assert run is not None
+        if run.is_finished or not is_of_worker(run):
+            # Whoever launched it had no answer and gave it up, or launched it another way.
+            return
         assert run.job_code_origin is not None
         arguments = ExecuteRunArgs(run.job_code_origin, run_id, instance.get_ref()).get_command_args()
     execute_run_command.main(args=list(arguments[-1:]), standalone_mode=False)

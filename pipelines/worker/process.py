@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -13,8 +14,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import dagster as dg
 import duckdb
@@ -23,23 +22,25 @@ from control.errors import ControlError
 from control.settings import Settings, load_settings
 from control.store import open_store
 from pipelines.definitions import load_definitions
-from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, worker_lock
+from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
-from pipelines.defs.keys import network_keys
-from pipelines.defs.project import run_dbt
+from pipelines.defs.messages import NO, STALE, TAKEN, YES, answer, hear, listen
+from pipelines.defs.project import DbtError, run_dbt
 from pipelines.defs.records import do_not_wait_for_disk
-from pipelines.defs.runs import WORKER_TAG, is_of_worker
+from pipelines.defs.runs import WORKER_TAG
+from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import create_tables
 from pipelines.worker.fingerprint import loaded_fingerprint
-from pipelines.worker.fit import check_fit_to_fork
+from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
 from pipelines.worker.launcher import execute_run
-from pipelines.worker.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.worker.watch import Watch
-from warehouse.lock import writer_lock
+from warehouse.lock import WriterBusyError, writer_lock
 from warehouse.port import Warehouse
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
+# What `ledgermart status` shows is written this often, and where it changes.
+_TELL_SECONDS = 10.0
 # A run that was asked to stop and has not after this time is ended.
 _STOP_SECONDS = 10.0
 _TAKE_OVER_SECONDS = 30.0
@@ -59,6 +60,8 @@ _LATE_IMPORTS = (
     "pydoc",
     "zoneinfo._zoneinfo",
 )
+# What has a message of its own; all else is told with its stack.
+_EXPECTED = (UnfitToForkError, ControlError, DbtError, WriterBusyError)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 
@@ -83,11 +86,17 @@ def _rehearse(settings: Settings) -> None:
     for module in _LATE_IMPORTS:
         import_module(module)
     _nothing.execute_in_process()
-    with TemporaryDirectory(prefix="ledgermart-worker-") as folder:
-        elsewhere = replace(settings, data_dir=Path(folder))
+    # Of the data folder, where one worker is at a time, and finds what a killed one left.
+    folder = settings.data_dir / "rehearsal"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        elsewhere = replace(settings, data_dir=folder)
         with Warehouse(elsewhere).open() as connection:
             create_tables(connection)
         run_dbt(elsewhere, [*CYCLE_ARGUMENTS, "--exclude", AUDIT])
+    finally:
+        shutil.rmtree(folder)
 
 
 class Worker:
@@ -96,7 +105,8 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         # Before anything is handed over that is not lost, and only not answered yet.
-        self._mark_lost_runs()
+        self._waiting = self._take_over()
+        write_worker_state(settings.data_dir, None)
         # Heard from now on, answered when all is prepared: nothing is launched another way meanwhile.
         self._listener = listen(settings.data_dir)
         self._fingerprint = loaded_fingerprint(settings)
@@ -104,11 +114,10 @@ class Worker:
         networks, definitions = load_definitions()
         self._job = definitions.resolve_job_def(JOB)
         self._networks = networks
-        of_networks = set(network_keys(networks.values()))
-        self._shared = sorted(set(self._job.asset_layer.executable_asset_keys) - of_networks)
         self._watch = Watch(settings, networks)
         self._store = open_store(settings)
-        self._waiting: list[str] = []
+        self._trouble: str | None = None
+        self._told_at = float("-inf")
         self._run: _Run | None = None
         _rehearse(settings)
         duckdb.default_connection().close()
@@ -142,17 +151,29 @@ class Worker:
     def _begin(self) -> None:
         """Begin a run that was handed over, or a cycle where there is a reason for one."""
         if self._waiting:
-            run_id = self._waiting.pop(0)
+            # It waits on where the fork fails.
+            run_id = self._waiting[0]
             self._fork(run_id, lambda: execute_run(run_id))
+            self._waiting.remove(run_id)
             return
         try:
             networks = self._watch.look(self._store)
         except ControlError as error:
-            _LOG.warning("%s", error)
+            self._tell(str(error))
             return
+        self._tell(None)
         if networks is not None and not self._is_stale(now=True):
             run_id = str(uuid.uuid4())
             self._fork(run_id, lambda: self._cycle(run_id, networks))
+
+    def _tell(self, trouble: str | None) -> None:
+        """Write for `ledgermart status` that the worker looks; in the log a trouble stands once, and its end."""
+        if trouble != self._trouble:
+            _LOG.warning("%s", trouble or "looking for something to do again")
+        elif time.monotonic() - self._told_at < _TELL_SECONDS:
+            return
+        self._trouble, self._told_at = trouble, time.monotonic()
+        write_worker_state(self.settings.data_dir, trouble)
 
     def _cycle(self, run_id: str, networks: list[str]) -> None:
         with dg.DagsterInstance.get() as instance:
@@ -163,7 +184,7 @@ class Worker:
             self._job.execute_in_process(
                 instance=instance,
                 run_id=run_id,
-                asset_selection=[*network_keys(self._networks[name] for name in networks), *self._shared],
+                asset_selection=assets_of_cycle(self._job, self._networks, networks),
                 tags={"networks": ",".join(networks), WORKER_TAG: "true"},
                 raise_on_error=False,
             )
@@ -226,7 +247,7 @@ class Worker:
         connection, word, run_id = heard
         if word == "run":
             is_stale = self._is_stale(now=True)
-            if answer(connection, STALE if is_stale else TAKEN) and not is_stale:
+            if answer(connection, STALE if is_stale else TAKEN) and not is_stale and run_id not in self._waiting:
                 self._waiting.append(run_id)
         elif word == "cancel":
             answer(connection, YES if self._cancel(run_id) else NO)
@@ -251,12 +272,16 @@ class Worker:
         with dg.DagsterInstance.get() as instance:
             _mark(instance, instance.get_run_by_id(run_id), reason)
 
-    def _mark_lost_runs(self) -> None:
-        """Record the end of runs that an earlier worker took with it."""
+    def _take_over(self) -> list[str]:
+        """Record the end of runs that an earlier worker took with it; return those that it had not begun."""
+        filters = dg.RunsFilter(statuses=_UNFINISHED, tags={WORKER_TAG: "true"})
         with dg.DagsterInstance.get() as instance:
-            for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, tags={WORKER_TAG: "true"})):
-                if is_of_worker(record.dagster_run):
-                    _mark(instance, record.dagster_run, "the worker ended")
+            found = [record.dagster_run for record in reversed(instance.get_run_records(filters))]
+            waiting = [run for run in found if run.status is dg.DagsterRunStatus.STARTING]
+            for run in found:
+                if run not in waiting:
+                    _mark(instance, run, "the worker ended")
+        return [run.run_id for run in waiting]
 
 
 def _mark(instance: dg.DagsterInstance, run: dg.DagsterRun | None, reason: str) -> None:
@@ -274,14 +299,23 @@ def main() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s")
     _LOG.setLevel(logging.INFO)
     settings = load_settings()
-    with writer_lock(worker_lock(settings), "the worker", _TAKE_OVER_SECONDS):
-        worker = Worker(settings)
-        # Here, because Dagster sets its own when it executes something.
+    try:
+        with writer_lock(worker_lock(settings), "the worker", _TAKE_OVER_SECONDS):
+            _work(settings)
+    except Exception as error:  # noqa: BLE001 - told where it is looked for, and the worker ends whatever it was
+        _LOG.error("the worker ends: %s", error, exc_info=None if isinstance(error, _EXPECTED) else error)
+        write_worker_state(settings.data_dir, f"it ended: {error}")
+        sys.exit(1)
+
+
+def _work(settings: Settings) -> None:
+    worker = Worker(settings)
+    # Here, because Dagster sets its own when it executes something.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
+    try:
+        worker.work()
+    finally:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: sys.exit(0))
-        try:
-            worker.work()
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
-            worker.stop()
+            signal.signal(number, signal.SIG_IGN)
+        worker.stop()

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -17,7 +18,9 @@ from pipelines.definitions import build_definitions
 from pipelines.defs import cycle
 from pipelines.defs.cycle import JOB
 from pipelines.defs.keys import network_key, network_keys
+from pipelines.defs.messages import WorkerSilentError
 from pipelines.deliver.progress import write_progress
+from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import open_warehouse
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
@@ -338,9 +341,37 @@ def test_where_there_is_a_worker_the_sensor_marks_the_killed_runs_of_others(
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     instance = system.sensor.instance
     others = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-    own = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags={"ledgermart/worker": "true"})
+    own = [
+        instance.create_run_for_job(job, status=status, tags={"ledgermart/worker": "true"})
+        for status in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING)
+    ]
+
+    def statuses() -> list[dg.DagsterRunStatus]:
+        found = (instance.get_run_by_id(run.run_id) for run in (others, *own))
+        return [run.status for run in found if run is not None]
+
+    answers: list[str | Exception | None] = []
+
+    def tell(data_dir: Path, word: str, run_id: str, patience_seconds: float) -> str | None:
+        (answer,) = answers
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(cycle, "tell", tell)
+    failed, started, starting = (dg.DagsterRunStatus[name] for name in ("FAILURE", "STARTED", "STARTING"))
     with writer_lock(cycle.worker_lock(system.service.settings), "a test", 0):
-        for _ in range(2):
-            assert "the worker looks" in system.sensor.tick()
-    found = [instance.get_run_by_id(run.run_id) for run in (others, own)]
-    assert [run and run.status for run in found] == [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.STARTED]
+        # A worker that is at work on them, and one that is only starting.
+        write_worker_state(system.service.settings.data_dir, None)
+        monkeypatch.setattr(cycle, "_WORKER_START_SECONDS", 3600)
+        for answers[:] in (["yes"], [WorkerSilentError()]):
+            for _ in range(2):
+                assert "the worker looks" in system.sensor.tick()
+            assert statuses() == [failed, started, starting]
+        # One that knows nothing of them, or says nothing for long.
+        monkeypatch.setattr(cycle, "_WORKER_START_SECONDS", -1)
+        system.sensor.tick()
+        assert statuses() == [failed, started, starting]
+        answers[:] = ["no"]
+        system.sensor.tick()
+        assert statuses() == [failed, failed, failed]

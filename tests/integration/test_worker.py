@@ -140,7 +140,7 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
             run = instance.get_run_by_id(cancelled)
             assert run is not None
             instance.report_run_canceling(run)
-        from pipelines.worker.messages import tell
+        from pipelines.defs.messages import tell
 
         assert tell(stage.service.settings.data_dir, "cancel", cancelled) == "yes"
         stage.wait_for(cancelled, dg.DagsterRunStatus.CANCELED)

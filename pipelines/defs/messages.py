@@ -68,7 +68,7 @@ def _connect(data_dir: Path) -> socket.socket | None:
     return None
 
 
-def tell(data_dir: Path, word: str, run_id: str) -> str | None:
+def tell(data_dir: Path, word: str, run_id: str, patience_seconds: float = _ANSWER_SECONDS) -> str | None:
     """Tell the worker something about a run; its answer, None where there is no worker, or it ended before it heard.
 
     Raises:
@@ -78,12 +78,12 @@ def tell(data_dir: Path, word: str, run_id: str) -> str | None:
     if connection is None:
         return None
     with connection:
-        connection.settimeout(_ANSWER_SECONDS)
+        connection.settimeout(patience_seconds)
         try:
             connection.sendall(f"{word} {run_id}\n".encode())
             answer = connection.recv(_MOST_BYTES)
         except TimeoutError as error:
-            raise WorkerSilentError(f"the worker did not answer {word!r} in {_ANSWER_SECONDS:.0f} s") from error
+            raise WorkerSilentError(f"the worker did not answer {word!r} in {patience_seconds:.0f} s") from error
         except (BrokenPipeError, ConnectionResetError):
             return None
     return answer.decode().strip() or None
