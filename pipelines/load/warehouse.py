@@ -1,5 +1,6 @@
 """The raw tables' statements, and transactions in the warehouse."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -58,7 +59,15 @@ def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the raw tables and views that are not there, and the columns that older tables have not."""
+    """Create the raw tables and views that are not there, and the columns that older tables have not.
+
+    Nothing is done where they were made of the same definitions: of which, a comment says that is written last.
+    """
+    made_of = connection.execute(
+        "select comment from duckdb_views() where schema_name = 'raw' and view_name = 'movements' and not internal"
+    ).fetchone()
+    if made_of == (_fingerprint(),):
+        return
     connection.execute(_definitions())
     stored = connection.execute("select table_name, column_name from duckdb_columns() where schema_name = 'raw'")
     known = set(stored.fetchall())
@@ -68,12 +77,18 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
                 connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
     connection.execute(sql("views"))
     connection.execute(movement_views())
+    connection.execute(f"comment on view raw.movements is '{_fingerprint()}'")
 
 
 @cache
 def _definitions() -> str:
     tables = ";".join(table.definition() for table in TABLES.values())
     return f"create schema if not exists raw; create sequence if not exists raw.batch_ids; {tables}"
+
+
+@cache
+def _fingerprint() -> str:
+    return hashlib.sha256(f"{_definitions()};{sql('views')};{movement_views()}".encode()).hexdigest()
 
 
 @contextmanager

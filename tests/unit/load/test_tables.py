@@ -6,7 +6,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipelines.load.warehouse import create_tables
+from pipelines.load.warehouse import create_tables, movement_views
 from pipelines.tables.sources import DBT_FILE, SOURCES, TABLES, dbt_text
 from pipelines.tables.table import Table
 
@@ -74,7 +74,23 @@ def test_a_warehouse_without_a_column_gets_it_and_keeps_its_rows(connection: duc
     before = columns_of(connection, "blocks")
     connection.execute("alter table raw.blocks drop column is_tail")
     connection.execute("insert into raw.blocks values ('a', 1, '0xb', '0xc', '2026-01-01', 1)")
+    # Releases that did not say of which definitions they made the tables replaced the views.
+    connection.execute(movement_views())
     for _ in range(2):
         create_tables(connection)
         assert columns_of(connection, "blocks") == before
         assert connection.execute("select block_number, is_tail from raw.blocks").fetchall() == [(1, None)]
+
+
+def test_tables_are_made_once_of_the_same_definitions(connection: duckdb.DuckDBPyConnection) -> None:
+    def views() -> list[tuple[str, int]]:
+        return connection.execute(
+            "select view_name, view_oid from duckdb_views() where schema_name = 'raw' order by all"
+        ).fetchall()
+
+    before = views()
+    create_tables(connection)
+    assert views() == before
+    connection.execute("comment on view raw.movements is 'of other definitions'")
+    create_tables(connection)
+    assert not set(views()) & set(before)
