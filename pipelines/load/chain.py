@@ -93,51 +93,81 @@ def _insert(
     segment: Segment,
     batch: int,
 ) -> None:
-    """Insert rows of a segment in the place of those stored under the same keys."""
+    """Insert rows of a segment in the place of those stored under the same keys, and note what that changes."""
     if rows.is_empty():
         return
     key = ", ".join(table.key)
+    stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)} and ({key}) in (select {key} from incoming)"
+    facts = f"select * exclude (batch_id) {stored}"
+    parameters = _parameters(network, segment)
     with registered(connection, incoming=rows):
         _check_hashes(connection, network, segment.covered)
-        stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)}"
-        connection.execute(
-            f"delete {stored} and ({key}) in (select {key} from incoming)", _parameters(network, segment)
-        )
+        connection.execute(f"create or replace temp table before as {facts}", parameters)
+        connection.execute(f"create or replace temp table unchanged as select {key} from before limit 0")
+        is_new = connection.execute("select count(*) = 0 from before").fetchone() == (True,)
+        if not is_new:
+            connection.execute(f"delete {stored}", parameters)
         connection.execute(
             f"insert into raw.{table.name} by name select *, ? as network, ? as batch_id from incoming",
             [network, batch],
         )
+        if not is_new:
+            connection.execute(f"insert into unchanged select {key} from (from before intersect {facts})", parameters)
+            _note_changed(connection, network, table, "before", _SUBJECT_KINDS)
+        # What moved between nobody and nobody is its token's, and no party's.
+        _note_changed(connection, network, table, "incoming", ("token",))
+
+
+def _note_changed(
+    connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, rows: str, kinds: Sequence[Kind]
+) -> None:
+    """Note the blocks of the rows that are not in `unchanged`, and the subjects of the kinds that they name."""
+    changed = f"{rows} anti join unchanged using ({', '.join(table.key)})"
+    connection.execute(f"insert into changed_blocks select distinct block_number from {changed}")
+    for kind in kinds:
+        for column in table.addressed(kind):
+            connection.execute(
+                f"""
+                insert into changed_parties
+                select subjects.subject_key, min(changed.block_number), max(changed.block_number)
+                from (select {column}, block_number from {changed}) as changed
+                inner join raw.control_subjects as subjects on changed.{column} = subjects.address
+                where subjects.network = ? and subjects.kind = ?
+                group by subjects.subject_key
+                """,
+                [network, kind],
+            )
 
 
 def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: Segment, batch: int) -> None:
     """Mark every subject that the segment's rows concern.
 
-    What one collection brings may be what another one missed: subjects that it was not made for are marked by
-    `changed_parties`, whose rows were not stored as they are now.
+    What one collection brings may be what another one missed: subjects that it was not made for are marked where rows
+    were not stored as they are now.
     """
     connection.execute(
         """
         insert into raw.changes
         with parties as (
-            select subject_kind, address, block_number
-            from raw.movement_parties
+            select subjects.subject_key, parties.block_number as from_block, parties.block_number as to_block
+            from raw.movement_parties as parties
+            inner join raw.control_subjects as subjects
+                on parties.subject_kind = subjects.kind and parties.address = subjects.address
             where
-                network = $network
-                and block_number between $first and $last
+                parties.network = $network
+                and subjects.network = $network
+                and parties.block_number between $first and $last
                 and (
-                    (subject_kind = $kind and address in (select unnest($addresses::varchar[])))
-                    or (batch_id = $batch and block_number in (select block_number from changed_parties))
+                    (parties.subject_kind = $kind and parties.address in (select unnest($addresses::varchar[])))
+                    or (parties.batch_id = $batch and parties.block_number in (select block_number from changed_blocks))
                 )
             union all
-            select subject_kind, address, block_number
-            from changed_parties
+            select subject_key, from_block, to_block from changed_parties
         )
 
-        select $batch, subjects.subject_key, min(parties.block_number), max(parties.block_number), 'Rows'
-        from raw.control_subjects as subjects
-        inner join parties on subjects.kind = parties.subject_kind and subjects.address = parties.address
-        where subjects.network = $network
-        group by subjects.subject_key
+        select $batch, subject_key, min(from_block), max(to_block), 'Rows'
+        from parties
+        group by subject_key
         """,
         {"batch": batch, "kind": tracked_kind(segment.kind), **_parameters(network, segment)},
     )
@@ -168,45 +198,30 @@ def store_segment(
     with transaction(connection):
         connection.execute(
             """
-            create or replace temp table changed_parties
-            (subject_kind varchar, address varchar, block_number bigint)
+            create or replace temp table changed_blocks (block_number bigint);
+            create or replace temp table changed_parties (subject_key bigint, from_block bigint, to_block bigint)
             """
         )
         for name, frame in rows.items():
             table = ROW_TABLES[name]
-            stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
-            facts = f"select * exclude (batch_id) {stored}"
-            connection.execute(f"create or replace temp table before as {facts}", parameters)
             _insert(connection, table, network, frame, segment, batch_id)
-            connection.execute(
+            for address, count in connection.execute(
                 f"""
-                create or replace temp table changed_rows as
-                ({facts} except from before) union all (from before except {facts})
+                select address, count(*)
+                from (
+                    select unnest(list_distinct([{", ".join(table.addressed(segment.kind))}])) as address
+                    from raw.{name}
+                    where {_rows_of(table, segment.kind)}
+                )
+                where address in (select unnest($addresses::varchar[]))
+                group by address
                 """,
                 parameters,
-            )
-            parties = (
-                f"select '{kind}', {column}, block_number from changed_rows"
-                for kind in _SUBJECT_KINDS
-                for column in table.addressed(kind)
-            )
-            connection.execute(f"insert into changed_parties {' union '.join(parties)}")
-            columns = table.addressed(segment.kind)
-            named = connection.execute(f"select {', '.join(columns)} {stored}", parameters).pl()
-            for address, count in _rows_by_address(named, columns):
-                if address in counts:
-                    counts[address] += count
+            ).fetchall():
+                counts[address] += count
         _mark_parties(connection, network, segment, batch_id)
-        connection.execute("drop table if exists before; drop table if exists changed_rows")
-        connection.execute("drop table changed_parties")
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
-
-
-def _rows_by_address(rows: pl.DataFrame, columns: Sequence[str]) -> Iterable[tuple[str, int]]:
-    """How many rows name each address, in whichever of the columns."""
-    addresses = rows.select(address=pl.concat_list(columns).list.unique()).explode("address")
-    return addresses.group_by("address").len().iter_rows()
 
 
 def _rows_of(table: RowTable, kind: Kind) -> str:
