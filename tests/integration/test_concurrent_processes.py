@@ -6,7 +6,6 @@ cap table's quantities and the remainder are the supply, and versions never go b
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from tests.chain.world import Token, World
 from tests.e2e.client import ApiClient
 from tests.integration.harness import CHECKOUT, LEDGERMART, Service
 from tests.integration.oracle import instant
+from tests.integration.warm_processes import run_forked
 
 _PATIENCE_SECONDS = 1800.0
 # Between two questions of a reader: enough load to be in everybody's way, and some of two cores left for the others.
@@ -61,7 +61,7 @@ class ConcurrentTasks:
         return bool(self.failures) or has_enough or time.monotonic() > self._deadline
 
     def run(self, tasks: dict[str, Callable[[], None]]) -> None:
-        """Run every task in a thread of its own until it is over."""
+        """Run every task in a thread of its own until it is over; who builds rests after having built enough."""
         threads = [threading.Thread(target=self._repeat, args=task, name=task[0]) for task in tasks.items()]
         for thread in threads:
             thread.start()
@@ -69,7 +69,7 @@ class ConcurrentTasks:
             thread.join()
 
     def _repeat(self, who: str, task: Callable[[], None]) -> None:
-        while not self.is_over:
+        while not self.is_over and not (isinstance(task, Analyst) and self.done[who] >= self._enough[who]):
             try:
                 task()
             except Exception as error:  # noqa: BLE001 - whatever anybody meets is what this test is about
@@ -165,6 +165,15 @@ class ApiReader:
         assert self._client.get(f"{self._path}/activities", limit=5)["data"]
 
 
+def _dbt(*arguments: str) -> None:
+    """Run dbt as its command does, over what the environment names."""
+    from dbt.cli.main import dbtRunner
+
+    done = dbtRunner().invoke(list(arguments))
+    if not done.success:
+        raise SystemExit(done.exception or 1)
+
+
 class Analyst:
     """Somebody who renews a sandbox and builds marts in it."""
 
@@ -176,14 +185,11 @@ class Analyst:
         """Copy, build, and find what is published."""
         arguments = ["sandbox", "--name", self._name, "--json", *(["--refresh"] if self._folder.exists() else [])]
         made = output(self._service.ledgermart(*arguments))
-        dbt = [str(Path(sys.executable).with_name("dbt")), "build", "--select", "balance_changes", "cap_tables+"]
-        built = subprocess.run(
-            [*dbt, "--exclude-resource-type", "unit_test"],
-            env={**self._service.environment(), **made["variables"]},
-            cwd=CHECKOUT / "dbt_project",
-            capture_output=True,
-            text=True,
-            check=False,
+        built = run_forked(
+            _dbt,
+            ("build", "--select", "balance_changes", "cap_tables+", "--exclude-resource-type", "unit_test"),
+            {**self._service.environment(), **made["variables"]},
+            CHECKOUT / "dbt_project",
         )
         assert built.returncode == 0, (built.stdout + built.stderr)[-1500:]
         with duckdb.connect() as connection:
