@@ -12,7 +12,7 @@ from control.settings import Settings
 from pipelines.definitions import build_definitions
 from pipelines.defs.cycle import JOB, assets_of_cycle
 from pipelines.defs.keys import OUTCOME
-from pipelines.defs.records import do_not_wait_for_disk
+from pipelines.defs.records import keep_connections
 from pipelines.deliver.progress import Progress, read_progress
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
@@ -106,7 +106,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
     # What dbt and Dagster print, stack traces of failed steps among it, is for the log: the result is one line.
-    do_not_wait_for_disk(settings.dagster_dir)
+    keep_connections(settings.dagster_dir)
     with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         result = job.execute_in_process(
             instance=dg.DagsterInstance.get(),

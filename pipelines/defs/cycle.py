@@ -15,7 +15,7 @@ from control.revision import read_revision
 from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
-from pipelines.defs.keys import network_keys
+from pipelines.defs.keys import OUTCOME, SNAPSHOT, network_keys
 from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
@@ -66,10 +66,16 @@ CYCLE_JOB = dg.define_asset_job(
 )
 
 
-def assets_of_cycle(job: dg.JobDefinition, networks: Mapping[str, Network], chosen: Iterable[str]) -> list[dg.AssetKey]:
-    """What a cycle over the chosen ones of the networks runs: their assets, and those of every cycle."""
+def assets_of_cycle(
+    job: dg.JobDefinition, networks: Mapping[str, Network], chosen: Iterable[str], *, is_short: bool = False
+) -> list[dg.AssetKey]:
+    """What a cycle over the chosen ones of the networks runs: their assets, and those of every cycle.
+
+    A short one begins and ends as all do, and leaves out what is between: Dagster writes several records for each
+    asset, also of those that have nothing to do.
+    """
     shared = set(job.asset_layer.executable_asset_keys) - set(network_keys(networks.values()))
-    return [*network_keys(networks[name] for name in chosen), *sorted(shared)]
+    return [*network_keys(networks[name] for name in chosen), *([SNAPSHOT, OUTCOME] if is_short else sorted(shared))]
 
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:

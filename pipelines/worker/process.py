@@ -26,14 +26,14 @@ from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.defs.project import DbtError, run_dbt
-from pipelines.defs.records import do_not_wait_for_disk
+from pipelines.defs.records import keep_connections
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import create_tables
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
 from pipelines.worker.launcher import execute_run
-from pipelines.worker.watch import Watch
+from pipelines.worker.watch import Cycle, Watch
 from warehouse.lock import WriterBusyError, writer_lock
 from warehouse.port import Warehouse
 
@@ -157,14 +157,14 @@ class Worker:
             self._waiting.remove(run_id)
             return
         try:
-            networks = self._watch.look(self._store)
+            cycle = self._watch.look(self._store)
         except ControlError as error:
             self._tell(str(error))
             return
         self._tell(None)
-        if networks is not None and not self._is_stale(now=True):
+        if cycle is not None and not self._is_stale(now=True):
             run_id = str(uuid.uuid4())
-            self._fork(run_id, lambda: self._cycle(run_id, networks))
+            self._fork(run_id, lambda: self._cycle(run_id, cycle))
 
     def _tell(self, trouble: str | None) -> None:
         """Write for `ledgermart status` that the worker looks; in the log a trouble stands once, and its end."""
@@ -175,7 +175,7 @@ class Worker:
         self._trouble, self._told_at = trouble, time.monotonic()
         write_worker_state(self.settings.data_dir, trouble)
 
-    def _cycle(self, run_id: str, networks: list[str]) -> None:
+    def _cycle(self, run_id: str, cycle: Cycle) -> None:
         with dg.DagsterInstance.get() as instance:
             # Whoever stops the sensor in Dagster's pages wants no cycles.
             states = {state.instigator_name: state.status.value for state in instance.all_instigator_state()}
@@ -184,8 +184,8 @@ class Worker:
             self._job.execute_in_process(
                 instance=instance,
                 run_id=run_id,
-                asset_selection=assets_of_cycle(self._job, self._networks, networks),
-                tags={"networks": ",".join(networks), WORKER_TAG: "true"},
+                asset_selection=assets_of_cycle(self._job, self._networks, cycle.networks, is_short=cycle.is_short),
+                tags={"networks": ",".join(cycle.networks), WORKER_TAG: "true"},
                 raise_on_error=False,
             )
 
@@ -208,7 +208,7 @@ class Worker:
             self._listener.close()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            do_not_wait_for_disk(self.settings.dagster_dir)
+            keep_connections(self.settings.dagster_dir)
             before = set(sys.modules)
             body()
             if late := sorted(set(sys.modules) - before):

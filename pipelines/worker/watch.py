@@ -2,17 +2,28 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from control.networks.definitions import Network
 from control.revision import read_revision
 from control.settings import Settings
 from control.store import ControlStore
 from pipelines.defs.cycle import due_networks, has_price_work, is_publication_due
-from pipelines.deliver.progress import read_progress
+from pipelines.deliver.progress import Progress, read_progress
 from warehouse.port import Warehouse
+from warehouse.versions import Publication
 
 # Whether the published file can still be opened is looked at less often: that costs more than all else here.
 _FILE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A cycle that is to begin: over which networks, and whether over them alone: no prices, marts and history."""
+
+    networks: list[str]
+    is_short: bool = False
 
 
 class Watch:
@@ -23,15 +34,17 @@ class Watch:
         self.networks = networks
         self._began_at = float("-inf")
         self._began_after: int | None = None
+        self._began: Cycle | None = None
+        self._version: int | None = None
         self._revision: int | None = None
         self._polled_at: dict[str, float] = {}
         self._file_at = float("-inf")
 
-    def look(self, store: ControlStore) -> list[str] | None:
-        """The networks of the cycle that is to begin now; None where none is.
+    def look(self, store: ControlStore) -> Cycle | None:
+        """The cycle that is to begin now; None where none is.
 
-        A configuration write, and past data that was read to its end, are taken up at once, by one cycle; all else not
-        sooner than LEDGERMART_CYCLE_SECONDS after the last one began.
+        A configuration write, past data that was read to its end, and what a short cycle found are taken up at once, by
+        one cycle; all else not sooner than LEDGERMART_CYCLE_SECONDS after the last one began.
         """
         settings = self.settings
         progress = read_progress(settings.data_dir)
@@ -39,7 +52,8 @@ class Watch:
             revision = read_revision(session)
         is_written = revision != self._revision and (progress is None or revision != progress.control_revision)
         was_read = progress is not None and progress.was_read_to_end and self._began_after != progress.batch_id
-        if not (is_written or was_read) and time.monotonic() - self._began_at < settings.cycle_seconds:
+        was_found = self._began is not None and self._began.is_short and progress is not None and progress.is_behind
+        if not (is_written or was_read or was_found) and time.monotonic() - self._began_at < settings.cycle_seconds:
             return None
         if Warehouse(settings).is_written():
             return None
@@ -50,6 +64,22 @@ class Watch:
             is_wanted = is_publication_due(progress, settings)
         if not (is_wanted or (progress is not None and progress.is_behind)):
             return None
+        publication = Warehouse(settings).published()
+        version = None if publication is None else publication.version
+        # Where the last cycle published something, this one is likely to.
+        is_short = version == self._version and not is_changed and self._is_only_new_blocks(progress, publication)
         self._began_at, self._revision = time.monotonic(), revision
         self._began_after = None if progress is None else progress.batch_id
-        return due
+        self._began, self._version = Cycle(due, is_short and bool(due)), version
+        return self._began
+
+    def _is_only_new_blocks(self, progress: Progress | None, publication: Publication | None) -> bool:
+        """Whether nothing waits but blocks, which need not bring anything that the marts would show."""
+        if progress is None or publication is None:
+            return False
+        if progress.is_behind or progress.was_read_to_end or has_price_work(progress):
+            return False
+        if any(network.has_unfinished_history for network in progress.networks.values()):
+            return False
+        # Blocks without rows are published, too, though later.
+        return datetime.now(UTC) - publication.published_at < timedelta(seconds=self.settings.as_of_seconds)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
 
-from tests.bench import api, cycle, extract, history, idle, observations, reports, scale, values
+from tests.bench import api, cycle, extract, history, idle, latency, observations, reports, scale, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
@@ -24,6 +24,7 @@ _BENCHMARKS: dict[str, _Benchmark] = {
     "history": history.run,
     "observations": observations.run,
     "cycle": cycle.run,
+    "latency": latency.run,
     "idle": idle.run,
     "values": values.run,
     "api": api.run,
@@ -38,6 +39,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(_BENCHMARKS)}; default: all")
     parser.add_argument("--repeat", type=int, help="runs of each; default: as many as the benchmark finds right")
     parser.add_argument("--rows", type=int, default=scale.Size.rows, help="transfers of `scale`; default: %(default)s")
+    parser.add_argument("--cold", action="store_true", help="of `cycle` the command alone; default: both")
+    parser.add_argument("--warm", action="store_true", help="of `cycle` what the worker forks alone; default: both")
     parser.add_argument("--memory", type=int, default=4096, help="megabytes of DuckDB in `scale`; default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
@@ -48,7 +51,9 @@ def main() -> int:
     if options.rows < scale.LEAST_ROWS or options.rows % scale.BLOCK:
         parser.error(f"--rows must be at least {scale.LEAST_ROWS:,} and a multiple of {scale.BLOCK}")
     sized = functools.partial(scale.run, size=scale.Size(options.rows), memory_mb=options.memory)
-    benchmarks: dict[str, _Benchmark] = {**_BENCHMARKS, "scale": sized}
+    both = options.cold == options.warm
+    chosen = functools.partial(cycle.run, is_cold=both or options.cold, is_warm=both or options.warm)
+    benchmarks: dict[str, _Benchmark] = {**_BENCHMARKS, "scale": sized, "cycle": chosen}
     # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()

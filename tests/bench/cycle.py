@@ -18,25 +18,33 @@ from tests.bench.measurement import Measurement
 from tests.bench.workload import instant_of, new_service, running_world, track
 from tests.chain.world import Token, World
 from tests.e2e.service import LEDGERMART, Service, ServiceError
+from warehouse.lock import writer_lock
 
 # Events in a transaction, transactions in a block, blocks.
 _OLD = (1000, 1, 1000)
 _NEW = (5, 40, 5)
 _HOLDERS = 10_000
 _REPEAT = 5
+_FINAL_BLOCKS = 80
 _MIB = 2**20
 _PATIENCE_SECONDS = 300.0
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
-    """Fill a chain and build the marts once, then measure `repeat` cycles, each with its own 1,000 new transfers."""
+def run(
+    folder: Path, repeat: int | None, note: Callable[[str], None], *, is_cold: bool = True, is_warm: bool = True
+) -> list[Measurement]:
+    """Fill a chain and build the marts once, then measure `repeat` cycles, each with its own 1,000 new transfers.
+
+    Args:
+        is_cold, is_warm: whether to measure the command, and what the worker forks.
+    """
     measured: list[Measurement] = []
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("cycle", quantity, unit, value, goal))
 
     repeat = repeat or _REPEAT
-    with running_world(_OLD[2] + (repeat + 1) * _NEW[2]) as world:
+    with running_world(_OLD[2] + (2 * repeat + 1) * _NEW[2] + 2 * _FINAL_BLOCKS) as world:
         token = world.deploy_token("BENCH", 18)
         note("cycle: filling a chain with 1,000,000 transfers")
         first = _emit(world, token, _OLD)
@@ -48,7 +56,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
         _expect(found, 1_000_000)
         add("first cycle, 1,000,000 transfers", "s", found["total"])
         add("peak memory of the first cycle's process", "MiB", found["peak"] / _MIB)
-        for number in range(repeat):
+        for number in range(repeat if is_cold else 0):
             _emit(world, token, _NEW)
             note(f"cycle: run {number + 1}")
             found = _measure(service, data)
@@ -58,28 +66,53 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             add("  of it: extraction (step of the network)", "s", found["extraction"], "below 1")
             add("  of it: dbt", "s", found["dbt"])
             add("  of it: publication", "s", found["publication"])
-            add("start of the process to its end", "s", found["total"])
+            add("start of the process to its end", "s", found["total"], "below 7")
             add("CPU of the process and dbt", "s", found["cpu"])
             add("peak memory of the process", "MiB", found["peak"] / _MIB)
-        note("cycle: starting the worker")
-        with _worker(service, data):
-            for number in range(repeat):
-                _emit(world, token, _NEW)
-                note(f"cycle: run {number + 1} of the worker")
-                found = _measure_warm(data, 1_000)
-                add("warm: start of the run to its end", "s", found["total"], "below 3")
-                add("  of it: dbt", "s", found["dbt"])
-                add("  CPU of the fork", "s", found["cpu"], "below 4")
-            for _ in range(repeat):
-                world.mine()
-                found = _measure_warm(data, 0)
-                add("warm, nothing new: start of the run to its end", "s", found["total"])
-                add("  CPU of the fork", "s", found["cpu"], "below 1")
+        if is_warm:
+            _run_warm(world, token, service, data, repeat, add, note)
         size = (data / "warehouse.duckdb").stat().st_size
         add("size of the warehouse", "MiB", size / _MIB)
         published = (data / "serving" / "current.duckdb").stat().st_size
         add("size of the published version", "MiB", published / _MIB)
     return measured
+
+
+def _run_warm(
+    world: World,
+    token: Token,
+    service: Service,
+    data: Path,
+    repeat: int,
+    add: Callable[..., None],
+    note: Callable[[str], None],
+) -> None:
+    """Measure cycles that the worker forks: with 1,000 new transfers each, and then with nothing new.
+
+    The writer's lock keeps it from beginning one while blocks are made.
+    """
+    lock = data / "warehouse.lock"
+    note("cycle: starting the worker")
+    with _worker(service, data):
+        for number in range(repeat):
+            with writer_lock(lock, "the benchmark", _PATIENCE_SECONDS):
+                _emit(world, token, _NEW)
+            note(f"cycle: run {number + 1} of the worker")
+            found = _measure_warm(data, 1_000)
+            add("warm: start of the run to its end", "s", found["total"], "below 3")
+            add("  of it: dbt", "s", found["dbt"])
+            add("  CPU of it", "s", found["cpu"], "below 4")
+        # All transfers final, and read once more; then one that publishes nothing, after which they are short.
+        for blocks in (_FINAL_BLOCKS, 1, 1):
+            with writer_lock(lock, "the benchmark", _PATIENCE_SECONDS):
+                for _ in range(blocks):
+                    world.mine()
+            _measure_warm(data, 0)
+        for _ in range(repeat):
+            world.mine()
+            found = _measure_warm(data, 0)
+            add("warm, nothing new: start of the run to its end", "s", found["total"])
+            add("  CPU of one with nothing new", "s", found["cpu"], "below 1")
 
 
 def _emit(world: World, token: Token, shape: tuple[int, int, int]) -> int:
@@ -163,15 +196,20 @@ def _measure_warm(folder: Path, rows: int) -> dict[str, float]:
     _wait(lambda: told.search((folder / "worker.log").read_text()) is not None)
     found = told.search((folder / "worker.log").read_text())
     assert found is not None
-    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
+    with _records(folder) as instance:
         stats = instance.get_run_stats(progress.run_id)
     assert stats.start_time is not None
     assert stats.end_time is not None
     return {
         "total": stats.end_time - stats.start_time,
-        "dbt": _length(_steps(folder)["transform"]),
+        "dbt": _length(_steps(folder).get("transform", (0.0, 0.0))),
         "cpu": float(found[1]),
     }
+
+
+def _records(folder: Path) -> dg.DagsterInstance:
+    os.environ["LEDGERMART_DAGSTER_DIR"] = str(folder / "dagster")
+    return dg.DagsterInstance.from_config(str(Path(__file__).parents[2]))
 
 
 def _length(step: tuple[float, float]) -> float:
@@ -182,6 +220,6 @@ def _steps(folder: Path) -> dict[str, tuple[float, float]]:
     """Begin and end of every step of the last run, Unix seconds, by step key."""
     progress = read_progress(folder)
     assert progress is not None
-    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
+    with _records(folder) as instance:
         stats = instance.get_run_step_stats(progress.run_id)
     return {step.step_key: (step.start_time, step.end_time) for step in stats if step.start_time and step.end_time}

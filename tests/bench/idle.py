@@ -1,4 +1,7 @@
-"""`ledgermart up` with five networks on which nothing happens: processor time, and memory by process."""
+"""`ledgermart up` with five networks on which nothing happens: processor time, and memory by process.
+
+First without new blocks, so that no cycle runs; then with an empty block on each network every other second.
+"""
 
 import time
 from collections.abc import Callable
@@ -18,6 +21,7 @@ _FIRST_CHAIN_ID = 31_337
 _SETTLE_SECONDS = 60.0
 _WINDOW_SECONDS = 60.0
 _REPEAT = 3
+_BLOCK_SECONDS = 2.0
 _COLLECTED_WITHIN_SECONDS = 120.0
 _MIB = 2**20
 _DEFINITION = """
@@ -91,6 +95,18 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             add("resident memory of all processes together", "MiB", sum(memory.values()) / _MIB)
             for role, size in memory.items():
                 add(f"  of it: {role}", "MiB", size / _MIB)
+        for number in range(repeat or _REPEAT):
+            note(f"idle: window {number + 1} of {_WINDOW_SECONDS:.0f} s, with empty blocks")
+            cycles, before, begun = _newest_cycle(data), _cpu_seconds(), time.perf_counter()
+            while time.perf_counter() - begun < _WINDOW_SECONDS:
+                for world in worlds.values():
+                    world.mine()
+                time.sleep(_BLOCK_SECONDS)
+            after, elapsed = _cpu_seconds(), time.perf_counter() - begun
+            used = {role: 100 * (seconds - before[role]) / elapsed for role, seconds in after.items()}
+            add("with empty blocks: CPU of all processes together, of one core", "%", sum(used.values()), "below 10")
+            add("  of it: worker and its cycles", "%", used["worker"])
+            add("  cycles in a minute", "", 60 * (_newest_cycle(data) - cycles) / elapsed)
     return measured
 
 

@@ -35,7 +35,6 @@ class Stage:
     """A prepared service, Dagster's records of it, and processes that are started over it."""
 
     def __init__(self, service: Service) -> None:
-        data = service.settings.data_dir
         self.service = service
         self.port = free_port()
         self.environment = service.environment(
@@ -44,8 +43,8 @@ class Stage:
             LEDGERMART_DAGSTER_DIR=str(service.settings.dagster_dir),
             LEDGERMART_CODE_SERVER_PORT=str(self.port),
         )
-        self.instance = dg.DagsterInstance.from_config(str(data / "dagster"))
-        self.log = data / "logs" / "worker.log"
+        self.instance = dg.DagsterInstance.from_config(str(CHECKOUT))
+        self.log = service.settings.data_dir / "logs" / "worker.log"
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, *command: str) -> psutil.Process:
@@ -101,7 +100,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage(ready_service: Service) -> Iterator[Stage]:
+def stage(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    # Where this process looks for the records.
+    monkeypatch.setenv("LEDGERMART_DAGSTER_DIR", str(ready_service.settings.dagster_dir))
     made = Stage(ready_service)
     made.log.parent.mkdir(exist_ok=True)
     yield made
@@ -136,7 +137,7 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
 
         cancelled = stage.launch()
         stage.wait_for(cancelled, dg.DagsterRunStatus.STARTED)
-        with dg.DagsterInstance.from_config(str(stage.service.settings.dagster_dir)) as instance:
+        with dg.DagsterInstance.from_config(str(CHECKOUT)) as instance:
             run = instance.get_run_by_id(cancelled)
             assert run is not None
             instance.report_run_canceling(run)

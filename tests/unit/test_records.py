@@ -1,28 +1,54 @@
-"""Dagster's records are written without waiting for the disk, and those of others as they were."""
+"""Dagster's records are written over connections that stay, without waiting for the disk; other databases as before."""
 
 from pathlib import Path
 
-from sqlalchemy import create_engine, text
+import pytest
+from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
-from pipelines.defs.records import do_not_wait_for_disk
+from pipelines.defs.records import keep_connections
 
 _FULL, _NORMAL = 2, 1
 
 
-def synchronous(path: Path) -> int:
-    """How an engine writes a database."""
-    engine = create_engine(f"sqlite:///{path}")
-    try:
-        with engine.connect() as connection:
-            return int(connection.execute(text("pragma synchronous")).scalar_one())
-    finally:
-        engine.dispose()
+def engine(path: Path) -> Engine:
+    """An engine as Dagster makes one for each transaction."""
+    return create_engine(f"sqlite:///{path}", poolclass=NullPool)
 
 
-def test_records_behind_a_symbolic_link_are_found(tmp_path: Path) -> None:
+def synchronous(connection: Connection) -> int:
+    """How a connection writes its database."""
+    return int(connection.execute(text("pragma synchronous")).scalar_one())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder behind a symbolic link, whose databases are kept open."""
     (tmp_path / "disk" / "dagster").mkdir(parents=True)
     (tmp_path / "data").symlink_to(tmp_path / "disk")
-    folder = tmp_path / "data" / "dagster"
-    do_not_wait_for_disk(folder)
-    assert synchronous(folder / "runs.db") == _NORMAL
-    assert synchronous(tmp_path / "data" / "control.db") == _FULL
+    keep_connections(tmp_path / "data" / "dagster")
+    return tmp_path / "data" / "dagster"
+
+
+def test_records_behind_a_symbolic_link_are_found(folder: Path) -> None:
+    with engine(folder / "runs.db").connect() as connection:
+        assert synchronous(connection) == _NORMAL
+    with engine(folder.parent / "control.db").connect() as connection:
+        assert synchronous(connection) == _FULL
+
+
+def test_a_connection_stays_for_the_next_and_keeps_nothing_of_the_last(folder: Path) -> None:
+    for database, is_kept in ((folder / "runs.db", True), (folder.parent / "control.db", False)):
+        with engine(database).connect() as first:
+            first.execute(text("create table t (a integer)"))
+            first.commit()
+            own = first.connection.dbapi_connection
+            # Two at once are two: neither is in the other's transaction.
+            with engine(database).connect() as second:
+                first.execute(text("insert into t values (1)"))
+                assert second.execute(text("select count(*) from t")).scalar_one() == 0
+        with engine(database).connect() as one, engine(database).connect() as other:
+            found = {id(each.connection.dbapi_connection) for each in (one, other)}
+            assert (id(own) in found) is is_kept
+            # It was not committed.
+            assert one.execute(text("select count(*) from t")).scalar_one() == 0
+            assert other.execute(text("select count(*) from t")).scalar_one() == 0

@@ -1,0 +1,150 @@
+"""When the worker begins a cycle, and when one over new blocks alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from control.settings import load_settings
+from control.store import open_store
+from pipelines.deliver.progress import NetworkProgress, Progress, SourceProgress
+from pipelines.worker import watch
+from pipelines.worker.watch import Cycle, Watch
+from warehouse.versions import Publication
+
+_CYCLE_SECONDS = 30
+_NETWORK = NetworkProgress("Healthy", None, 9, 5, 9, False, False, 0, None, True, None, ())
+_SOURCE = SourceProgress(None, 1, 0, None, "2999-01-01T00:00:00+00:00", True, None)
+_PROGRESS = Progress(
+    1, "a run", 7, "2026-01-01T00:00:00Z", {"one": _NETWORK}, {"a source": _SOURCE}, False, False, False
+)
+
+
+class Scene:
+    """A worker's look at things as a test sets them."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        settings = load_settings(
+            {"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
+        )
+        self.store = open_store(settings)
+        self.watch = Watch(settings, {})
+        self.progress, self.revision, self.now = _PROGRESS, 7, 0.0
+        self.due: Sequence[str] = ["one"]
+        self.published = Publication(1, "marts-1.duckdb", datetime.now(UTC))
+        warehouse = {
+            "is_written": lambda _: False,
+            "published": lambda _: self.published,
+            "is_newest_readable": lambda _: True,
+        }
+        monkeypatch.setattr(watch, "Warehouse", lambda _: type("Warehouse", (), warehouse)())
+        monkeypatch.setattr(watch, "read_progress", lambda _: self.progress)
+        monkeypatch.setattr(watch, "read_revision", lambda _: self.revision)
+        monkeypatch.setattr(watch, "is_publication_due", lambda *_: False)
+        monkeypatch.setattr(
+            watch, "due_networks", lambda *_: (list(self.due), self.revision != self.progress.control_revision)
+        )
+        monkeypatch.setattr(watch.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(self.store, "read", open_nothing)
+
+    def look(self, *, after: float = _CYCLE_SECONDS, **progress: Any) -> Cycle | None:
+        """Look again some seconds later, when the last cycle left this behind."""
+        self.now += after
+        self.progress = msgspec.structs.replace(self.progress, **progress)
+        return self.watch.look(cast(Any, self.store))
+
+    def end(self, **progress: Any) -> None:
+        """The cycle that has begun ends."""
+        self.progress = msgspec.structs.replace(self.progress, batch_id=self.progress.batch_id + 1, **progress)
+
+
+class open_nothing:
+    """A session that nothing is read from."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A worker that has begun one cycle, which published nothing."""
+    made = Scene(tmp_path, monkeypatch)
+    # What was published before it cannot be known.
+    assert made.look() == Cycle(["one"])
+    made.end()
+    return made
+
+
+def test_new_blocks_alone_begin_a_short_cycle(scene: Scene) -> None:
+    assert scene.look(after=_CYCLE_SECONDS - 1) is None
+    assert scene.look(after=1) == Cycle(["one"], is_short=True)
+    scene.due = []
+    scene.end()
+    assert scene.look() is None
+
+
+def test_what_a_short_cycle_found_is_built_at_once_and_once(scene: Scene) -> None:
+    assert scene.look() == Cycle(["one"], is_short=True)
+    scene.end(is_behind=True)
+    scene.due = []
+    assert scene.look(after=1) == Cycle([])
+    # It failed.
+    scene.end()
+    assert scene.look(after=1) is None
+    assert scene.look() == Cycle([])
+
+
+def test_after_a_cycle_that_published_the_next_is_whole(scene: Scene) -> None:
+    scene.published = replace(scene.published, version=2)
+    assert scene.look() == Cycle(["one"])
+    scene.end()
+    assert scene.look() == Cycle(["one"], is_short=True)
+
+
+def unfinished_history(scene: Scene) -> None:
+    network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True)
+    scene.progress = msgspec.structs.replace(scene.progress, networks={"one": _NETWORK, "two": network})
+
+
+def unfinished_discovery(scene: Scene) -> None:
+    scene.progress = msgspec.structs.replace(scene.progress, has_unfinished_discoveries=True)
+
+
+def due_price_source(scene: Scene) -> None:
+    source = msgspec.structs.replace(_SOURCE, due_at="2026-01-01T00:00:00+00:00")
+    scene.progress = msgspec.structs.replace(scene.progress, price_sources={"a source": source})
+
+
+def something_behind(scene: Scene) -> None:
+    scene.progress = msgspec.structs.replace(scene.progress, is_behind=True)
+
+
+def changed_configuration(scene: Scene) -> None:
+    scene.revision = 8
+
+
+def old_version(scene: Scene) -> None:
+    scene.published = replace(scene.published, published_at=datetime.now(UTC) - timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        unfinished_history,
+        unfinished_discovery,
+        due_price_source,
+        something_behind,
+        changed_configuration,
+        old_version,
+    ],
+)
+def test_all_else_that_waits_is_taken_with_them(scene: Scene, arrange: Any) -> None:
+    arrange(scene)
+    assert scene.look() == Cycle(["one"])
