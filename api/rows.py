@@ -14,13 +14,9 @@ from api.schemas.ledgers import ProbedStatus
 from api.schemas.tokens import (
     Behaviour,
     ContractStatus,
-    FigureStatus,
     HolderChangeKind,
     HoldersStatus,
-    SupplyStatus,
     TokenActivityType,
-    Top10Status,
-    UnattributedStatus,
 )
 from api.schemas.wallets import AmountStatus, Direction, WalletActivityStatus, WalletActivityType
 
@@ -52,7 +48,6 @@ class TokenRow(Row, frozen=True):
     total_supply_raw: str | None
     total_supply: str | None
     holder_count: int | None
-    holders_status: HoldersStatus
     as_of_block_number: int | None
     as_of_block_hash: str | None
     as_of_block_time: datetime | None
@@ -155,35 +150,9 @@ class WalletActivityRow(Row, frozen=True):
     amount_status: AmountStatus
 
 
-class CapTableSummaryRow(Row, frozen=True):
-    """`cap_table_summary`: the head of a cap table."""
-
-    total_supply_raw: str | None
-    total_supply: str | None
-    supply_status: SupplyStatus
-    holder_count: int | None
-    holders_status: HoldersStatus
-    unattributed_raw: str | None
-    unattributed: str | None
-    unattributed_percentage: str | None
-    unattributed_status: UnattributedStatus
-    top10_percentage: str | None
-    top10_status: Top10Status
-    hhi: str | None
-    hhi_status: FigureStatus
-    gini: str | None
-    gini_status: FigureStatus
-    nakamoto: int | None
-    nakamoto_status: FigureStatus
-
-
 class HolderRow(Row, frozen=True):
-    """One holder: `cap_table_by_rank`, `cap_table_by_wallet`, `report_holders_a*` and `report_holders_descending`.
+    """One holder: `holders_largest_first`, `holders_smallest_first`, `holders_ascending`, `holders_descending`."""
 
-    `position` is what pages go on after.
-    """
-
-    position: int
     rank: int
     holder_address: str
     quantity_raw: str
@@ -194,27 +163,28 @@ class HolderRow(Row, frozen=True):
     opened_by: OpenedBy
 
 
+class HolderCountRow(Row, frozen=True):
+    """`holder_counts`: the holders of a token; null until something is collected."""
+
+    subject_key: int
+    holder_count: int | None
+    holders_status: HoldersStatus
+
+
 class BalanceAsOfRow(Row, frozen=True):
-    """`balances_as_of`: the balance of one holder of a token, or of one asset of a wallet.
+    """`balances_as_of`: the balance of one asset of a wallet."""
 
-    `position` is what pages go on after.
-    """
-
-    position: int
-    rank: int
     token_address: str
     token_symbol: str | None
-    holder_address: str
     quantity_raw: str
     quantity: str | None
-    percentage: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
     opened_by: OpenedBy
 
 
 class SupplyRow(Row, frozen=True):
-    """`supply_as_of`: a past supply."""
+    """`supply_as_of`: the supply at a block."""
 
     total_supply_raw: str
     total_supply: str | None
@@ -222,16 +192,16 @@ class SupplyRow(Row, frozen=True):
 
 
 class UnattributedRow(Row, frozen=True):
-    """`unattributed_shown`: the unattributed part of a past supply in whole tokens."""
+    """`unattributed_shown`: the unattributed part of a supply in whole tokens."""
 
     unattributed: str | None
     unattributed_percentage: str | None
 
 
-class BalanceRow(Row, frozen=True):
-    """`cap_table_as_of_balances`: the balance of some holder."""
+class QuantitiesRow(Row, frozen=True):
+    """`holder_quantities`: what the holders have, apart by blanks; null without any."""
 
-    balance_raw: str
+    quantities_raw: str | None
 
 
 class HolderChangeRow(Row, frozen=True):

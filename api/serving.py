@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.resources import files
@@ -33,6 +33,7 @@ _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
 _RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
 _DAMAGED = re.compile("Corrupt database file|Could not read enough bytes")
+_WITH = re.compile("^with ", re.MULTILINE)
 
 _log = logging.getLogger("ledgermart.api")
 
@@ -151,9 +152,16 @@ class Snapshot:
         Raises:
             ApiError: 503, the query took too long or too much memory, or the file is damaged.
         """
+        return self._run(query, self._queries[query], row_type, parameters)
+
+    def rows_of_holders(self, holders: str, query: str, row_type: type[Row], **parameters: Any) -> list[Row]:
+        """Run a named query that reads `holders`, which are the rows of another named query; the rest as `rows`."""
+        return self._run(query, over_holders(self._queries, holders, query), row_type, parameters)
+
+    def _run(self, query: str, text: str, row_type: type[Row], parameters: dict[str, Any]) -> list[Row]:
         try:
             with self._deadlines.limit(self._cursor):
-                result = self._cursor.execute(self._queries[query], parameters)
+                result = self._cursor.execute(text, parameters)
                 columns = tuple(column[0] for column in result.description)
                 if columns != row_type.__struct_fields__:
                     raise TypeError(f"query {query} has columns {columns}, {row_type.__name__} has other fields")
@@ -349,6 +357,14 @@ def load_queries() -> dict[str, str]:
         for entry in folder.iterdir()
         if entry.name.endswith(".sql")
     }
+
+
+def over_holders(queries: Mapping[str, str], holders: str, query: str) -> str:
+    """Return the text of a query that reads `holders`, which are the rows of another query."""
+    named, text = f"with holders as (\n\n{queries[holders]}\n)", queries[query]
+    if _WITH.search(text):
+        return _WITH.sub(lambda _: f"{named},\n\n", text, count=1)
+    return f"{named}\n\n{text}"
 
 
 def _mark(path: Path) -> _Mark:

@@ -21,8 +21,6 @@ from api.schemas.wallets import BalanceHistoryRow, BalancePoint, BalanceSeries, 
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
-_MOST_POSITIONS = 2**62
-
 
 def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: bool = False) -> list[Position]:
     """Return what a wallet holds at a moment, zero quantities left out, by address of the asset, with its values."""
@@ -157,11 +155,6 @@ def _positions_then(snapshot: Snapshot, view: View, state: State) -> list[Positi
         tenant_id=view.subject.tenant_id,
         first_block=state.first_block,
         block_number=state.block_number,
-        total_supply_raw=None,
-        is_by_address=True,
-        direction=1,
-        after_position=0,
-        row_count=_MOST_POSITIONS,
     )
     token_ids = _token_ids(snapshot, view)
     return [

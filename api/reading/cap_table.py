@@ -1,23 +1,46 @@
-"""Cap tables: the head and the holders, now from the marts, at an earlier moment from the balances known then."""
+"""Cap tables: the head and the holders at a moment, computed from what each holder has when they are read."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msgspec import UNSET, UnsetType
 
 from api.calls import Fetch, Fetched
 from api.paging import Key
-from api.reading.concentration import concentrate
+from api.reading.concentration import Figures, concentrate, held_by_rank
 from api.reading.explain import Held, explain
+from api.reading.holders import HolderSet, Place
 from api.reading.moments import State, View
 from api.reading.pages import cut
 from api.reading.values import read_link, worth
-from api.rows import BalanceAsOfRow, BalanceRow, CapTableSummaryRow, HolderRow, SupplyRow, UnattributedRow
-from api.schemas.tokens import Concentration, Holding, SupplyStatus, Unattributed
+from api.rows import HolderRow, SupplyRow, UnattributedRow
+from api.schemas.tokens import Concentration, HoldersStatus, Holding, SupplyStatus, Unattributed, UnattributedStatus
 from api.schemas.values import Explanation
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
-_NOTHING = CapTableSummaryRow(
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The head of a cap table: supply, holders and concentration, each with why it is missing.
+
+    `held_by_rank` are ranks, the last one among them, with what the holders up to each have together.
+    """
+
+    total_supply_raw: str | None
+    total_supply: str | None
+    supply_status: SupplyStatus
+    holder_count: int | None
+    holders_status: HoldersStatus
+    unattributed_raw: str | None
+    unattributed: str | None
+    unattributed_percentage: str | None
+    unattributed_status: UnattributedStatus
+    figures: Figures
+    held_by_rank: Sequence[tuple[int, int]] = ()
+
+
+_NOTHING = Summary(
     total_supply_raw=None,
     total_supply=None,
     supply_status="Unknown",
@@ -27,29 +50,19 @@ _NOTHING = CapTableSummaryRow(
     unattributed=None,
     unattributed_percentage=None,
     unattributed_status="Unknown",
-    top10_percentage=None,
-    top10_status="Unknown",
-    hhi=None,
-    hhi_status="Unknown",
-    gini=None,
-    gini_status="Unknown",
-    nakamoto=None,
-    nakamoto_status="Unknown",
+    figures=concentrate([], None),
 )
 
 
-def read_summary(snapshot: Snapshot, view: View, state: State | None) -> CapTableSummaryRow:
-    """Return the head of a cap table at a moment; empty when nothing is collected."""
-    if state is None:
+def read_summary(snapshot: Snapshot, view: View, state: State | None) -> Summary:
+    """Return the head of a cap table at a moment; empty when nothing is collected, or it is of no fungible token."""
+    if state is None or (state.is_current and (view.token is None or view.token.holder_count is None)):
         return _NOTHING
-    subject_key = view.subject.subject_key
-    if state.is_current:
-        return snapshot.remember(("cap-table", subject_key), lambda: _current_summary(snapshot, view))
-    key = ("cap-table", subject_key, state.block_number, state.first_block)
-    return snapshot.remember(key, lambda: _past_summary(snapshot, view, state))
+    held = HolderSet(snapshot, view, state)
+    return snapshot.remember(("cap-table", *held.key), lambda: _summarize(held))
 
 
-def to_unattributed(summary: CapTableSummaryRow) -> Unattributed:
+def to_unattributed(summary: Summary) -> Unattributed:
     """Return the part of the supply that no seen holder has."""
     return Unattributed(
         quantity=summary.unattributed or summary.unattributed_raw,
@@ -59,24 +72,22 @@ def to_unattributed(summary: CapTableSummaryRow) -> Unattributed:
     )
 
 
-def to_concentration(summary: CapTableSummaryRow) -> Concentration:
+def to_concentration(summary: Summary) -> Concentration:
     """Return the concentration figures."""
     return Concentration(
-        top10=summary.top10_percentage,
-        top10_status=summary.top10_status,
-        hhi=summary.hhi,
-        hhi_status=summary.hhi_status,
-        gini=summary.gini,
-        gini_status=summary.gini_status,
-        nakamoto=summary.nakamoto,
-        nakamoto_status=summary.nakamoto_status,
+        top10=summary.figures.top10,
+        top10_status=summary.figures.top10_status,
+        hhi=summary.figures.hhi,
+        hhi_status=summary.figures.hhi_status,
+        gini=summary.figures.gini,
+        gini_status=summary.figures.gini_status,
+        nakamoto=summary.figures.nakamoto,
+        nakamoto_status=summary.figures.nakamoto_status,
         status=summary.supply_status,
     )
 
 
-def holders(
-    view: View, state: State | None, summary: CapTableSummaryRow, sort: str, *, explains: bool = False
-) -> Fetch[Holding]:
+def holders(view: View, state: State | None, summary: Summary, sort: str, *, explains: bool = False) -> Fetch[Holding]:
     """Return the reader of the holders at a moment, with the values at its price.
 
     Args:
@@ -86,51 +97,25 @@ def holders(
         sort: 'rank' or 'wallet', descending with a leading '-'.
         explains: whether rows are explained.
     """
-    is_by_wallet, direction = sort.endswith("wallet"), -1 if sort.startswith("-") else 1
+    is_by_wallet, is_descending = sort.endswith("wallet"), sort.startswith("-")
+    supply_raw = summary.total_supply_raw
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[Holding]:
         if state is None:
             return Fetched([], None)
-        rows = read(snapshot, state, int(after[0]) if after else None, limit + 1)
+        held = HolderSet(snapshot, view, state)
+        place = None if after is None else Place(int(after[0]), str(after[1]), str(after[2]))
+        if is_by_wallet:
+            behind = (place.holder_address, place.rank) if place else None
+            rows = held.sorted_by("wallet", supply_raw, limit + 1, is_descending=is_descending, after=behind)
+        else:
+            count = summary.holder_count or 0
+            rows = held.by_rank(supply_raw, count, limit + 1, is_descending=is_descending, after=place)
         return cut(
             rows,
             limit,
             lambda kept: to_holdings(snapshot, view, state, summary, kept, explains=explains),
-            lambda row: (row.position,),
-        )
-
-    def read(snapshot: Snapshot, state: State, after: int | None, count: int) -> Sequence[HolderRow | BalanceAsOfRow]:
-        keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
-        if state.is_current and not is_by_wallet:
-            if direction > 0:
-                first = (after or 0) + 1
-                last = first + count - 1
-            else:
-                last = (summary.holder_count or 0) if after is None else after - 1
-                first = last - count + 1
-            rows = snapshot.rows("cap_table_by_rank", HolderRow, **keys, first_rank=first, last_rank=last)
-            return rows[::direction]
-        after_position = -(2**62) if after is None else after
-        if state.is_current:
-            return snapshot.rows(
-                "cap_table_by_wallet",
-                HolderRow,
-                **keys,
-                direction=direction,
-                after_position=after_position,
-                row_count=count,
-            )
-        return snapshot.rows(
-            "balances_as_of",
-            BalanceAsOfRow,
-            **keys,
-            first_block=state.first_block,
-            block_number=state.block_number,
-            total_supply_raw=summary.total_supply_raw,
-            is_by_address=is_by_wallet,
-            direction=direction,
-            after_position=after_position,
-            row_count=count,
+            lambda row: (row.rank, row.quantity_raw, row.holder_address),
         )
 
     return fetch
@@ -140,8 +125,8 @@ def to_holdings(
     snapshot: Snapshot,
     view: View,
     state: State,
-    summary: CapTableSummaryRow,
-    rows: Sequence[HolderRow | BalanceAsOfRow],
+    summary: Summary,
+    rows: Sequence[HolderRow],
     *,
     explains: bool = False,
 ) -> list[Holding]:
@@ -174,68 +159,50 @@ def to_holdings(
     ]
 
 
-def _current_summary(snapshot: Snapshot, view: View) -> CapTableSummaryRow:
-    found = snapshot.row(
-        "cap_table_summary",
-        CapTableSummaryRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
-    )
-    return found or _NOTHING
-
-
-def _past_summary(snapshot: Snapshot, view: View, state: State) -> CapTableSummaryRow:
-    moment = {
-        "subject_key": view.subject.subject_key,
-        "tenant_id": view.subject.tenant_id,
-        "first_block": state.first_block,
-        "block_number": state.block_number,
-    }
-    balances = [int(row.balance_raw) for row in snapshot.rows("cap_table_as_of_balances", BalanceRow, **moment)]
-    found = snapshot.row("supply_as_of", SupplyRow, **moment)
-    supply = None if found is None else int(found.total_supply_raw)
-    rest = None if supply is None else supply - sum(balances)
+def _summarize(held: HolderSet) -> Summary:
+    view, state = held.view, held.state
+    supply_row = _supply(held, state.block_number)
+    supply = None if supply_row is None else int(supply_row.total_supply_raw)
+    quantities = held.quantities()
+    rest = None if supply is None else supply - sum(quantities)
     unattributed_raw = None if rest is None else str(rest)
     supply_status: SupplyStatus = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
-    shown = snapshot.row(
+    shown = held.snapshot.row(
         "unattributed_shown",
         UnattributedRow,
-        total_supply_raw=found.total_supply_raw if found else None,
+        total_supply_raw=supply_row.total_supply_raw if supply_row else None,
         unattributed_raw=unattributed_raw,
         decimals=view.token.decimals if view.token else None,
     )
-    figures = concentrate(balances, supply)
-    return CapTableSummaryRow(
-        total_supply_raw=found.total_supply_raw if found else None,
-        total_supply=found.total_supply if found else None,
+    return Summary(
+        total_supply_raw=supply_row.total_supply_raw if supply_row else None,
+        total_supply=supply_row.total_supply if supply_row else None,
         supply_status=supply_status,
-        holder_count=len(balances),
-        holders_status="Complete" if rest == 0 and _is_from_nothing(snapshot, view, state, found) else "HoldersUnknown",
+        holder_count=len(quantities),
+        holders_status="Complete" if rest == 0 and _opens_without_holders(held, supply_row) else "HoldersUnknown",
         unattributed_raw=unattributed_raw,
         unattributed=shown.unattributed if shown else None,
         unattributed_percentage=shown.unattributed_percentage if shown else None,
         unattributed_status="Negative" if rest is not None and rest < 0 else supply_status,
-        top10_percentage=figures.top10,
-        top10_status=figures.top10_status,
-        hhi=figures.hhi,
-        hhi_status=figures.hhi_status,
-        gini=figures.gini,
-        gini_status=figures.gini_status,
-        nakamoto=figures.nakamoto,
-        nakamoto_status=figures.nakamoto_status,
+        figures=concentrate(quantities, supply),
+        held_by_rank=held_by_rank(quantities),
     )
 
 
-def _is_from_nothing(snapshot: Snapshot, view: View, state: State, supply: SupplyRow | None) -> bool:
-    """Say whether nobody held anything before the range: it begins with the token or chain, or the supply was zero."""
-    if state.first_block <= 1 or (supply is not None and supply.opened_by == "Creation"):
+def _opens_without_holders(held: HolderSet, supply: SupplyRow | None) -> bool:
+    """Say whether nobody held anything before the range: it begins with the token or chain, or had no supply."""
+    if held.state.first_block <= 1 or (supply is not None and supply.opened_by == "Creation"):
         return True
-    before = snapshot.row(
+    before = _supply(held, held.state.first_block - 1)
+    return before is not None and before.total_supply_raw == "0" and before.opened_by == "Observed"
+
+
+def _supply(held: HolderSet, block_number: int) -> SupplyRow | None:
+    return held.snapshot.row(
         "supply_as_of",
         SupplyRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
-        first_block=state.first_block,
-        block_number=state.first_block - 1,
+        subject_key=held.view.subject.subject_key,
+        tenant_id=held.view.subject.tenant_id,
+        first_block=held.state.first_block,
+        block_number=block_number,
     )
-    return before is not None and before.total_supply_raw == "0"

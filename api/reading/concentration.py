@@ -1,8 +1,10 @@
 """Concentration figures of a list of balances, in whole numbers throughout.
 
-The same figures of the current cap table come from its mart; these are for moments that no mart can hold.
+`marts.cap_table_summaries` says the same of the newest block to whoever reads the marts.
 """
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ from api.schemas.tokens import FigureStatus, Top10Status
 
 _DECIMALS = 12
 _LARGEST = 10
+_MOST_RANKS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,28 @@ def concentrate(balances: Sequence[int], supply: int | None) -> Figures:
         nakamoto=nakamoto if is_nakamoto_known else None,
         nakamoto_status=_known(is_nakamoto_known),
     )
+
+
+def held_by_rank(balances: Sequence[int]) -> list[tuple[int, int]]:
+    """Return what the largest holders have together, up to each of at most 80 ranks, evenly apart by logarithm.
+
+    Args:
+        balances: of all holders seen, largest first.
+    """
+    count = len(balances)
+    per_log = (_MOST_RANKS - 1) / math.log(count) if count > 1 else 0.0
+    ranks = range(1, count + 1)
+    ends = {
+        bisect_right(ranks, place, key=lambda rank: math.floor(math.log(rank) * per_log))
+        for place in range(_MOST_RANKS)
+    }
+    found: list[tuple[int, int]] = []
+    before = running = 0
+    for rank in sorted((ends | {count}) - {0}):
+        running += sum(balances[before:rank])
+        found.append((rank, running))
+        before = rank
+    return found
 
 
 def quotient(numerator: int, denominator: int) -> str:

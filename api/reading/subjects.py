@@ -7,6 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.price_rows import TokenPriceRow, WalletTotalRow
+from api.reading.holders import count_holders
 from api.reading.moments import View, resolve, to_as_of
 from api.reading.values import CURRENCY, to_link, token_prices, wallet_totals
 from api.rows import ContractStatusRow
@@ -103,6 +104,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         {subject.subject_key} if view.windows else set(),
         token_prices(snapshot, subject.tenant_id, [subject.subject_key]),
     )
+    counted = count_holders(snapshot, subject.tenant_id, [subject.subject_key]).get(subject.subject_key)
     supply_status: tokens.SupplyStatus = "Unknown"
     if facts is not None and facts.total_supply_raw is not None:
         supply_status = "ZeroSupply" if facts.total_supply_raw == "0" else "Observed"
@@ -113,8 +115,8 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         behaviour=facts.behaviour if facts else None,
         total_supply=(facts.total_supply or facts.total_supply_raw) if facts else None,
         total_supply_status=supply_status,
-        holder_count=facts.holder_count if facts else None,
-        holder_count_status=to_holder_count_status(facts),
+        holder_count=counted.holder_count if counted else None,
+        holder_count_status=to_holder_count_status(counted),
         windows=to_windows(view.windows),
         created_at=subject.created_at,
         updated_at=subject.updated_at,

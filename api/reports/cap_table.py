@@ -1,6 +1,5 @@
 """What a cap table report shows above its rows: head, shares, and holders over time."""
 
-import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from api.parameters import TimeRange, read_moment, read_range
 from api.reading import capitalization
 from api.reading.cap_table import to_concentration, to_unattributed
 from api.reading.concentration import quotient
+from api.reading.holders import HolderSet
 from api.reading.intervals import label
 from api.reading.moments import State, View, read_view, resolve, to_as_of, to_coverage
 from api.reading.subjects import to_holder_count_status
@@ -17,7 +17,7 @@ from api.reading.values import CURRENCY, Worth, price_status, read_link, worth
 from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
 from api.reports.kept import keep
-from api.reports.rows import HolderDayRow, HolderGroupRow
+from api.reports.rows import HolderDayRow, ReconciliationRow
 from api.reports.subjects import Found, Names, days, find_token
 from api.rows import HolderRow, as_naive, as_utc
 from api.schemas.report_data import (
@@ -34,7 +34,6 @@ from control.networks.families import codec_for
 
 _MOST_DAYS = 365
 _LARGEST = 10
-_MOST_POINTS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +117,11 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
         return _Parts(_NO_COUNTS, [], [], [])
 
     def read() -> _Parts:
-        groups = _read_groups(snapshot, holders, state)
+        counts = HolderSet(snapshot, view, state).query("holder_reconciliations", ReconciliationRow)
         return _Parts(
-            _to_counts(groups),
+            _to_counts(counts),
             holders.rows(HolderFilters(), _LARGEST, 0),
-            _to_curve(holders, groups),
+            _to_curve(holders),
             _holders_by_day(snapshot, view, state),
         )
 
@@ -140,48 +139,23 @@ def _read_worth(snapshot: Snapshot, view: View, state: State | None, supply: str
     return snapshot.remember(("supply-worth", view.subject.subject_key, link, moment), read)
 
 
-def _read_groups(snapshot: Snapshot, holders: Holders, state: State) -> list[HolderGroupRow]:
-    """Read the holders by rank in at most 80 groups, evenly wide by logarithm; the first and the last rank end one."""
-    count = holders.summary.holder_count or 0
-    conditions = {
-        "subject_key": holders.view.subject.subject_key,
-        "tenant_id": holders.view.subject.tenant_id,
-        # Which rank ends a group is read from its rows, so that rounding moves no sum.
-        "groups_per_log": (_MOST_POINTS - 1) / math.log(count) if count > 1 else 0.0,
-    }
-    if state.is_current:
-        return snapshot.rows("report_holder_groups", HolderGroupRow, **conditions)
-    moment = {"first_block": state.first_block, "block_number": state.block_number}
-    return snapshot.rows("report_holder_groups_as_of", HolderGroupRow, **conditions, **moment)
-
-
-def _to_counts(groups: Sequence[HolderGroupRow]) -> ReconciliationCounts:
-    counts = {"Reconciled": 0, "Adjusted": 0, "Unchecked": 0}
-    for group in groups:
-        counts[group.reconciliation] += group.holder_count
+def _to_counts(rows: Sequence[ReconciliationRow]) -> ReconciliationCounts:
+    counts = {row.reconciliation: row.holder_count for row in rows}
     return ReconciliationCounts(
-        reconciled=counts["Reconciled"],
-        adjusted=counts["Adjusted"],
-        unchecked=counts["Unchecked"],
+        reconciled=counts.get("Reconciled", 0),
+        adjusted=counts.get("Adjusted", 0),
+        unchecked=counts.get("Unchecked", 0),
         status="Counted",
     )
 
 
-def _to_curve(holders: Holders, groups: Sequence[HolderGroupRow]) -> list[CurvePoint]:
+def _to_curve(holders: Holders) -> list[CurvePoint]:
     supply = int(holders.summary.total_supply_raw or 0)
     if supply <= 0:
         return []
-    ends: dict[int, int] = {}
-    held: dict[int, int] = {}
-    for group in groups:
-        ends[group.place] = max(ends.get(group.place, 0), group.last_rank)
-        held[group.place] = held.get(group.place, 0) + int(group.quantity_raw)
-    points: list[CurvePoint] = []
-    running = 0
-    for place in sorted(ends):
-        running += held[place]
-        points.append(CurvePoint(holders=ends[place], percentage=quotient(100 * running, supply)))
-    return points
+    return [
+        CurvePoint(holders=rank, percentage=quotient(100 * held, supply)) for rank, held in holders.summary.held_by_rank
+    ]
 
 
 def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHolder]:

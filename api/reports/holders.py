@@ -9,13 +9,14 @@ from typing import Any
 from api.calls import Fetched
 from api.paging import Key
 from api.parameters import INSTANT
-from api.reading.cap_table import read_summary, to_holdings
+from api.reading.cap_table import Summary, read_summary, to_holdings
+from api.reading.holders import HolderSet, Place
 from api.reading.moments import State, View, state_before
 from api.reading.values import amount_text
 from api.reports.kept import keep
-from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow, HolderMatchesRow
+from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow
 from api.reports.subjects import Names
-from api.rows import CapTableSummaryRow, HolderRow
+from api.rows import HolderRow
 from api.schemas.common import Reconciliation
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
 from api.serving import Snapshot
@@ -68,25 +69,20 @@ class Holders:
         self.view = view
         self.state = state
         self.names = names
-        self.summary: CapTableSummaryRow = read_summary(snapshot, view, state)
+        self.summary: Summary = read_summary(snapshot, view, state)
         self._keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
 
     def count(self, filters: HolderFilters) -> int:
         """Return how many match."""
-        state = self.state
-        if state is None:
+        if self.state is None:
             return 0
         if filters.is_open:
             return self.summary.holder_count or 0
-        if state.is_current:
-            return self._matches(filters).row_count
-        parameters = {**self._keys, **filters.conditions, **_moment(state)}
-
-        def read() -> int:
-            return self.snapshot.rows("report_holder_count_as_of", CountRow, **parameters)[0].row_count
-
-        key = ("holder-count", *self._keys.values(), state.block_number, state.first_block)
-        return keep(self.snapshot, (*key, filters.q, tuple(filters.named), filters.reconciliation), read)
+        held = HolderSet(self.snapshot, self.view, self.state)
+        key = ("holder-count", *held.key, filters.q, tuple(filters.named), filters.reconciliation)
+        return keep(
+            self.snapshot, key, lambda: held.query("holder_matches", CountRow, **filters.conditions)[0].row_count
+        )
 
     def page(self, filters: HolderFilters, limit: int, offset: int) -> list[ReportHolding]:
         """Return the rows of a page."""
@@ -96,19 +92,14 @@ class Holders:
 
     def rows(self, filters: HolderFilters, limit: int, offset: int) -> Sequence[HolderRow]:
         """Return the holders of a page as the marts know them."""
-        state = self.state
-        if state is None:
+        if self.state is None:
             return []
-        if filters.is_open and filters.key == "rank" and state.is_current:
-            return self._read(state, filters, limit, offset, None)
-        places = self._places(state, filters, limit, offset)
-        if places is not None:
-            rows = self.snapshot.rows("report_holders_at", HolderRow, places=places)
-            return rows[::-1] if filters.is_descending else rows
+        held = HolderSet(self.snapshot, self.view, self.state)
         # What people look for is looked for again, by others and by whoever turns back a page.
-        key = ("holder-rows", *self._keys.values(), state.block_number, state.first_block, filters.sort)
-        asked = (filters.q, tuple(filters.named), filters.reconciliation, limit, offset)
-        return keep(self.snapshot, (*key, *asked), lambda: self._read(state, filters, limit, offset, None))
+        asked = (filters.sort, filters.q, tuple(filters.named), filters.reconciliation, limit, offset)
+        return keep(
+            self.snapshot, ("holder-rows", *held.key, *asked), lambda: self._read(held, filters, limit, offset, None)
+        )
 
     def on(self, snapshot: Snapshot) -> "Holders":
         """Return the same holders, read from a snapshot of the same version that was opened later."""
@@ -118,8 +109,8 @@ class Holders:
         """Return one batch of all rows, each as cheap as the first."""
         if self.state is None:
             return Fetched([], None)
-        rows = self._read(self.state, filters, limit, 0, after)
-        last = self._key_of(self.state, rows[-1], filters) if len(rows) == limit else None
+        rows = self._read(HolderSet(self.snapshot, self.view, self.state), filters, limit, 0, after)
+        last = _key_of(rows[-1], filters) if len(rows) == limit else None
         return Fetched(self.to_items(self.state, rows), last)
 
     def to_items(self, state: State, rows: Sequence[HolderRow]) -> list[ReportHolding]:
@@ -143,75 +134,28 @@ class Holders:
             )
         return items
 
-    def _matches(self, filters: HolderFilters) -> HolderMatchesRow:
-        """Return how many holders of the present match, and where the first of them are."""
-        parameters = {**self._keys, **filters.conditions}
-        key = ("holder-matches", *self._keys.values(), filters.q, tuple(filters.named), filters.reconciliation)
-        return keep(
-            self.snapshot,
-            key,
-            lambda: self.snapshot.rows("report_holder_matches", HolderMatchesRow, **parameters)[0],
-        )
-
-    def _places(self, state: State, filters: HolderFilters, limit: int, offset: int) -> list[int] | None:
-        """Return where the holders of a page by rank stand; None when only the whole search can tell."""
-        if not state.is_current or filters.key != "rank":
-            return None
-        matches = self._matches(filters)
-        places = matches.places or []
-        if filters.is_descending:
-            return places[::-1][offset : offset + limit] if matches.row_count <= len(places) else None
-        return places[offset : offset + limit] if min(matches.row_count, offset + limit) <= len(places) else None
-
     def _read(
-        self, state: State, filters: HolderFilters, limit: int, offset: int, after: Key | None
+        self, held: HolderSet, filters: HolderFilters, limit: int, offset: int, after: Key | None
     ) -> Sequence[HolderRow]:
-        if not state.is_current:
-            return self.snapshot.rows(
-                "report_holders_as_of",
-                HolderRow,
-                **self._keys,
-                **_moment(state),
-                **filters.conditions,
-                total_supply_raw=self.summary.total_supply_raw,
-                sort=filters.key,
-                direction=-1 if filters.is_descending else 1,
-                after_position=after[0] if after else -(2**62),
-                row_count=limit,
+        supply_raw = self.summary.total_supply_raw
+        if filters.is_open and filters.key == "rank":
+            return held.by_rank(
+                supply_raw,
+                self.summary.holder_count or 0,
+                limit,
+                is_descending=filters.is_descending,
+                after=Place(int(after[0]), str(after[1]), str(after[2])) if after else None,
                 skipped=offset,
             )
-        if filters.is_open and filters.key == "rank":
-            return self._by_rank(filters, limit, offset, after)
-        after_key, after_rank = after or (None, None)
-        return self.snapshot.rows(
-            f"report_holders_{'descending' if filters.is_descending else 'ascending'}",
-            HolderRow,
-            **self._keys,
-            **filters.conditions,
-            sort=filters.key,
-            after_key=after_key,
-            after_rank=after_rank,
-            row_count=limit,
+        return held.sorted_by(
+            filters.key,
+            supply_raw,
+            limit,
+            is_descending=filters.is_descending,
+            after=(str(after[0]), int(after[1])) if after else None,
             skipped=offset,
+            **filters.conditions,
         )
-
-    def _by_rank(self, filters: HolderFilters, limit: int, offset: int, after: Key | None) -> Sequence[HolderRow]:
-        """Ranks are 1 to n, so a page in either direction is a range of them."""
-        count = self.summary.holder_count or 0
-        if filters.is_descending:
-            last = int(after[1]) - 1 if after else count - offset
-            first = max(last - limit + 1, 1)
-        else:
-            first = int(after[1]) + 1 if after else offset + 1
-            last = first + limit - 1
-        rows = self.snapshot.rows("cap_table_by_rank", HolderRow, **self._keys, first_rank=first, last_rank=last)
-        return rows[::-1] if filters.is_descending else rows
-
-    def _key_of(self, state: State, row: HolderRow, filters: HolderFilters) -> Key:
-        if not state.is_current:
-            return (row.position,)
-        keys = {"wallet": row.holder_address, "reconciliation": str(row.reconciliation), "rank": ""}
-        return (keys[filters.key], row.rank)
 
     def _changes(self, state: State, rows: Sequence[HolderRow]) -> dict[str, tuple[str | None, HoldingChangeStatus]]:
         """Return quantity less that of 30 days before, by holder."""
@@ -238,12 +182,14 @@ class Holders:
         if not state.is_current or not ranks or max(ranks) - min(ranks) >= len(ranks):
             return addresses
         first, last = min(ranks) // _CHUNK * _CHUNK, max(ranks) // _CHUNK * _CHUNK + _CHUNK - 1
+        held = HolderSet(self.snapshot, self.view, state)
 
         def read() -> Sequence[str]:
-            around = self.snapshot.rows("cap_table_by_rank", HolderRow, **self._keys, first_rank=first, last_rank=last)
+            count = self.summary.holder_count or 0
+            around = held.by_rank(None, count, last - max(first, 1) + 1, skipped=max(first, 1) - 1)
             return [row.holder_address for row in around]
 
-        return keep(self.snapshot, ("neighbours", *self._keys.values(), first, last), read)
+        return keep(self.snapshot, ("neighbours", *held.key, first, last), read)
 
     def _state_before(self, state: State) -> State | None:
         if state.valued_at is None:
@@ -289,3 +235,10 @@ class Holders:
 
 def _moment(state: State) -> dict[str, int]:
     return {"first_block": state.first_block, "block_number": state.block_number}
+
+
+def _key_of(row: HolderRow, filters: HolderFilters) -> Key:
+    if filters.is_open and filters.key == "rank":
+        return (row.rank, row.quantity_raw, row.holder_address)
+    keys = {"wallet": row.holder_address, "reconciliation": str(row.reconciliation), "rank": ""}
+    return (keys[filters.key], row.rank)

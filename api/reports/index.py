@@ -1,9 +1,9 @@
 """What the index page lists: the tokens and wallets that a tenant has reports of."""
 
+from api.reading.holders import count_holders
 from api.reading.subjects import to_holder_count_status, to_token_summary, to_tracking_status, to_wallet_summary
 from api.reading.values import CURRENCY, token_prices, wallet_totals
 from api.reports.calls import EmbedCall
-from api.reports.rows import HolderCountRow
 from api.schemas.report_data import IndexToken, IndexWallet, ReportIndex
 from api.serving import Snapshot
 from control import subjects, tenants
@@ -41,8 +41,7 @@ def read_index(call: EmbedCall, snapshot: Snapshot, q: str | None, limit: int, o
 def _to_tokens(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> list[IndexToken]:
     keys = [row.subject_key for row in rows]
     prices = token_prices(snapshot, tenant_id, keys)
-    counted = snapshot.rows("report_holder_counts", HolderCountRow, tenant_id=tenant_id, subject_keys=keys)
-    counts = {row.subject_key: row for row in counted}
+    counts = count_holders(snapshot, tenant_id, keys)
     found: list[IndexToken] = []
     for row in rows:
         summary, counted_row = to_token_summary(row, {}, set(), prices), counts.get(row.subject_key)

@@ -4,31 +4,20 @@ from datetime import datetime
 
 from api.rows import Row, WalletActivityRow
 from api.schemas.common import ActivityValueStatus, Reconciliation
-from api.schemas.tokens import HoldersStatus
 from api.schemas.wallets import Direction, WalletActivityType
 
 
 class CountRow(Row, frozen=True):
-    """`report_holder_count_as_of`, `report_activity_count`: how many rows match."""
+    """`holder_matches`, `report_activity_count`: how many rows match."""
 
     row_count: int
 
 
-class HolderMatchesRow(Row, frozen=True):
-    """`report_holder_matches`: how many holders match, and where the first thousand by rank stand in the file."""
-
-    row_count: int
-    places: list[int] | None
-
-
-class HolderGroupRow(Row, frozen=True):
-    """`report_holder_groups`, `report_holder_groups_as_of`: holders of neighbouring ranks and one reconciliation."""
+class ReconciliationRow(Row, frozen=True):
+    """`holder_reconciliations`: how many holders there are of a reconciliation."""
 
     reconciliation: Reconciliation
-    place: int
     holder_count: int
-    last_rank: int
-    quantity_raw: str
 
 
 class HolderDayRow(Row, frozen=True):
@@ -93,11 +82,3 @@ class ValuedActivityRow(WalletActivityRow, frozen=True):
     price: str | None
     value: str | None
     value_status: ActivityValueStatus | None
-
-
-class HolderCountRow(Row, frozen=True):
-    """`report_holder_counts`: the holders of a token; null until something is collected."""
-
-    subject_key: int
-    holder_count: int | None
-    holders_status: HoldersStatus

@@ -14,27 +14,27 @@
 #}
 
 {% macro to_amount(raw, decimals) -%}
-    marts_db.marts.to_amount({{ raw }}, {{ decimals }})
+    {{ in_marts('to_amount') }}({{ raw }}, {{ decimals }})
 {%- endmacro %}
 
 
 {% macro percentage(part, whole) -%}
-    marts_db.marts.percentage({{ part }}, {{ whole }})
+    {{ in_marts('percentage') }}({{ part }}, {{ whole }})
 {%- endmacro %}
 
 
 {% macro ratio(numerator, denominator, power) -%}
-    marts_db.marts.ratio({{ numerator }}, {{ denominator }}, {{ power }})
+    {{ in_marts('ratio') }}({{ numerator }}, {{ denominator }}, {{ power }})
 {%- endmacro %}
 
 
 {% macro to_value(raw, decimals, price) -%}
-    marts_db.marts.to_value({{ raw }}, {{ decimals }}, {{ price }})
+    {{ in_marts('to_value') }}({{ raw }}, {{ decimals }}, {{ price }})
 {%- endmacro %}
 
 
 {% macro to_value_units(raw, decimals, price) -%}
-    marts_db.marts.to_value_units({{ raw }}, {{ decimals }}, {{ price }})
+    {{ in_marts('to_value_units') }}({{ raw }}, {{ decimals }}, {{ price }})
 {%- endmacro %}
 
 
@@ -352,11 +352,17 @@
 
 
 {% macro sum_of_squares(limbs) -%}
+    {{ square_of(limbs, 'sum') }}
+{%- endmacro %}
+
+
+{# The same of one value, as `limbs_of` cuts it. #}
+{% macro square_of(limbs, aggregate='') -%}
     0::bignum
     {%- for first in range(1, 7) -%}
     {%- for second in range(first, 7) %}
     + (
-        sum({{ limbs }}[{{ first }}] * {{ limbs }}[{{ second }}] * {{ 1 if first == second else 2 }})::varchar
+        {{ aggregate }}({{ limbs }}[{{ first }}] * {{ limbs }}[{{ second }}] * {{ 1 if first == second else 2 }})::varchar
         || repeat('0', {{ 15 * (12 - first - second) }})
     )::bignum
     {%- endfor -%}

@@ -256,6 +256,55 @@
 {%- endmacro %}
 
 
+{#
+    Subjects of which every pair is written anew: the newest covered range is not the one that the marts hold, or some range is computed
+    from its beginning; a query.
+#}
+{% macro restarted_subjects() -%}
+    {%- set held -%}
+        select
+            subject_key,
+            max(from_block) as from_block
+        from {{ previous('int_views_transformed') }}
+        where not is_native
+        group by subject_key
+    {%- endset -%}
+    {%- set current -%}
+        select
+            subject_key,
+            from_block
+        from {{ ref('int_covered_ranges') }}
+        where is_as_of
+    {%- endset -%}
+    select subject_key from (({{ held }}) except ({{ current }}))
+    union distinct
+    select subject_key from (({{ current }}) except ({{ held }}))
+    union distinct
+    select subject_key from {{ ref('int_frontier') }}
+    where from_block = -1
+{%- endmacro %}
+
+
+{#
+    Deletes what is written anew of a model with the pairs of each subject's newest range. What is said of a pair rests on readings in
+    all ranges.
+#}
+{% macro delete_touched_holders() -%}
+    {%- if keeps_rows() -%}
+        delete from {{ this }} as written
+        using ({{ restarted_subjects() }}) as restarted
+        where written.subject_key = restarted.subject_key;
+        delete from {{ this }} as written
+        using (select distinct subject_key, holder_address from {{ ref('int_touched_balances') }}) as touched
+        where
+            written.subject_key = touched.subject_key
+            and written.holder_address = touched.holder_address;
+    {%- elif is_incremental() -%}
+        delete from {{ this }};
+    {%- endif -%}
+{%- endmacro %}
+
+
 {# Whether an activity, which belongs to a subject and no range, is at or behind the frontier. #}
 {% macro is_ahead(activities) -%}
     {{ activities }}.subject_key = frontier.subject_key
@@ -393,6 +442,7 @@
         max(block_number) filter (where is_moved) as moved_block,
         max(block_number) filter (where observed_raw is not null) as checked_block,
         arg_max(observed_raw, block_number) as read_raw,
+        max(since_batch_id) as since_batch_id,
         {{ reading_counts('points') }}
     from {{ points }} as points
     group by subject_key, range_from_block, token_address, holder_address

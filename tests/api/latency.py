@@ -45,11 +45,12 @@ def publish_large(world: World) -> None:
     token, wallet = world.subject_keys[EXAMPLE_TOKEN_ID], world.subject_keys[EXAMPLE_WALLET_ID]
     holder = "'0x' || lpad(to_hex(hash(i)), 40, '5')"
     with duckdb.connect(str(path)) as connection:
-        connection.execute(f"delete from marts.cap_tables where subject_key = {token}")
+        connection.execute(f"delete from marts.token_holders where subject_key = {token}")
         connection.execute(
-            f"""insert into marts.cap_tables
-            select '{world.tenant_id}', {token}, i + 1, {holder}, (10000000 - i)::varchar::bignum,
-                (10000000 - i)::varchar, 0, '0.001', 0, 'Reconciled', 400 from range({_ROWS}) t (i)"""
+            f"""insert into marts.token_holders by name
+            select '{world.tenant_id}' as tenant_id, {token} as subject_key, {holder} as holder_address,
+                (10000000 - i)::varchar::bignum as quantity_raw, 'Reconciled' as reconciliation,
+                400 as checked_block_number, 'Observed' as opened_by from range({_ROWS}) t (i)"""
         )
         connection.execute(
             f"""insert into marts.balance_changes

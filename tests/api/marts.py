@@ -1,4 +1,7 @@
-"""Serving files made by hand: tables and functions as the marts' contract declares them, rows from the tests."""
+"""Serving files made by hand: tables as the marts' contract declares them, functions and views as dbt makes them.
+
+Rows come from the tests, and so do those of the views that show values.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,11 +15,13 @@ import yaml  # type: ignore[import-untyped]
 from jinja2 import Environment
 
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
+VIEWS = ("cap_tables", "cap_table_summaries")
+"""What follows from `token_holders` and `tokens`."""
 
 
 @cache
 def contract() -> dict[str, dict[str, str]]:
-    """Return the columns of every mart with their types, as the contract declares them; views are tables here."""
+    """Return the columns of every mart with their types, as the contract declares them."""
     declared = {
         model["name"]: {column["name"]: column["data_type"] for column in model["columns"]}
         for file in sorted((_PROJECT / "models" / "marts").rglob("*__models.yml"))
@@ -29,9 +34,30 @@ def contract() -> dict[str, dict[str, str]]:
 @cache
 def functions() -> str:
     """Return the statements that make the functions of a marts file."""
+    return _rendered("{{ create_mart_functions() }}").replace("marts_db.", "")
+
+
+@cache
+def views() -> str:
+    """Return the statements that make the views, from the models' own text."""
+    statements = []
+    for name in VIEWS:
+        query = _rendered((_PROJECT / "models" / "marts" / f"{name}.sql").read_text())
+        statements.append(f"create view marts.{name} as ({query});")
+    return "\n".join(statements)
+
+
+def _said(**_: Any) -> str:
+    return ""
+
+
+def _in_marts(name: str) -> str:
+    return f"marts.{name}"
+
+
+def _rendered(text: str) -> str:
     macros = (_PROJECT / "macros" / "exact_numbers.sql").read_text()
-    rendered = Environment().from_string(macros + "{{ create_mart_functions() }}").render()
-    return rendered.replace("marts_db.", "")
+    return Environment().from_string(macros + text).render(config=_said, ref=str, beside=_in_marts, in_marts=_in_marts)
 
 
 def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> Path:
@@ -41,7 +67,10 @@ def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[s
     path.unlink(missing_ok=True)
     with duckdb.connect(str(path)) as connection:
         connection.execute(functions())
+        assert not rows.keys() & set(VIEWS)
         for table, columns in contract().items():
+            if table in VIEWS:
+                continue
             listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             connection.execute(f"create table marts.{table} ({listed})")
             told = [
@@ -54,6 +83,7 @@ def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[s
                 connection.execute(f"insert into marts.{table} select * from lines")
                 connection.unregister("lines")
         count_holders(connection)
+        connection.execute(views())
     move_pointer(directory, version, path.name)
     return path
 

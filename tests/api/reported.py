@@ -15,7 +15,7 @@ from control import ledgers
 from control.models import Subject
 from tests.api.marts import publish
 from tests.api.valued import ETHER_PAIR_KEY, SMALL_PAIR_KEY, link_small, naive, sum_of, value_of, valued_rows
-from tests.api.world import World, hash_of, percentage_of, text_of, time_of
+from tests.api.world import World, hash_of, text_of, time_of
 
 RANGES = ((100, 60_000), (66_000, 300_000))
 NEWEST = 300_000
@@ -129,8 +129,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     for table in (
         "balance_changes",
         "supply_changes",
-        "cap_tables",
-        "cap_table_summaries",
+        "token_holders",
         "coverage",
         "wallet_activities",
         "wallet_activity_values",
@@ -226,7 +225,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
         }
         for first, _ in RANGES
     ]
-    _add_cap_table(rows, keys, supply)
+    _add_cap_table(rows, keys)
     _add_wallet(rows, world.tenant_id, wallet)
     for row in rows["tokens"] + rows["wallets"]:
         if row["subject_key"] in own:
@@ -244,48 +243,21 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-def _add_cap_table(rows: dict[str, list[dict[str, Any]]], keys: dict[str, Any], supply: int) -> None:
-    held = {number: balance for number, balance in state_at(NEWEST).items() if balance}
-    ranked = sorted(held.items(), key=lambda one: (-one[1], holder(one[0])))
-    rows["cap_tables"] += [
+def _add_cap_table(rows: dict[str, list[dict[str, Any]]], keys: dict[str, Any]) -> None:
+    rows["token_holders"] += [
         {
             **keys,
-            "rank": rank,
             "holder_address": holder(number),
             "quantity_raw": raw,
-            "quantity": text_of(raw, DECIMALS),
-            "percentage": percentage_of(raw, supply),
             "reconciliation": reconciliation_of(number, NEWEST),
             "checked_block_number": max(
                 (step.block for step in STEPS[number] if step.first == RANGES[1][0] and step.is_observed), default=None
             ),
             "opened_by": "Observed",
         }
-        for rank, (number, raw) in enumerate(ranked, start=1)
+        for number, raw in state_at(NEWEST).items()
+        if raw
     ]
-    rest = supply - sum(held.values())
-    rows["cap_table_summaries"].append(
-        {
-            **keys,
-            "total_supply_raw": supply,
-            "total_supply": text_of(supply, DECIMALS),
-            "supply_status": "Observed",
-            "holder_count": len(held),
-            "unattributed_raw": rest,
-            "unattributed": text_of(rest, DECIMALS),
-            "unattributed_percentage": percentage_of(rest, supply),
-            "top10_percentage": percentage_of(sum(sorted(held.values())[-10:]), supply),
-            "unattributed_status": "Observed",
-            "holders_status": "HoldersUnknown",
-            "top10_status": "LowerBound",
-            "hhi": "12.5",
-            "hhi_status": "Observed",
-            "gini": None,
-            "gini_status": "HoldersUnknown",
-            "nakamoto": 30,
-            "nakamoto_status": "Observed",
-        }
-    )
 
 
 def _activity(number: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.rows import HolderRow
+from api.reports.rows import ReconciliationRow
 from api.serving import Serving
 from tests.api.test_errors import problem
 from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World, time_of
@@ -90,12 +90,20 @@ def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
     serving = Serving(world.settings.serving_dir, 256, 10)
     try:
         with serving.snapshot() as snapshot:
-            keys = {"subject_key": world.subject_keys[EXAMPLE_TOKEN_ID], "first_rank": 1, "last_rank": 10}
-            assert snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.tenant_id, **keys)
-            assert not snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.foreign_tenant_id, **keys)
-            keys["subject_key"] = world.subject_keys[FOREIGN_TOKEN_ID]
-            assert snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.foreign_tenant_id, **keys)
-            assert not snapshot.rows("cap_table_by_rank", HolderRow, tenant_id=world.tenant_id, **keys)
+
+            def counted(token: str, tenant_id: str) -> list[ReconciliationRow]:
+                return snapshot.rows_of_holders(
+                    "holders_now",
+                    "holder_reconciliations",
+                    ReconciliationRow,
+                    subject_key=world.subject_keys[token],
+                    tenant_id=tenant_id,
+                )
+
+            assert counted(EXAMPLE_TOKEN_ID, world.tenant_id)
+            assert not counted(EXAMPLE_TOKEN_ID, world.foreign_tenant_id)
+            assert counted(FOREIGN_TOKEN_ID, world.foreign_tenant_id)
+            assert not counted(FOREIGN_TOKEN_ID, world.tenant_id)
     finally:
         serving.close()
 

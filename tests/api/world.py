@@ -577,59 +577,39 @@ def _add_golden(rows: dict[str, list[dict[str, Any]]], world: World, token: str)
         for number, raw in enumerate(GOLDEN)
     )
     holdings = {f"0x{number:040x}": raw for number, raw in enumerate(GOLDEN, start=0x1000) if raw}
+    rows["supply_changes"].append(
+        {
+            **_keys(world, token),
+            "range_from_block": 251,
+            "block_number": 250,
+            "block_time": time_of(250).replace(tzinfo=None),
+            "total_supply_raw": 2**256 - 1,
+            "total_supply": text_of(2**256 - 1, _DECIMALS[token]),
+            "is_observed": True,
+            "opened_by": "Observed",
+        }
+    )
     _add_cap_table(rows, world, token, holdings, 2**256 - 1)
 
 
 def _add_cap_table(
     rows: dict[str, list[dict[str, Any]]], world: World, token: str, holdings: dict[str, int], supply: int
 ) -> None:
-    decimals = _DECIMALS[token]
-    ranked = sorted(holdings.items(), key=lambda holding: (-holding[1], holding[0]))
-    for rank, (holder, raw) in enumerate(ranked, start=1):
-        rows.setdefault("cap_tables", []).append(
+    for holder, raw in holdings.items():
+        rows.setdefault("token_holders", []).append(
             {
                 **_keys(world, token),
-                "rank": rank,
                 "holder_address": holder,
                 "quantity_raw": raw,
-                "quantity": text_of(raw, decimals),
-                "quantity_approx": 0,
-                "percentage": percentage_of(raw, supply),
-                "percentage_approx": 0,
                 "reconciliation": "Reconciled",
                 "checked_block_number": 400,
                 "opened_by": "Observed",
             }
         )
-    unattributed = supply - sum(holdings.values())
-    summary = {
-        "total_supply_raw": supply,
-        "total_supply": text_of(supply, decimals),
-        "holder_count": len(holdings),
-    }
-    rows.setdefault("cap_table_summaries", []).append(
-        {
-            **_keys(world, token),
-            **summary,
-            "supply_status": "Observed",
-            "unattributed_raw": unattributed,
-            "unattributed": text_of(unattributed, decimals),
-            "unattributed_percentage": percentage_of(unattributed, supply),
-            "unattributed_status": "Observed",
-            "holders_status": "HoldersUnknown",
-            "top10_percentage": "100",
-            "top10_status": "LowerBound",
-            "hhi": "3750.5",
-            "hhi_status": "Observed",
-            "gini": None,
-            "gini_status": "HoldersUnknown",
-            "nakamoto": 2,
-            "nakamoto_status": "Observed",
-        }
-    )
     for row in rows["tokens"]:
         if row["token_id"] == token:
-            row.update(summary)
+            row |= {"total_supply_raw": supply, "total_supply": text_of(supply, _DECIMALS[token])}
+            row |= {"holder_count": len(holdings), "opens_without_holders": False}
 
 
 def percentage_of(part: int, whole: int) -> str:
@@ -719,17 +699,18 @@ def _add_foreign(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
         for block, balances, observed in known
         for holder, raw in balances.items()
     )
-    rows["supply_changes"].append(
+    rows["supply_changes"].extend(
         {
             **_keys(world, token),
-            "range_from_block": 100,
-            "block_number": 99,
-            "block_time": time_of(99).replace(tzinfo=None),
+            "range_from_block": first,
+            "block_number": first - 1,
+            "block_time": time_of(first - 1).replace(tzinfo=None),
             "total_supply_raw": 9 * 10**6,
             "total_supply": "9",
             "is_observed": True,
             "opened_by": "Observed",
         }
+        for first in (100, 251)
     )
     _add_cap_table(rows, world, token, {h4: 7 * 10**6, h3: 2 * 10**6}, 9 * 10**6)
     rows["wallet_activities"].append(

@@ -53,12 +53,11 @@ def _fill_token(connection: duckdb.DuckDBPyConnection, world: World, size: Size)
     raw = f"(({count} - i)::varchar || lpad(i::varchar, 18, '0'))::bignum"
     shown = f"({count} - i)::varchar || rtrim(rtrim('.' || lpad(i::varchar, 18, '0'), '0'), '.')"
     _view(connection, world, token)
-    for table in ("cap_tables", "balance_changes", "supply_changes"):
+    for table in ("token_holders", "balance_changes", "supply_changes"):
         connection.execute(f"delete from marts.{table} where subject_key = {token}")
     connection.execute(
-        f"""insert into marts.cap_tables by name
-        select {keys}, i + 1 as rank, {_holder("i")} as holder_address, {raw} as quantity_raw, {shown} as quantity,
-            '0.0001' as percentage, {_LAST} as checked_block_number,
+        f"""insert into marts.token_holders by name
+        select {keys}, {_holder("i")} as holder_address, {raw} as quantity_raw, {_LAST} as checked_block_number,
             case when i % 100 = 3 then 'Adjusted' when i % 10 = 7 then 'Unchecked' else 'Reconciled' end
                 as reconciliation,
             'Observed' as opened_by
@@ -76,16 +75,16 @@ def _fill_token(connection: duckdb.DuckDBPyConnection, world: World, size: Size)
         from (select i, step, {block} as block_number from range({count}) numbers (i), range(3) steps (step))
         order by block_number"""
     )
-    supply = f"(select sum(quantity_raw) from marts.cap_tables where subject_key = {token})"
+    supply = f"(select sum(quantity_raw) from marts.token_holders where subject_key = {token})"
     connection.execute(
-        f"""update marts.cap_table_summaries set total_supply_raw = {supply}, total_supply = '500000500000',
-            holder_count = {count}, unattributed_raw = 0::varchar::bignum, unattributed = '0',
-            unattributed_percentage = '0', supply_status = 'Observed'
-        where subject_key = {token}"""
+        f"""insert into marts.supply_changes by name
+        select {keys}, {_FIRST} as range_from_block, {_FIRST - 1} as block_number,
+            {_time(str(_FIRST - 1))} as block_time, {supply} as total_supply_raw, '500000500000' as total_supply,
+            true as is_observed, 'Observed' as opened_by"""
     )
     connection.execute(
         f"""update marts.tokens set decimals = 18, holder_count = {count}, total_supply_raw = {supply},
-            total_supply = '500000500000' where subject_key = {token}"""
+            total_supply = '500000500000', opens_without_holders = false where subject_key = {token}"""
     )
 
 

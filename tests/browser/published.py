@@ -2,16 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from api.reading.concentration import concentrate
 from tests.api.marts import publish
 from tests.api.valued import naive, sum_of, value_of
-from tests.api.world import World, hash_of, make_world, marts_rows, percentage_of, text_of, time_of
+from tests.api.world import World, hash_of, make_world, marts_rows, text_of, time_of
 from tests.browser.configured import LUMEN_ID, TREASURY_ID, configure, pair_id
 from tests.browser.market import (
     ASSETS,
@@ -45,9 +43,9 @@ def publish_market(world: World, version: int, *, without_smallest: bool = False
     rows = market_rows(world)
     if without_smallest:
         token = world.subject_keys[LUMEN_ID]
-        own = [row for row in rows["cap_tables"] if row["subject_key"] == token]
-        rows["cap_tables"].remove(own[-1])
-        for row in (*rows["cap_table_summaries"], *rows["tokens"]):
+        own = [row for row in rows["token_holders"] if row["subject_key"] == token]
+        rows["token_holders"].remove(min(own, key=lambda row: row["quantity_raw"]))
+        for row in rows["tokens"]:
             if row["subject_key"] == token:
                 row["holder_count"] -= 1
     publish(world.settings.serving_dir, version, rows)
@@ -175,39 +173,19 @@ class _Teller:
     def tell_token(self) -> None:
         held = {holder: raw for (asset, holder), raw in self._balances.items() if asset == LUMEN and raw}
         ranked = sorted(held.items(), key=lambda holding: (-holding[1], holding[0]))
-        self._rows["cap_tables"] += [
+        self._rows["token_holders"] += [
             self._token
             | {
-                "rank": rank,
                 "holder_address": holder,
                 "quantity_raw": raw,
-                "quantity": text_of(raw, 18),
-                "quantity_approx": raw / 10**18,
-                "percentage": percentage_of(raw, SUPPLY),
-                "percentage_approx": 100 * raw / SUPPLY,
                 "reconciliation": ("Reconciled", "Reconciled", "Unchecked", "Adjusted")[rank % 4],
                 "checked_block_number": NEWEST,
                 "opened_by": "Observed",
             }
             for rank, (holder, raw) in enumerate(ranked, start=1)
         ]
-        figures, rest = concentrate([raw for _, raw in ranked], SUPPLY), SUPPLY - sum(held.values())
         supply = {"total_supply_raw": SUPPLY, "total_supply": text_of(SUPPLY, 18), "holder_count": len(ranked)}
-        self._rows["tokens"][-1].update(supply)
-        self._rows["cap_table_summaries"].append(
-            self._token
-            | supply
-            | {
-                "supply_status": "Observed",
-                "unattributed_raw": rest,
-                "unattributed": text_of(rest, 18),
-                "unattributed_percentage": percentage_of(rest, SUPPLY),
-                "unattributed_status": "Observed",
-                "holders_status": "HoldersUnknown",
-                "top10_percentage": figures.top10,
-                **{name: value for name, value in asdict(figures).items() if name != "top10"},
-            }
-        )
+        self._rows["tokens"][-1].update(supply | {"opens_without_holders": False})
         self._rows["supply_changes"] += [
             self._token
             | {

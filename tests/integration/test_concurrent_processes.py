@@ -187,7 +187,7 @@ class Analyst:
         made = output(self._service.ledgermart(*arguments))
         built = run_forked(
             _dbt,
-            ("build", "--select", "balance_changes", "cap_tables+", "--exclude-resource-type", "unit_test"),
+            ("build", "--select", "balance_changes", "token_holders+", "--exclude-resource-type", "unit_test"),
             {**self._service.environment(), **made["variables"]},
             CHECKOUT / "dbt_project",
         )
@@ -195,7 +195,7 @@ class Analyst:
         with duckdb.connect() as connection:
             for name in ("marts_db", "published"):
                 connection.execute(f"attach '{self._folder / name}.duckdb' as {name}_file (read_only)")
-            for mart in ("balance_changes", "cap_tables", "cap_table_summaries"):
+            for mart in ("balance_changes", "token_holders", "cap_tables", "cap_table_summaries"):
                 own, published = (f"select * from {name}_file.marts.{mart}" for name in ("marts_db", "published"))
                 different = f"({own} except all {published}) union all ({published} except all {own})"
                 assert connection.execute(different).fetchall() == [], mart

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.api.marts import publish
 from tests.api.valued import value_of
-from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, World, text_of
+from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, World, percentage_of, text_of
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
 from tests.browser.market import SUPPLY
 from tests.browser.published import Rows, make_market, market_rows
@@ -34,7 +34,7 @@ def publish_two_markets(world: World, version: int, rows: Rows | None = None) ->
 def two_markets(world: World) -> Rows:
     """Return the rows of both tenants, with the views that hand-made files lack."""
     rows = market_rows(world)
-    rows["cap_table_values"] = list(_with_values(rows["cap_tables"], _token_price(rows)))
+    rows["cap_table_values"] = list(_with_values(_ranked(rows), _token_price(rows)))
     prices = {row["token_symbol"]: _wallet_price(rows, row) for row in rows["wallet_balances"]}
     rows["wallet_balance_values"] = [
         next(_with_values([row], prices.get(row["token_symbol"]))) for row in rows["wallet_balances"]
@@ -63,6 +63,24 @@ def _capitalization(rows: Rows, subject_key: int) -> Iterator[dict[str, Any]]:
                 "value": value_of(supply, row["price_text"]),
                 "value_status": "Priced",
             }
+
+
+def _ranked(rows: Rows) -> Iterator[dict[str, Any]]:
+    """Give the cap tables of the tokens."""
+    ranks: dict[int, int] = {}
+    tokens = {row["subject_key"]: row for row in rows["tokens"]}
+    for row in sorted(rows["token_holders"], key=lambda row: (-row["quantity_raw"], row["holder_address"])):
+        token = tokens[row["subject_key"]]
+        rank = ranks[row["subject_key"]] = ranks.get(row["subject_key"], 0) + 1
+        quantity = text_of(row["quantity_raw"], token["decimals"])
+        percentage = percentage_of(row["quantity_raw"], token["total_supply_raw"])
+        yield row | {
+            "rank": rank,
+            "quantity": quantity,
+            "quantity_approx": None if quantity is None else float(quantity),
+            "percentage": percentage,
+            "percentage_approx": float(percentage),
+        }
 
 
 def _token_price(rows: Rows) -> dict[int, str]:

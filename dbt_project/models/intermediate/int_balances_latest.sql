@@ -46,6 +46,7 @@ latest as (
         coalesce(written.moved_block, carried.moved_block) as moved_block,
         coalesce(written.checked_block, carried.checked_block) as checked_block,
         coalesce(written.read_raw, carried.read_raw) as read_raw,
+        coalesce(written.since_batch_id, carried.since_batch_id) as since_batch_id,
         {{ combined_counts('written', '+', 'carried') }}
     from written
     full outer join carried on {{ is_same_row('written', 'carried') }}

@@ -25,9 +25,49 @@ token_metadata as (
 
 ),
 
-summaries as (
+-- The newest range of each token; of what is not fungible nothing is known.
+newest_ranges as (
 
-    select * from {{ ref('cap_table_summaries') }}
+    select * from covered_ranges
+    where
+        is_as_of
+        and not is_not_fungible
+
+),
+
+supply_changes as (
+
+    select changes.*
+    from {{ ref('supply_changes') }} as changes
+    inner join newest_ranges
+        on
+            changes.subject_key = newest_ranges.subject_key
+            and changes.range_from_block = newest_ranges.from_block
+
+),
+
+supplies as (
+
+    select
+        subject_key,
+        arg_max(total_supply_raw, block_number) as total_supply_raw,
+        -- It begins with the token, or the supply was read as zero before it.
+        bool_or(
+            opened_by = 'Creation'
+            or (opened_by = 'Observed' and block_number = range_from_block - 1 and total_supply_raw = 0::bignum)
+        ) as opens_with_nothing
+    from supply_changes
+    group by subject_key
+
+),
+
+holder_counts as (
+
+    select
+        subject_key,
+        count(*) as holder_count
+    from {{ ref('token_holders') }}
+    group by subject_key
 
 ),
 
@@ -112,9 +152,13 @@ described as (
                 then 'FeeOnTransfer'
             else 'NonConforming'
         end as behaviour,
-        summaries.total_supply_raw,
-        summaries.total_supply,
-        summaries.holder_count,
+        supplies.total_supply_raw,
+        {{ to_amount('supplies.total_supply_raw', 'token_metadata.decimals') }} as total_supply,
+        case when newest_ranges.subject_key is not null then coalesce(holder_counts.holder_count, 0) end
+            as holder_count,
+        newest_ranges.from_block <= 1
+        or case when newest_ranges.subject_key is not null then coalesce(supplies.opens_with_nothing, false) end
+            as opens_without_holders,
         bounds.view_from_block,
         first_blocks.block_time as view_from_time,
         bounds.as_of_block_number,
@@ -129,7 +173,9 @@ described as (
         on
             subjects.network = token_metadata.network
             and subjects.address = token_metadata.token_address
-    left join summaries on subjects.subject_key = summaries.subject_key
+    left join newest_ranges on subjects.subject_key = newest_ranges.subject_key
+    left join supplies on subjects.subject_key = supplies.subject_key
+    left join holder_counts on subjects.subject_key = holder_counts.subject_key
     left join readings on subjects.subject_key = readings.subject_key
     left join bounds on subjects.subject_key = bounds.subject_key
     left join blocks as first_blocks
