@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,12 +48,13 @@ def dbt_environment(folder: Path) -> dict[str, str]:
 _LATE_IMPORTS = (
     "dateutil.easter",
     "dbt.task.build",
-    "pandas",
     "pipelines.extract.prices.exchanges",
     "pyarrow.dataset",
     "pydoc",
     "rich.progress",
     "zoneinfo._zoneinfo",
+    # DuckDB imports it at the first bound parameter, where it is installed.
+    *(["pandas"] if find_spec("pandas") else []),
 )
 
 
