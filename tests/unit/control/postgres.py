@@ -49,7 +49,9 @@ def running_postgres() -> Iterator[str]:
 def new_database(server_url: str, name: str, template: str | None = None) -> Iterator[str]:
     """Create a database on the server, as a copy or empty, give its URL, and drop it with whoever is connected."""
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'create database "{name}"' + (f' template "{template}"' if template else ""))
+        # Copying files takes a fifth of what the default takes, which writes every page to the log as well.
+        copied = f'template "{template}"' if template else ""
+        connection.execute(f'create database "{name}" {copied} strategy file_copy')
     try:
         yield server_url.rpartition("/")[0] + f"/{name}"
     finally:
