@@ -55,13 +55,13 @@ up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 
 test: install ## Prove the system; a few of the misfortunes, `make test-misfortunes` has all
 	tests/debian-packages
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-integration test-api test-rest test-pricing
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-rest test-api test-pricing lint
 
-# The parts of `make test`, two at once: each uses one core. ARGS may choose nothing of a part, which is exit code 5;
+# The parts of `make test`, two at once, the longest first: each uses one core. ARGS may choose nothing of a part, which is exit code 5;
 # without ARGS a part that collects nothing has lost its tests.
 OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
-PRICING := $(wildcard tests/integration/test_price*.py tests/integration/test_values*.py) \
-	tests/integration/test_pairs_over_http.py tests/integration/test_feeds.py
+PRICING := $(wildcard tests/integration/test_price*.py) tests/integration/test_pairs_over_http.py \
+	tests/integration/test_feeds.py
 WORKBENCH := tests/integration/test_analysts_page.py tests/integration/test_sandbox.py
 # What else runs dbt, beside what does already: preparing that takes 15 s.
 DBT := tests/unit/dbt

@@ -18,6 +18,7 @@ from tests.chain.world import World
 from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
+from tests.integration.test_values_transform import COLUMNS as VALUES
 from warehouse.lock import writer_lock
 from warehouse.versions import current_publication
 
@@ -37,7 +38,7 @@ def test_init_prints_the_key_once_and_publishes_an_empty_version(
     assert first.keys() == {"tenant", "apiKey"}
     assert first["tenant"] == "first"
     assert first["apiKey"].startswith("lm_")
-    for mart in ("tokens", "wallets", "token_activities", "cap_tables", "coverage"):
+    for mart in ("tokens", "wallets", "token_activities", "cap_tables", "coverage", *VALUES):
         assert ready_service.published(f"select count(*) from marts.{mart}") == [(0,)]
     version = current_publication(ready_service.settings.serving_dir)
     assert output(ready_service, "init", "--tenant", "first") == {"tenant": "first", "apiKey": None}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.warm_processes import console_command, run_forked
 from warehouse.versions import publish
 
 _COMMAND = Path(sys.executable).with_name("ledgermart")
@@ -29,14 +30,17 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(parent)
 
 
+def _command_of_an_open_user(*arguments: str) -> None:
+    os.umask(0o022)
+    console_command(*arguments)
+
+
 def status(folder: Path, group: str | None = None) -> str:
     """Run a command of the service; return what it says to people."""
-    done = subprocess.run(
-        [_COMMAND, "key", "list", "--tenant", "none", "--json"],
-        env={**os.environ, "LEDGERMART_DATA_DIR": str(folder), "LEDGERMART_DATA_GROUP": group or ""},
-        capture_output=True,
-        text=True,
-        umask=0o022,
+    done = run_forked(
+        _command_of_an_open_user,
+        ("key", "list", "--tenant", "none", "--json"),
+        {**os.environ, "LEDGERMART_DATA_DIR": str(folder), "LEDGERMART_DATA_GROUP": group or ""},
     )
     assert done.stdout == ""
     return done.stderr

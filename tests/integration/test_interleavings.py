@@ -417,7 +417,7 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(150, marks=_LONG)])
+@pytest.mark.parametrize("count", [2, pytest.param(150, marks=_LONG)])
 def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
     @examples(count)
     @given(st.lists(_STEP, min_size=10, max_size=30))

@@ -7,7 +7,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.load.warehouse import open_warehouse
 from tests.bench import values
 from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, open_marts, run_dbt
 from tests.integration.test_transform import (
@@ -202,6 +201,15 @@ def rewritten(stores: Stores, mart: str, columns: str) -> set[tuple[Any, ...]]:
         )
 
 
+def views_work_under_another_name(stores: Stores) -> None:
+    """A published version is a file of another name than the one that was built."""
+    copy = stores.folder / "marts-000000000001.duckdb"
+    copy.write_bytes(stores.marts.read_bytes())
+    with duckdb.connect(str(copy), read_only=True) as connection:
+        for view in ("cap_table_values", "wallet_balance_values", "token_prices"):
+            assert connection.execute(f"select count(*) from marts.{view}").fetchone() != (0,)
+
+
 def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -> None:
     stores = Stores(tmp_path)
     world = make_world(8)
@@ -213,6 +221,7 @@ def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -
         world.enter_price(1, "src_1", time_of(block) + HOUR, f"{100 + block}")
         world.enter_price(5, "src_3", time_of(block) + HOUR, f"{200 + block}")
     cycle(world, stores, 43)
+    views_work_under_another_name(stores)
 
     # Nothing new, then a price that counts from one day to the next.
     spoil(stores)
@@ -296,31 +305,6 @@ def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> N
         prices = marts.execute("select price_text from marts.token_capitalization_days order by day").fetchall()
     assert prices[-1] == ("12",)
     compare_with_full_refresh(stores, tmp_path / "refreshed")
-
-
-def test_the_views_work_under_any_name_of_the_file(tmp_path: Path) -> None:
-    stores = Stores(tmp_path)
-    world = make_world(0)
-    world.track(1, 1, 1)
-    world.track(3, 3, 1)
-    world.links = {1: 1}
-    world.enter_price(1, "src_1", time_of(20), "3")
-    cycle(world, stores, 21)
-    copy = tmp_path / "marts-000000000001.duckdb"
-    copy.write_bytes(stores.marts.read_bytes())
-    with duckdb.connect(str(copy), read_only=True) as connection:
-        for view in ("cap_table_values", "wallet_balance_values", "token_prices"):
-            assert connection.execute(f"select count(*) from marts.{view}").fetchone() != (0,)
-
-
-def test_values_of_an_empty_warehouse(tmp_path: Path) -> None:
-    stores = Stores(tmp_path)
-    with open_warehouse(stores.warehouse):
-        pass
-    run_dbt(stores, *CYCLE)
-    with open_marts(stores) as marts:
-        for mart in COLUMNS:
-            assert marts.execute(f"select count(*) from marts.{mart}").fetchone() == (0,)
 
 
 @pytest.mark.long
