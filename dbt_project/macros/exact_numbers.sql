@@ -56,22 +56,29 @@
 {%- endmacro %}
 
 
-{# A shift of digits in text: any size, any sign. #}
+{# The digits of an integer, at least one more than `decimals`. #}
+{% macro padded_digits(raw, decimals) -%}
+    lpad({{ digits_of(raw) }}, greatest(length({{ digits_of(raw) }}), {{ decimals }} + 1)::integer, '0')
+{%- endmacro %}
+
+
+{# A shift of digits in text: any size, any sign. `digits`: the padded digits of `raw`. #}
+{% macro shifted_text(raw, digits, decimals) -%}
+    case when {{ raw }} < 0::bignum then '-' else '' end
+    || rtrim(
+        rtrim(
+            left({{ digits }}, (length({{ digits }}) - {{ decimals }})::integer)
+            || '.' || right({{ digits }}, {{ decimals }}::integer),
+            '0'
+        ),
+        '.'
+    )
+{%- endmacro %}
+
+
+{# The same, where the integer is the result of an expression inside another one, which computes nothing once by itself. #}
 {% macro shifted_digits(raw, decimals) -%}
-    {%- set text -%}
-        case when {{ raw }} < 0::bignum then '-' else '' end
-        || rtrim(
-            rtrim(
-                left(digits, (length(digits) - {{ decimals }})::integer) || '.' || right(digits, {{ decimals }}::integer),
-                '0'
-            ),
-            '.'
-        )
-    {%- endset -%}
-    {%- set padded -%}
-        lpad({{ digits_of(raw) }}, greatest(length({{ digits_of(raw) }}), {{ decimals }} + 1)::integer, '0')
-    {%- endset -%}
-    case when {{ decimals }} <= 0 then ({{ raw }})::varchar else {{ let('digits', padded, text) }} end
+    {{ let('digits', padded_digits(raw, decimals), shifted_text(raw, 'digits', decimals)) }}
 {%- endmacro %}
 
 
@@ -317,7 +324,7 @@
 {% macro create_mart_functions() -%}
     create schema if not exists marts_db.marts;
     create or replace macro marts_db.marts.to_amount(raw, decimals) as
-    {{ shifted_digits('raw', 'decimals') }};
+    {{ shifted_text('raw', padded_digits('raw', 'decimals'), 'decimals') }};
     create or replace macro marts_db.marts.percentage(part, whole) as
     {{ percentage_body('part', 'whole') }};
     create or replace macro marts_db.marts.ratio(numerator, denominator, power) as

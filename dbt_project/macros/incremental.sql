@@ -42,17 +42,68 @@
 {%- endmacro %}
 
 
-{# Whether rows of two relations are of the same pair of token and holder of a subject. #}
-{% macro is_same_pair(one, other) -%}
-    {{ one }}.subject_key = {{ other }}.subject_key
-    and {{ one }}.token_address = {{ other }}.token_address
-    and {{ one }}.holder_address = {{ other }}.holder_address
+{# One more than an address key may be. #}
+{% macro address_keys() -%}
+    4294967296
 {%- endmacro %}
 
 
-{# The same, in the same covered range. #}
+{#
+    The key of a pair of token and holder of a subject, one integer: the subject's key and that of the address that the subject does not
+    say, which is the holder for a token and the token for a wallet.
+#}
+{% macro balance_key(subject_key, address_key) -%}
+    {{ subject_key }} * {{ address_keys() }} + {{ address_key }}
+{%- endmacro %}
+
+
+{# Among the keys of addresses, what stands for the supply. #}
+{% macro supply_key() -%}
+    0
+{%- endmacro %}
+
+
+{# And for the native asset. #}
+{% macro native_key() -%}
+    1
+{%- endmacro %}
+
+
+{# The key of the address in a balance key. #}
+{% macro keyed_address_key(balances) -%}
+    {{ balances }}.balance_key % {{ address_keys() }}
+{%- endmacro %}
+
+
+{# Legs or readings with the keys of their balances; every address has one (a test). #}
+{% macro keyed(rows) -%}
+    (
+        select
+            rows.*,
+            {{ balance_key('rows.subject_key', 'addresses.address_key') }} as balance_key
+        from {{ rows }} as rows
+        inner join {{ ref('int_addresses') }} as addresses on rows.keyed_address = addresses.address
+    )
+{%- endmacro %}
+
+
+{# Rows with subject_key and balance_key, with the token and the holder as text. #}
+{% macro named(rows) -%}
+    (
+        select
+            rows.*,
+            case subjects.kind when 'token' then subjects.address else addresses.address end as token_address,
+            case subjects.kind when 'token' then addresses.address else subjects.address end as holder_address
+        from {{ rows }} as rows
+        inner join {{ ref('stg_control__subjects') }} as subjects on rows.subject_key = subjects.subject_key
+        inner join {{ ref('int_addresses') }} as addresses on {{ keyed_address_key('rows') }} = addresses.address_key
+    )
+{%- endmacro %}
+
+
+{# Whether rows of two relations are of the same pair in the same covered range. #}
 {% macro is_same_row(one, other) -%}
-    {{ is_same_pair(one, other) }}
+    {{ one }}.balance_key = {{ other }}.balance_key
     and {{ one }}.range_from_block = {{ other }}.range_from_block
 {%- endmacro %}
 
@@ -241,7 +292,7 @@
 {%- endmacro %}
 
 
-{# The same for a model with one row per pair, all of which is written again. #}
+{# The same for a model with one row per pair and its key, all of which is written again. #}
 {% macro delete_touched_pairs() -%}
     {%- set touched_balances = ref('int_touched_balances') -%}
     {{ delete_whole_ranges() }}
@@ -249,9 +300,7 @@
         delete from {{ this }} as written
         using {{ touched_balances }} as touched
         where
-            written.subject_key = touched.subject_key
-            and written.range_from_block = touched.range_from_block
-            and {{ is_touched_pair() }};
+            {{ is_same_row('written', 'touched') }};
     {%- endif -%}
 {%- endmacro %}
 
@@ -433,8 +482,7 @@
     select
         subject_key,
         range_from_block,
-        token_address,
-        holder_address,
+        balance_key,
         arg_max(balance_raw, block_number) as balance_raw,
         any_value(opened_by) as opened_by,
         any_value(opening_block) as opening_block,
@@ -445,7 +493,7 @@
         max(since_batch_id) as since_batch_id,
         {{ reading_counts('points') }}
     from {{ points }} as points
-    group by subject_key, range_from_block, token_address, holder_address
+    group by subject_key, range_from_block, balance_key
 {%- endmacro %}
 
 

@@ -501,6 +501,35 @@ def test_tables_of_an_earlier_release_become_views_in_a_file_of_any_name(tmp_pat
             assert connection.execute(f"select * from copied.marts.{name}").fetchall() == []
 
 
+def numbers(stores: Stores) -> dict[str, int]:
+    """The number of each address by which balances are known."""
+    with open_warehouse(stores.warehouse) as connection:
+        return dict(connection.execute("select address, address_key from intermediate.int_addresses").fetchall())
+
+
+def test_an_address_keeps_its_number(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    world = make_world(0)
+    world.track(1, 1, 10)
+    world.track(2, 4, 10)
+    holders = world.holders
+    world.holders = holders[len(holders) // 2 :]
+    cycle(world, stores, 20)
+    first = numbers(stores)
+    assert (first["supply"], first["native"]) == (0, 1)
+
+    # Others move, whose addresses come before those in the order of the text.
+    world.holders = holders[: len(holders) // 2]
+    cycle(world, stores, 30)
+    second = numbers(stores)
+    assert first.items() < second.items()
+    assert min(second.keys() - first.keys()) < max(first.keys() - {"supply", "native"})
+    assert len(set(second.values())) == len(second)
+
+    run_dbt(stores, *BUILD, "--full-refresh")
+    assert numbers(stores) == second
+
+
 def test_the_models_own_tests_pass(tmp_path: Path) -> None:
     stores = Stores(tmp_path)
     with open_warehouse(stores.warehouse):

@@ -3,7 +3,7 @@
         materialized='incremental',
         incremental_strategy='append',
         on_schema_change='fail',
-        pre_hook=["{{ delete_from_frontier() }}"],
+        pre_hook=["{{ delete_from_frontier(pair='written.balance_key = touched.balance_key') }}"],
     )
 }}
 
@@ -14,15 +14,29 @@
 -- depends_on: {{ ref('int_frontier') }}
 with
 
+addresses as (
+
+    select * from {{ ref('int_addresses') }}
+
+),
+
 subjects as (
 
-    select * from {{ ref('stg_control__subjects') }}
+    select
+        subjects.*,
+        case subjects.kind when 'token' then addresses.address_key end as token_key
+    from {{ ref('stg_control__subjects') }} as subjects
+    left join addresses on subjects.address = addresses.address
 
 ),
 
 creations as (
 
-    select * from {{ ref('stg_chain__token_creations') }}
+    select
+        creations.*,
+        addresses.address_key
+    from {{ ref('stg_chain__token_creations') }} as creations
+    inner join addresses on creations.token_address = addresses.address
 
 ),
 
@@ -48,7 +62,7 @@ touched as (
 movements as (
 
     select legs.*
-    from {{ rows_within(ref('int_movements_split_to_legs'), stretches_of(touched_ranges())) }} as legs
+    from {{ keyed(rows_within(ref('int_movements_split_to_legs'), stretches_of(touched_ranges()))) }} as legs
     inner join touched
         on
             {{ is_same_row('legs', 'touched') }}
@@ -56,53 +70,10 @@ movements as (
 
 ),
 
-readings as (
-
-    select observations.*
-    from observations
-    inner join touched
-        on
-            {{ is_same_row('observations', 'touched') }}
-            and observations.block_number >= touched.from_block
-    where touched.is_known
-
-),
-
 {% else -%}
 movements as (
 
-    select * from {{ ref('int_movements_split_to_legs') }}
-
-),
-
--- A pair is known once it moved, in any range of the view.
-known as (
-
-    select distinct
-        subject_key,
-        token_address,
-        holder_address
-    from movements
-
-),
-
-readings as (
-
-    select observations.*
-    from observations
-    left join known
-        on
-            observations.subject_key = known.subject_key
-            and observations.token_address = known.token_address
-            and observations.holder_address = known.holder_address
-    left join listed_tokens
-        on
-            observations.subject_key = listed_tokens.subject_key
-            and observations.token_address = listed_tokens.token_address
-    where
-        known.subject_key is not null
-        or listed_tokens.token_address is not null
-        or observations.holder_address = {{ supply_holder() }}
+    select * from {{ keyed(ref('int_movements_split_to_legs')) }}
 
 ),
 
@@ -112,27 +83,96 @@ moved as (
     select
         subject_key,
         range_from_block,
-        token_address,
-        holder_address,
+        balance_key,
         block_number,
         sum(movement_raw) as movement_raw
     from movements
-    group by subject_key, range_from_block, token_address, holder_address, block_number
+    group by subject_key, range_from_block, balance_key, block_number
 
 ),
 
+{% if keeps_rows() -%}
+readings as (
+
+    select observations.*
+    from {{ keyed('observations') }} as observations
+    inner join touched
+        on
+            {{ is_same_row('observations', 'touched') }}
+            and observations.block_number >= touched.from_block
+    where touched.is_known
+
+),
+
+{% else -%}
+-- A pair is known once it moved, in any range of the view.
+known as (
+
+    select distinct balance_key
+    from moved
+
+),
+
+readings as (
+
+    select observations.*
+    from {{ keyed('observations') }} as observations
+    left join known on observations.balance_key = known.balance_key
+    left join listed_tokens
+        on
+            observations.subject_key = listed_tokens.subject_key
+            and observations.token_address = listed_tokens.token_address
+    where
+        known.balance_key is not null
+        or listed_tokens.token_address is not null
+        or observations.holder_address = {{ supply_holder() }}
+
+),
+
+{% endif -%}
 -- Readings of one block agree.
 observed as (
 
     select
         subject_key,
         range_from_block,
-        token_address,
-        holder_address,
+        balance_key,
         block_number,
         arg_max(quantity_raw, batch_id) as observed_raw
     from readings
-    group by subject_key, range_from_block, token_address, holder_address, block_number
+    group by subject_key, range_from_block, balance_key, block_number
+
+),
+
+read_balances as (
+
+    select distinct
+        range_from_block,
+        balance_key
+    from observed
+
+),
+
+-- What was never read needs none of the windows over readings.
+unread as (
+
+    select
+        moved.*,
+        moved.block_number as own_moved_block,
+        null as observed_raw,
+        sum(moved.movement_raw) over balance as cumulative_raw,
+        null as reading,
+        null as first_reading,
+        null as previous_reading,
+        lag(moved.block_number) over balance as previous_moved_block,
+        row_number() over balance = 1 as is_first_written
+    from moved
+    anti join read_balances on {{ is_same_row('moved', 'read_balances') }}
+    window balance as (
+        partition by moved.range_from_block, moved.balance_key
+        order by moved.block_number
+        rows unbounded preceding
+    )
 
 ),
 
@@ -141,13 +181,16 @@ inputs as (
     select
         coalesce(moved.subject_key, observed.subject_key) as subject_key,
         coalesce(moved.range_from_block, observed.range_from_block) as range_from_block,
-        coalesce(moved.token_address, observed.token_address) as token_address,
-        coalesce(moved.holder_address, observed.holder_address) as holder_address,
+        coalesce(moved.balance_key, observed.balance_key) as balance_key,
         coalesce(moved.block_number, observed.block_number) as block_number,
         coalesce(moved.movement_raw, 0::bignum) as movement_raw,
         moved.block_number as own_moved_block,
         observed.observed_raw
-    from moved
+    from (
+        select moved.*
+        from moved
+        semi join read_balances on {{ is_same_row('moved', 'read_balances') }}
+    ) as moved
     full outer join observed
         on
             {{ is_same_row('moved', 'observed') }}
@@ -159,10 +202,10 @@ cumulated as (
 
     select
         *,
-        sum(movement_raw) over pair as cumulative_raw
+        sum(movement_raw) over balance as cumulative_raw
     from inputs
-    window pair as (
-        partition by subject_key, range_from_block, token_address, holder_address
+    window balance as (
+        partition by range_from_block, balance_key
         order by block_number
         rows unbounded preceding
     )
@@ -189,22 +232,24 @@ spread as (
 
     select
         *,
-        row_number() over before = 1 as is_first_written,
         first_value(reading ignore nulls) over whole as first_reading,
         last_value(reading ignore nulls) over before as previous_reading,
-        last_value(own_moved_block ignore nulls) over before as previous_moved_block
+        last_value(own_moved_block ignore nulls) over before as previous_moved_block,
+        row_number() over before = 1 as is_first_written
     from compared
     window
         whole as (
-            partition by subject_key, range_from_block, token_address, holder_address
+            partition by range_from_block, balance_key
             order by block_number
             rows between unbounded preceding and unbounded following
         ),
         before as (
-            partition by subject_key, range_from_block, token_address, holder_address
+            partition by range_from_block, balance_key
             order by block_number
             rows between unbounded preceding and 1 preceding
         )
+    union all by name
+    select * from unread
 
 ),
 
@@ -226,7 +271,7 @@ carried as (
             when struct_extract(spread.first_reading, 'block_number') = spread.range_from_block - 1 then 'Observed'
             -- Where no beginning is known, a token is not older than the first block.
             when
-                spread.token_address != 'native'
+                {{ keyed_address_key('spread') }} != {{ native_key() }}
                 and spread.range_from_block <= coalesce(creations.block_number, 1) then 'Creation'
             when spread.first_reading is not null then 'Derived'
         end as opened_by,
@@ -236,14 +281,11 @@ carried as (
     left join creations
         on
             subjects.network = creations.network
-            and spread.token_address = creations.token_address
+            and coalesce(subjects.token_key, {{ keyed_address_key('spread') }}) = creations.address_key
     left join touched
         on
             touched.is_carried
-            and spread.subject_key = touched.subject_key
-            and spread.range_from_block = touched.range_from_block
-            and spread.token_address = touched.token_address
-            and spread.holder_address = touched.holder_address
+            and {{ is_same_row('spread', 'touched') }}
 
 ),
 
@@ -289,8 +331,7 @@ points as (
         subject_key,
         range_from_block,
         network,
-        token_address,
-        holder_address,
+        balance_key,
         block_number,
         own_moved_block is not null as is_moved,
         movement_raw,

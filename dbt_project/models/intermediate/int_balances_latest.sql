@@ -37,8 +37,7 @@ latest as (
     select
         coalesce(written.subject_key, carried.subject_key) as subject_key,
         coalesce(written.range_from_block, carried.range_from_block) as range_from_block,
-        coalesce(written.token_address, carried.token_address) as token_address,
-        coalesce(written.holder_address, carried.holder_address) as holder_address,
+        coalesce(written.balance_key, carried.balance_key) as balance_key,
         case when written.subject_key is not null then written.balance_raw else carried.balance_raw end as balance_raw,
         coalesce(written.opened_by, carried.opened_by) as opened_by,
         coalesce(written.opening_block, carried.opening_block) as opening_block,
@@ -62,4 +61,4 @@ latest as (
 
 {%- endif %}
 
-select * from latest
+select * from {{ named('latest') }} as named

@@ -84,6 +84,7 @@ token_legs as (
             when legs.side = 'In' then movements.to_address
             when movements.kind in ('Mint', 'Burn') then {{ supply_holder() }}
         end as holder_address,
+        holder_address as keyed_address,
         case
             when legs.side = 'Out' or (legs.side = 'Supply' and movements.kind = 'Burn')
                 then 0::bignum - movements.amount_raw
@@ -108,6 +109,7 @@ wallet_legs as (
         sides.block_number,
         sides.asset as token_address,
         sides.holder_address,
+        sides.asset as keyed_address,
         sides.movement_raw
     from sides
     inner join wallet_views

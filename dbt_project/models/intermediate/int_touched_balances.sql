@@ -12,14 +12,13 @@
 -- from there.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}, {{ ref('stg_control__subjects') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
--- depends_on: {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
+-- depends_on: {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
 {% if not (carries_on() and points is not none and latest is not none) -%}
 select
     null::bigint as subject_key,
     null::bigint as range_from_block,
     null::varchar as network,
-    null::varchar as token_address,
-    null::varchar as holder_address,
+    null::bigint as balance_key,
     null::bigint as from_block,
     null::bigint as rows_from_block,
     null::bigint as to_block,
@@ -38,7 +37,9 @@ select
     null::bigint as short_adjustment_count,
     null::bigint as ignored_adjustment_count,
     null::bigint as adjustment_count,
-    null::bigint as since_batch_id
+    null::bigint as since_batch_id,
+    null::varchar as token_address,
+    null::varchar as holder_address
 where false
 {%- else -%}
 {%- set ahead = stretches_of(frontier_ranges()) -%}
@@ -59,13 +60,16 @@ frontier as (
 
 observations as not materialized (
 
-    select * from {{ ref('int_observations_in_view') }}
+    select * from {{ keyed(ref('int_observations_in_view')) }}
 
 ),
 
-listed_tokens as (
+-- What has no key was neither moved nor read.
+listed as (
 
-    select * from {{ ref('int_wallet_tokens_listed') }}
+    select {{ balance_key('listed_tokens.subject_key', 'addresses.address_key') }} as balance_key
+    from {{ ref('int_wallet_tokens_listed') }} as listed_tokens
+    inner join {{ ref('int_addresses') }} as addresses on listed_tokens.token_address = addresses.address
 
 ),
 
@@ -92,16 +96,15 @@ moved as (
     select
         legs.subject_key,
         legs.range_from_block,
-        legs.token_address,
-        legs.holder_address,
+        legs.balance_key,
         min(frontier.from_block) as from_block
-    from {{ rows_within(ref('int_movements_split_to_legs'), ahead) }} as legs
+    from {{ keyed(rows_within(ref('int_movements_split_to_legs'), ahead)) }} as legs
     inner join frontier
         on
             legs.subject_key = frontier.subject_key
             and legs.range_from_block = frontier.range_from_block
             and legs.block_number >= frontier.from_block
-    group by legs.subject_key, legs.range_from_block, legs.token_address, legs.holder_address
+    group by legs.subject_key, legs.range_from_block, legs.balance_key
 
 ),
 
@@ -111,8 +114,7 @@ read as ( -- noqa: ST03
     select
         subject_key,
         range_from_block,
-        token_address,
-        holder_address,
+        balance_key,
         min(block_number) as from_block
     from (
         select observations.*
@@ -120,14 +122,14 @@ read as ( -- noqa: ST03
         inner join transforms on observations.batch_id > transforms.batch_id
         union all
         select observations.*
-        from {{ rows_within(ref('int_observations_in_view'), ahead) }} as observations
+        from {{ keyed(rows_within(ref('int_observations_in_view'), ahead)) }} as observations
         inner join frontier
             on
                 observations.subject_key = frontier.subject_key
                 and observations.range_from_block = frontier.range_from_block
                 and observations.block_number >= frontier.from_block
     ) as readings
-    group by subject_key, range_from_block, token_address, holder_address
+    group by subject_key, range_from_block, balance_key
 
 ),
 
@@ -137,8 +139,7 @@ unsettled as (
     select
         latest.subject_key,
         latest.range_from_block,
-        latest.token_address,
-        latest.holder_address,
+        latest.balance_key,
         frontier.from_block
     from latest
     inner join frontier
@@ -156,8 +157,7 @@ unfinished as (
     select
         earlier.subject_key,
         earlier.range_from_block,
-        earlier.token_address,
-        earlier.holder_address,
+        earlier.balance_key,
         earlier.from_block
     from {{ earlier_touched }} as earlier
     inner join transforms on earlier.since_batch_id = transforms.batch_id
@@ -187,18 +187,14 @@ of_wallets as materialized (
 newly_listed as (
 
     select
-        wallet_views.subject_key,
-        wallet_views.from_block as range_from_block,
-        listed_tokens.token_address,
-        wallet_views.address as holder_address,
+        observations.subject_key,
+        observations.range_from_block,
+        observations.balance_key,
         -1 as from_block
-    from wallet_views
-    inner join listed_tokens on wallet_views.subject_key = listed_tokens.subject_key
-    anti join of_wallets
-        on
-            wallet_views.subject_key = of_wallets.subject_key
-            and wallet_views.from_block = of_wallets.range_from_block
-            and listed_tokens.token_address = of_wallets.token_address
+    from observations
+    semi join wallet_views on observations.subject_key = wallet_views.subject_key
+    semi join listed on observations.balance_key = listed.balance_key
+    anti join of_wallets on {{ is_same_row('observations', 'of_wallets') }}
 
 ),
 
@@ -206,10 +202,7 @@ unlisted as (
 
     select of_wallets.*
     from of_wallets
-    anti join listed_tokens
-        on
-            of_wallets.subject_key = listed_tokens.subject_key
-            and of_wallets.token_address = listed_tokens.token_address
+    anti join listed on of_wallets.balance_key = listed.balance_key
     where of_wallets.first_moved_block is null
 
 ),
@@ -224,28 +217,16 @@ reasons as (
     union all
     select * from unfinished
     union all
-    select newly_listed.*
-    from newly_listed
-    semi join observations
-        on
-            newly_listed.subject_key = observations.subject_key
-            and newly_listed.range_from_block = observations.range_from_block
-            and newly_listed.token_address = observations.token_address
+    select * from newly_listed
 
 ),
 
 concerned as (
 
-    select
-        subject_key,
-        token_address,
-        holder_address
+    select balance_key
     from reasons
     union distinct
-    select
-        subject_key,
-        token_address,
-        holder_address
+    select balance_key
     from unlisted
 
 ),
@@ -255,18 +236,14 @@ stored as materialized (
 
     select latest.*
     from latest
-    semi join concerned
-        on {{ is_same_pair('latest', 'concerned') }}
+    semi join concerned on latest.balance_key = concerned.balance_key
 
 ),
 
 -- A pair is known once it moved, in any range of the view: in blocks that are kept, or at or behind the frontier.
 moved_before as (
 
-    select distinct
-        stored.subject_key,
-        stored.token_address,
-        stored.holder_address
+    select distinct stored.balance_key
     from stored
     left join frontier
         on
@@ -278,47 +255,28 @@ moved_before as (
 
 known as (
 
-    select
-        subject_key,
-        token_address,
-        holder_address
+    select balance_key
     from moved_before
     union distinct
-    select
-        subject_key,
-        token_address,
-        holder_address
+    select balance_key
     from moved
     union distinct
-    select
-        concerned.subject_key,
-        concerned.token_address,
-        concerned.holder_address
+    select concerned.balance_key
     from concerned
-    semi join listed_tokens
-        on
-            concerned.subject_key = listed_tokens.subject_key
-            and concerned.token_address = listed_tokens.token_address
+    semi join listed on concerned.balance_key = listed.balance_key
     union distinct
-    select
-        subject_key,
-        token_address,
-        holder_address
+    select balance_key
     from concerned
-    where holder_address = {{ supply_holder() }}
+    where {{ keyed_address_key('concerned') }} = {{ supply_key() }}
 
 ),
 
 -- A pair that moves for the first time shows what was read of it before, in every range.
 newly_moved as (
 
-    select distinct
-        moved.subject_key,
-        moved.token_address,
-        moved.holder_address
+    select distinct moved.balance_key
     from moved
-    anti join moved_before
-        on {{ is_same_pair('moved', 'moved_before') }}
+    anti join moved_before on moved.balance_key = moved_before.balance_key
 
 ),
 
@@ -327,12 +285,10 @@ newly_known as (
     select distinct
         observations.subject_key,
         observations.range_from_block,
-        observations.token_address,
-        observations.holder_address,
+        observations.balance_key,
         -1 as from_block
     from observations
-    semi join newly_moved
-        on {{ is_same_pair('observations', 'newly_moved') }}
+    semi join newly_moved on observations.balance_key = newly_moved.balance_key
 
 ),
 
@@ -342,12 +298,10 @@ forgotten as (
     select
         stored.subject_key,
         stored.range_from_block,
-        stored.token_address,
-        stored.holder_address,
+        stored.balance_key,
         -1 as from_block
     from stored
-    anti join known
-        on {{ is_same_pair('stored', 'known') }}
+    anti join known on stored.balance_key = known.balance_key
 
 ),
 
@@ -380,12 +334,11 @@ candidates as (
     select
         subject_key,
         range_from_block,
-        token_address,
-        holder_address,
+        balance_key,
         min(from_block) as from_block,
         bool_or(is_unfinished) as is_unfinished
     from all_reasons
-    group by subject_key, range_from_block, token_address, holder_address
+    group by subject_key, range_from_block, balance_key
 
 ),
 
@@ -396,7 +349,7 @@ described as (
         views.network,
         -- Of a range that is cut, what is cut off belongs to it.
         greatest(views.to_block, frontier.to_block) as to_block,
-        known.subject_key is not null as is_known,
+        known.balance_key is not null as is_known,
         coalesce(frontier.from_block, views.to_block + 1) as frontier_block,
         stored.subject_key is not null as has_points,
         stored.balance_raw,
@@ -412,7 +365,7 @@ described as (
         stored.ignored_adjustment_count,
         stored.adjustment_count,
         -- What its balance rests on is not what it was: the opening, or the reading that the opening was derived from.
-        known.subject_key is null
+        known.balance_key is null
         or candidates.from_block < candidates.range_from_block
         or (stored.opened_by = 'Derived' and stored.opening_block >= candidates.from_block)
         or (stored.opened_by is null and read.subject_key is not null) as is_starting_over
@@ -426,7 +379,7 @@ described as (
             candidates.subject_key = frontier.subject_key
             and candidates.range_from_block = frontier.range_from_block
     left join stored on {{ is_same_row('candidates', 'stored') }}
-    left join known on {{ is_same_pair('candidates', 'known') }}
+    left join known on candidates.balance_key = known.balance_key
     left join read on {{ is_same_row('candidates', 'read') }}
 
 ),
@@ -437,8 +390,7 @@ replaced as (
     select
         described.subject_key,
         described.range_from_block,
-        described.token_address,
-        described.holder_address,
+        described.balance_key,
         min_by(
             {
                 'is_first': points.is_first,
@@ -458,8 +410,7 @@ replaced as (
     where
         not described.is_starting_over
         and greatest(described.moved_block, described.checked_block) >= described.from_block
-    group by
-        described.subject_key, described.range_from_block, described.token_address, described.holder_address
+    group by described.subject_key, described.range_from_block, described.balance_key
 
 ),
 
@@ -469,8 +420,7 @@ judged as (
         described.subject_key,
         described.range_from_block,
         described.network,
-        described.token_address,
-        described.holder_address,
+        described.balance_key,
         described.from_block,
         described.frontier_block,
         described.to_block,
@@ -493,38 +443,43 @@ judged as (
     from described
     left join replaced on {{ is_same_row('described', 'replaced') }}
 
-)
+),
 
 -- A reading of a pair that the tenant never saw move is nobody's business here, unless it must be removed.
-select
-    subject_key,
-    range_from_block,
-    network,
-    token_address,
-    holder_address,
-    case when is_carried then from_block else -1 end as from_block,
-    case
-        when not has_points and not is_unfinished then frontier_block
-        when is_starting_over or not has_points then -1
-        else from_block
-    end as rows_from_block,
-    to_block,
-    is_known,
-    has_points or is_unfinished as is_stored,
-    is_carried,
-    case when state is null then balance_raw else struct_extract(state, 'balance_raw') end as balance_raw,
-    opened_by,
-    opening_block,
-    case when first_moved_block < from_block then first_moved_block end as first_moved_block,
-    case when state is null then moved_block else struct_extract(state, 'moved_block') end as moved_block,
-    case when state is null then checked_block else struct_extract(state, 'checked_block') end as checked_block,
-    case when state is null then read_raw else struct_extract(state, 'read_raw') end as read_raw,
-    reading_count,
-    resting_adjustment_count,
-    short_adjustment_count,
-    ignored_adjustment_count,
-    adjustment_count,
-    {{ transformed_batch() }} as since_batch_id
-from judged
-where is_known or has_points or is_unfinished
+touched as (
+
+    select
+        subject_key,
+        range_from_block,
+        network,
+        balance_key,
+        case when is_carried then from_block else -1 end as from_block,
+        case
+            when not has_points and not is_unfinished then frontier_block
+            when is_starting_over or not has_points then -1
+            else from_block
+        end as rows_from_block,
+        to_block,
+        is_known,
+        has_points or is_unfinished as is_stored,
+        is_carried,
+        case when state is null then balance_raw else struct_extract(state, 'balance_raw') end as balance_raw,
+        opened_by,
+        opening_block,
+        case when first_moved_block < from_block then first_moved_block end as first_moved_block,
+        case when state is null then moved_block else struct_extract(state, 'moved_block') end as moved_block,
+        case when state is null then checked_block else struct_extract(state, 'checked_block') end as checked_block,
+        case when state is null then read_raw else struct_extract(state, 'read_raw') end as read_raw,
+        reading_count,
+        resting_adjustment_count,
+        short_adjustment_count,
+        ignored_adjustment_count,
+        adjustment_count,
+        {{ transformed_batch() }} as since_batch_id
+    from judged
+    where is_known or has_points or is_unfinished
+
+)
+
+select * from {{ named('touched') }} as named
 {%- endif %}

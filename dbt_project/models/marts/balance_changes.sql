@@ -12,7 +12,7 @@ with
 points as (
 
     select points.*
-    from ({{ written_points() }}) as points
+    from {{ named('(' ~ written_points() ~ ')') }} as points
     where
         points.balance_raw is not null
         and points.holder_address != {{ supply_holder() }}
@@ -70,5 +70,5 @@ changes as (
 
 )
 
+-- In the order of the points.
 select * from changes
-order by subject_key, range_from_block, block_number

@@ -1,0 +1,24 @@
+{{ config(tags=['audit']) }}
+
+-- What moved or was read and has no number would be in no balance.
+with
+
+addresses as (
+
+    select * from {{ ref('int_addresses') }}
+
+),
+
+named as (
+
+    select keyed_address
+    from {{ ref('int_movements_split_to_legs') }}
+    union distinct
+    select keyed_address
+    from {{ ref('int_observations_in_view') }}
+
+)
+
+select named.keyed_address
+from named
+anti join addresses on named.keyed_address = addresses.address
