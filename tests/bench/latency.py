@@ -40,7 +40,7 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
     with ExitStack() as started:
         world = started.enter_context(running_world(blocks + _PAST_BLOCKS + _BLOCKS_TIMED))
         token = world.deploy_token("BENCH", 18)
-        others = [world.deploy_token(f"PAST{number}", 18) for number in range(repeat)]
+        others = [world.deploy_token(f"PAST{number}", 18) for number in range(1 + repeat)]
         note(f"latency: filling a chain with {events * blocks:,} transfers, and {_PAST_BLOCKS:,} blocks")
         first = world.emit_blocks(token, blocks=blocks, transactions=1, events=events, holders=_HOLDERS).first
         past = world.node.head() + 1
@@ -61,7 +61,10 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             note(f"latency: past {number + 1}")
             body = {"ledger": "local", "symbol": str(other.symbol), "ledgerId": other.address}
             path = f"/v1/tokens/{client.post('/v1/tokens', body)['id']}"
-            add("history request of 2,345 blocks, to `Succeeded`", _history(client, path, between), "below 10")
+            taken = _history(client, path, between)
+            # The first one waits for the worker, which is only starting.
+            if number:
+                add("history request of 2,345 blocks, to `Succeeded`", taken, "below 10")
         note(f"latency: {_BLOCKS_TIMED} blocks, beside a history request")
         page = f"/v1/tokens/{ids[token.address]}/cap-table"
         waits = []
