@@ -1,0 +1,34 @@
+"""Data folders that releases left: this release opens them, builds its marts anew, and says the same."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.chain.process import free_port
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.release_folder import RELEASES, answers
+from warehouse.versions import current_publication
+
+
+@pytest.mark.parametrize(
+    "release", sorted(RELEASES.glob("*.tar.xz")), ids=lambda path: path.name.removesuffix(".tar.xz")
+)
+def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release: str, tmp_path: Path) -> None:
+    with tarfile.open(RELEASES / release) as archive:
+        archive.extractall(tmp_path, filter="data")
+    expected = json.loads((tmp_path / "answers.json").read_text())
+    # The node is gone: what is known must do.
+    service = Service(tmp_path, [LocalNetwork("local", f"http://127.0.0.1:{free_port()}")])
+    before = current_publication(service.settings.serving_dir)
+    done = service.ledgermart("cycle")
+    assert done.returncode == 3, done.stdout + done.stderr
+    service.close()
+    after = current_publication(service.settings.serving_dir)
+    assert before is not None
+    assert after is not None
+    assert after.version > before.version
+    said = answers(service.settings.data_dir, expected["key"])
+    assert len(said) > 20
+    assert said == expected["answers"]
