@@ -33,9 +33,12 @@ views as (
 
 ),
 
-balances as (
+-- Most balances are those of tokens' holders.
+balances as materialized (
 
-    select * from {{ ref('int_balances_latest') }}
+    select balances.*
+    from {{ ref('int_balances_latest') }} as balances
+    semi join views on balances.subject_key = views.subject_key
 
 ),
 
