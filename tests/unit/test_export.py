@@ -21,6 +21,10 @@ _HUGE = 2**256 - 1
 _AT = "2026-03-01 00:00:01.5"
 
 
+# Views, and of what they have a row for each.
+_ROW_OF = {"cap_tables": "token_holders", "cap_table_summaries": "tokens"}
+
+
 def _activity(tenant: str, key: int, block: int, amount: int) -> dict[str, Any]:
     return {
         "tenant_id": tenant,
@@ -48,6 +52,11 @@ _ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         _activity("acme", 1, 3, 0),
         _activity("globex", 2, 4, 5),
         _activity("globex", 3, 2, 6),
+    ],
+    "token_holders": [
+        {"tenant_id": tenant, "subject_key": key, "holder_address": f"0x{number}", "quantity_raw": number}
+        for tenant, key in (("acme", 1), ("globex", 2), ("globex", 3))
+        for number in (1, 2)
     ],
     "coverage": [
         {"tenant_id": "acme", "subject_key": 1, "from_block": 1, "to_block": 9},
@@ -108,7 +117,7 @@ def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: S
     for mart in marts.contract():
         table = pq.read_table(folder / f"{mart}.parquet")  # type: ignore[no-untyped-call]
         if "tenant_id" in table.column_names:
-            own = [row for row in _ROWS.get(mart, ()) if row["tenant_id"] == "acme"]
+            own = [row for row in _ROWS.get(_ROW_OF.get(mart, mart), ()) if row["tenant_id"] == "acme"]
             assert table.column("tenant_id").to_pylist() == ["acme"] * len(own), mart
     # What is of no tenant: the rows that its own rows name. Blocks 1 and 9 end its coverage.
     assert _column(folder, "networks", "network") == ["ours"]
