@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-pricing test-workbench test-misfortunes test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-marts test-workbench test-misfortunes test-long bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -55,21 +55,22 @@ up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 
 test: install ## Prove the system; a few of the misfortunes, `make test-misfortunes` has all
 	tests/debian-packages
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-rest test-api test-pricing lint
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-integration test-rest test-marts test-api lint
 
-# The parts of `make test`, two at once, the longest first: each uses one core. ARGS may choose nothing of a part, which is exit code 5;
-# without ARGS a part that collects nothing has lost its tests.
+# The parts of `make test`, the longest first, three at once on two cores: each waits for nodes and other processes half of its time.
+# ARGS may choose nothing of a part, which is exit code 5; without ARGS a part that collects nothing has lost its tests.
 OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
-PRICING := $(wildcard tests/integration/test_price*.py) tests/integration/test_pairs_over_http.py \
-	tests/integration/test_feeds.py
+# What builds marts of rows that are made for it, without a service.
+MARTS := $(wildcard tests/integration/test_price*.py) $(addprefix tests/integration/test_,definitions.py exact_to_json.py \
+	feeds.py openings.py pairs_over_http.py transform.py values_transform.py)
 WORKBENCH := tests/integration/test_analysts_page.py tests/integration/test_sandbox.py
-# What else runs dbt, beside what does already: preparing that takes 15 s.
+# What else runs dbt; preparing that takes 15 s.
 DBT := tests/unit/dbt
 SHORT := -m "not long and not bench"
 
 test-integration:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
-		$(addprefix --ignore=,$(PRICING) $(WORKBENCH)) $(ARGS) $(OR_NOTHING_CHOSEN)
+		$(addprefix --ignore=,$(MARTS) $(WORKBENCH)) $(ARGS) $(OR_NOTHING_CHOSEN)
 
 test-api:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/api tests/api $(ARGS) $(OR_NOTHING_CHOSEN)
@@ -78,8 +79,8 @@ test-rest:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/api --ignore=tests/integration \
 		--ignore=tests/superset --ignore=$(DBT) $(ARGS) $(OR_NOTHING_CHOSEN)
 
-test-pricing:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/pricing $(PRICING) $(DBT) $(ARGS) $(OR_NOTHING_CHOSEN)
+test-marts:
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/marts $(MARTS) $(DBT) $(ARGS) $(OR_NOTHING_CHOSEN)
 
 test-misfortunes: install ## All that goes wrong on chains, behind failing providers and on a node that answers
 	$(BIN)/pytest -o cache_dir=.pytest_cache/misfortunes tests/integration/test_misfortunes.py $(ARGS)

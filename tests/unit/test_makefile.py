@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-_PARTS = ("test-integration", "test-api", "test-rest", "test-pricing")
+_PARTS = ("test-integration", "test-api", "test-rest", "test-marts")
 
 
 def _ends_well(part: str, collected: int, tmp_path: Path, *arguments: str) -> bool:
