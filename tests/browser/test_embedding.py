@@ -80,7 +80,7 @@ def test_a_link_that_has_expired(servers: Servers, visit: Visit, monkeypatch: py
         frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID), "expired")
         assert "expired" in frame.inner_text("#panel")
         assert "LMN" not in frame.inner_text("body")
-        assert visitor.page.evaluate("messages.map((message) => message.type)").count("report:token-expired") >= 1
+        visitor.page.wait_for_function("() => messages.some((message) => message.type === 'report:token-expired')")
         assert visitor.axe(frame) == []
         visitor.screenshot("state-expired")
         monkeypatch.undo()
