@@ -60,7 +60,7 @@ test: install ## Prove the system; a few of the misfortunes, `make test-misfortu
 # The parts of `make test`, the longest first, three at once on two cores: each waits for nodes and other processes half of its time.
 # ARGS may choose nothing of a part, which is exit code 5; without ARGS a part that collects nothing has lost its tests.
 OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
-# What builds marts of rows that are made for it, without a service.
+# What asks the marts alone: prices, balances, values, definitions.
 MARTS := $(wildcard tests/integration/test_price*.py) $(addprefix tests/integration/test_,definitions.py exact_to_json.py \
 	feeds.py openings.py pairs_over_http.py transform.py values_transform.py)
 WORKBENCH := tests/integration/test_analysts_page.py tests/integration/test_sandbox.py

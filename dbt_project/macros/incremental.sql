@@ -375,11 +375,9 @@
 {# Deletes activities that are at or behind the frontier, or of subjects that are no longer configured. #}
 {% macro delete_ahead() -%}
     {%- set frontier = ref('int_frontier') -%}
-    {%- set subjects = ref('stg_control__subjects') -%}
     {%- set ranges = frontier_ranges() -%}
     {%- if keeps_rows() -%}
-        delete from {{ this }}
-        where subject_key not in (select subject_key from {{ subjects }});
+        {{ delete_removed_subjects() }}
     {%- for network, from_block, to_block in stretches_of(ranges) %}
         delete from {{ this }} as written
         using {{ frontier }} as frontier
@@ -494,6 +492,16 @@
         {{ reading_counts('points') }}
     from {{ points }} as points
     group by subject_key, range_from_block, balance_key
+{%- endmacro %}
+
+
+{# How well newest balances were checked; `adjusted`: a left join of pairs with an adjustment in any range. #}
+{% macro reconciliation(balances, adjusted) -%}
+    case
+        when {{ adjusted }}.subject_key is not null then 'Adjusted'
+        when {{ balances }}.checked_block >= coalesce({{ balances }}.moved_block, 0) then 'Reconciled'
+        else 'Unchecked'
+    end
 {%- endmacro %}
 
 

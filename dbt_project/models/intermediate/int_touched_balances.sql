@@ -73,13 +73,6 @@ listed as (
 
 ),
 
-transforms as (
-
-    select coalesce(max(batch_id), -1) as batch_id
-    from {{ ref('stg_pipeline__transforms') }}
-
-),
-
 -- Where a build did not come to its end, its balances may not be those of its points.
 latest as {{ '' if has_earlier else 'not ' }}materialized (
 
@@ -119,7 +112,7 @@ read as ( -- noqa: ST03
     from (
         select observations.*
         from observations
-        inner join transforms on observations.batch_id > transforms.batch_id
+        where observations.batch_id > {{ transformed_batch() }}
         union all
         select observations.*
         from {{ keyed(rows_within(ref('int_observations_in_view'), ahead)) }} as observations
@@ -160,7 +153,7 @@ unfinished as (
         earlier.balance_key,
         earlier.from_block
     from {{ earlier_touched }} as earlier
-    inner join transforms on earlier.since_batch_id = transforms.batch_id
+    where earlier.since_batch_id = {{ transformed_batch() }}
     {%- else -%}
     select * from moved
     where false

@@ -31,20 +31,12 @@ subjects as (
 
 held as (
 
-    {% if held_views is not none -%}
+    -- Where nothing is kept, nobody knows what was there.
     select
         subject_key,
         max(to_block) as to_block
-    from {{ held_views }}
+    from {{ held_views if held_views is not none else 'views' }}
     group by subject_key
-    {%- else -%}
-    -- Nothing is kept, and nobody knows what was there.
-    select
-        subject_key,
-        max(to_block) as to_block
-    from views
-    group by subject_key
-    {%- endif %}
 
 ),
 

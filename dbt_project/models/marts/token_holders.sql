@@ -102,11 +102,7 @@ holders as (
         balances.subject_key,
         balances.holder_address,
         balances.balance_raw as quantity_raw,
-        case
-            when adjusted.holder_address is not null then 'Adjusted'
-            when balances.checked_block >= coalesce(balances.moved_block, 0) then 'Reconciled'
-            else 'Unchecked'
-        end as reconciliation,
+        {{ reconciliation('balances', 'adjusted') }} as reconciliation,
         balances.checked_block as checked_block_number,
         balances.opened_by
     from views

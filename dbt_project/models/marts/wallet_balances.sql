@@ -75,11 +75,7 @@ described as (
         labels.decimals as token_decimals,
         balances.balance_raw as quantity_raw,
         {{ to_amount('balances.balance_raw', 'labels.decimals') }} as quantity,
-        case
-            when adjusted.token_address is not null then 'Adjusted'
-            when balances.checked_block >= coalesce(balances.moved_block, 0) then 'Reconciled'
-            else 'Unchecked'
-        end as reconciliation,
+        {{ reconciliation('balances', 'adjusted') }} as reconciliation,
         balances.checked_block as checked_block_number,
         balances.opened_by
     from views
