@@ -63,17 +63,16 @@ class Visitor:
 
     Attributes:
         page: the customer's page.
-        problems: what should not happen: errors in the console, refused resources, requests to other hosts, anything
-            left in the profile. A test that provokes one removes it by `forgive`.
         paths: methods and paths that were asked for, of any host.
     """
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.problems: list[str] = []
+        self._noted: list[str] = []
+        self._forgiven: list[str] = []
         self.paths: list[str] = []
         page.context.on("console", self._note_message)
-        page.context.on("weberror", lambda error: self.problems.append(f"uncaught: {error.error}"))
+        page.context.on("weberror", lambda error: self._noted.append(f"uncaught: {error.error}"))
         page.context.on("request", self._note_request)
 
     def open(self, url: str, state: str = "ready") -> Frame:
@@ -100,11 +99,20 @@ class Visitor:
         frame.wait_for_function("(state) => document.documentElement.dataset.state === state", arg=state)
         return frame
 
-    def forgive(self, pattern: str) -> list[str]:
-        """Remove the problems that match, and return them."""
-        found = [problem for problem in self.problems if re.search(pattern, problem)]
-        self.problems = [problem for problem in self.problems if problem not in found]
-        return found
+    @property
+    def problems(self) -> list[str]:
+        """What should not happen: errors in the console, refused resources, requests to other hosts, anything left in
+        the profile. A test that provokes one says so by `forgive`."""
+        return [noted for noted in self._noted if not any(re.search(pattern, noted) for pattern in self._forgiven)]
+
+    def forgive(self, pattern: str) -> None:
+        """Expect messages of the console that match: wait for the first, and count none of the visit as a problem.
+
+        The console speaks after the page does, and a page that asks for two things at once is refused twice.
+        """
+        while not any(re.search(pattern, noted) for noted in self._noted):
+            self.page.context.wait_for_event("console")
+        self._forgiven.append(pattern)
 
     def axe(self, frame: Frame) -> list[str]:
         """Return what axe finds wrong with a report: a line for each element, with the rule that it breaks."""
@@ -132,19 +140,19 @@ class Visitor:
         for frame in self.page.frames:
             if not frame.url.startswith("http"):
                 continue
-            self.problems += [f"CSP: {violation}" for violation in frame.evaluate("window.violations ?? []")]
-            self.problems += [f"stored: {name}" for name in frame.evaluate(_LEFT_BEHIND)]
-        self.problems += [f"cookie: {cookie}" for cookie in self.page.context.cookies()]
+            self._noted += [f"CSP: {violation}" for violation in frame.evaluate("window.violations ?? []")]
+            self._noted += [f"stored: {name}" for name in frame.evaluate(_LEFT_BEHIND)]
+        self._noted += [f"cookie: {cookie}" for cookie in self.page.context.cookies()]
 
     def _note_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.problems.append(f"console: {message.text} {message.location.get('url', '')}")
+            self._noted.append(f"console: {message.text} {message.location.get('url', '')}")
 
     def _note_request(self, request: Request) -> None:
         parts = urlsplit(request.url)
         self.paths.append(f"{request.method} {parts.path}")
         if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in _HOSTS:
-            self.problems.append(f"a request to another host: {request.url}")
+            self._noted.append(f"a request to another host: {request.url}")
 
 
 @contextmanager
