@@ -1,8 +1,9 @@
 """Who may show a report, for how long, and what is left of it: on a customer's page of another origin."""
 
-import time
 from datetime import timedelta
+from functools import partial
 
+import jwt
 import pytest
 
 from api.reports import tokens
@@ -25,10 +26,11 @@ def test_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, repor
         assert visitor.page.evaluate("location.origin") != frame.evaluate("location.origin")
         assert "#" not in frame.evaluate("location.href")
         assert frame.evaluate("performance.getEntriesByType('navigation')[0].type") == "navigate"
-        heights = [message["height"] for message in visitor.page.evaluate("messages")]
         # The page is as high as the report asks for, so it has no scroll bar of its own.
-        assert heights[-1] > 900
-        assert frame.evaluate("innerHeight") == heights[-1]
+        visitor.page.wait_for_function(
+            "() => messages.at(-1)?.height > 900 && frame.clientHeight === messages.at(-1).height"
+        )
+        frame.wait_for_function("() => document.documentElement.scrollHeight === innerHeight")
     assert any("/embed/" in line for line in servers.api.log)
     assert not any("eyJ" in line for line in servers.api.log)
 
@@ -94,13 +96,16 @@ def test_expiry_in_the_middle_is_mended_by_the_host(
     servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the end of its session a report asks for no further token; its host may hand over one of a new session."""
-    life = timedelta(seconds=6)
+    life = timedelta(minutes=5)
     monkeypatch.setattr(tokens, "LIFE", life)
     monkeypatch.setattr(tokens, "SESSION", life)
     with visit() as visitor:
+        visitor.page.clock.install()
         frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID))
         monkeypatch.undo()
-        time.sleep(life.total_seconds())
+        # Six minutes later, for the page and for the service.
+        visitor.page.clock.fast_forward(6 * 60_000)
+        monkeypatch.setattr(tokens.jwt, "decode", partial(jwt.decode, leeway=-timedelta(minutes=6)))
         sort = frame.locator("#table-head th", has_text="Quantity").get_by_role("button")
         sort.click()
         visitor.report("expired")

@@ -63,8 +63,7 @@ def test_search_and_open(visit: Visit, link: str, part: str, search: str, title:
         frame = visitor.open(link)
         with visitor.page.expect_response(lambda response: "q=" in response.url):
             frame.fill("#search", search)
-        visitor.report()
-        assert frame.locator("button.entry").count() == 1
+        frame.wait_for_function("() => document.querySelectorAll('button.entry').length === 1")
         frame.locator(part).get_by_text(title).click()
         report = visitor.framed(".viewer iframe")
         assert title in report.inner_text("#title")
