@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo misfortunes superset test-superset up test test-integration test-api test-rest test-marts test-workbench test-misfortunes test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-commands test-services test-marts test-integration test-api test-rest test-workbench test-misfortunes test-long bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -55,32 +55,46 @@ up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 
 test: install ## Prove the system; a few of the misfortunes, `make test-misfortunes` has all
 	tests/debian-packages
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-integration test-rest test-marts test-api lint
+	$(MAKE) --no-print-directory --jobs=5 --output-sync=target test-commands test-services test-marts test-rest test-integration \
+		test-api lint
 
-# The parts of `make test`, the longest first, three at once on two cores: each waits for nodes and other processes half of its time.
+# The parts of `make test`, the longest first, five at once on two cores: they wait for nodes and other processes half of
+# their time. Every file of tests is in one part, by what it waits for; preparing dbt takes a part 13 s of processor time.
 # ARGS may choose nothing of a part, which is exit code 5; without ARGS a part that collects nothing has lost its tests.
 OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
-# What asks the marts alone: prices, balances, values, definitions.
-MARTS := $(wildcard tests/integration/test_price*.py) $(addprefix tests/integration/test_,definitions.py exact_to_json.py \
-	feeds.py openings.py pairs_over_http.py transform.py values_transform.py)
-WORKBENCH := tests/integration/test_analysts_page.py tests/integration/test_sandbox.py
-# What else runs dbt; preparing that takes 15 s.
-DBT := tests/unit/dbt
+integration = $(patsubst %,tests/integration/test_%.py,$(1))
+# Processes that start cold and stay: the demo, Dagster, the worker, the API.
+SERVICES := tests/e2e $(call integration,concurrent_processes up worker)
+# The console command, forked.
+COMMANDS := $(call integration,common_tokens cycle_command data_folder kill lying_nodes maintenance misfortunes \
+	pairs_over_http price_collection upgrade warm_processes)
+# dbt over rows, forked.
+MARTS := $(call integration,exact_to_json fees interleavings mainnet openings prices_transform scale transform \
+	values_transform) tests/unit/dbt
+# These have a target of their own.
+WORKBENCH := $(call integration,analysts_page sandbox)
 SHORT := -m "not long and not bench"
 
+test-commands:
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/commands $(COMMANDS) $(ARGS) $(OR_NOTHING_CHOSEN)
+
+test-services:
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/services $(SERVICES) $(ARGS) $(OR_NOTHING_CHOSEN)
+
+test-marts:
+	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/marts $(MARTS) $(ARGS) $(OR_NOTHING_CHOSEN)
+
+# Collection and Dagster's definitions in the tests' own process.
 test-integration:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
-		$(addprefix --ignore=,$(MARTS) $(WORKBENCH)) $(ARGS) $(OR_NOTHING_CHOSEN)
+		$(addprefix --ignore=,$(SERVICES) $(COMMANDS) $(MARTS) $(WORKBENCH)) $(ARGS) $(OR_NOTHING_CHOSEN)
 
 test-api:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/api tests/api $(ARGS) $(OR_NOTHING_CHOSEN)
 
 test-rest:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/api --ignore=tests/integration \
-		--ignore=tests/superset --ignore=$(DBT) $(ARGS) $(OR_NOTHING_CHOSEN)
-
-test-marts:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/marts $(MARTS) $(DBT) $(ARGS) $(OR_NOTHING_CHOSEN)
+		--ignore=tests/superset $(addprefix --ignore=,$(SERVICES) $(MARTS)) $(ARGS) $(OR_NOTHING_CHOSEN)
 
 test-misfortunes: install ## All that goes wrong on chains, behind failing providers and on a node that answers
 	$(BIN)/pytest -o cache_dir=.pytest_cache/misfortunes tests/integration/test_misfortunes.py $(ARGS)

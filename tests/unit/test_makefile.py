@@ -1,12 +1,16 @@
 """The parts of `make test`: one that lost its tests is not green."""
 
+import shlex
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-_PARTS = ("test-integration", "test-api", "test-rest", "test-marts")
+_PARTS = ("test-commands", "test-services", "test-marts", "test-integration", "test-api", "test-rest")
+# What `.ci/run` calls beside `make test`.
+_BESIDE = ("test-workbench", "test-superset")
 
 
 def _ends_well(part: str, collected: int, tmp_path: Path, *arguments: str) -> bool:
@@ -30,3 +34,27 @@ def test_only_arguments_may_choose_nothing(part: str, tmp_path: Path) -> None:
 def test_every_part_is_part_of_the_whole() -> None:
     recipe = (CHECKOUT / "Makefile").read_text().split("\ntest:")[1].split("\n\n")[0]
     assert all(part in recipe for part in _PARTS)
+
+
+def _files(target: str) -> list[Path]:
+    """The files of tests that a target has pytest run."""
+    command = ["make", "--no-print-directory", "--dry-run", target, "BIN=bin", "ARGS="]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    (line,) = [line for line in done.stdout.replace("\\\n", " ").splitlines() if line.startswith("bin/pytest")]
+    words = shlex.split(line)
+    chosen = [CHECKOUT / word for word in words if word.startswith("tests")] or [CHECKOUT / "tests"]
+    ignored = [CHECKOUT / word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")]
+    assert all(path.exists() for path in [*chosen, *ignored]), line
+    return [
+        path
+        for path in (CHECKOUT / "tests").rglob("test_*.py")
+        if any(path.is_relative_to(one) for one in chosen) and not any(path.is_relative_to(one) for one in ignored)
+    ]
+
+
+def test_every_file_is_in_one_part() -> None:
+    found = Counter(path for target in (*_PARTS, *_BESIDE) for path in _files(target))
+    expected = Counter((CHECKOUT / "tests").rglob("test_*.py"))
+    assert found == expected
+    submitted = (CHECKOUT / ".ci" / "run").read_text().split()
+    assert {"test", *_BESIDE} <= set(submitted)
