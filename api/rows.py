@@ -151,7 +151,7 @@ class WalletActivityRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """One holder: `holders_largest_first`, `holders_smallest_first`, `holders_ascending`, `holders_descending`."""
+    """One holder: `holders_largest_first`, `holders_smallest_first`, `holders_sorted`."""
 
     rank: int
     holder_address: str

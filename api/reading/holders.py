@@ -108,9 +108,10 @@ class HolderSet:
         """
         after_key, after_rank = after or (None, None)
         return self.query(
-            "holders_descending" if is_descending else "holders_ascending",
+            "holders_sorted",
             HolderRow,
             sort=sort,
+            is_descending=is_descending,
             search=search,
             named=list(named),
             reconciliation=reconciliation,

@@ -1,5 +1,5 @@
--- Holders that match, from the least key on, equal keys by rank. Which ones is found narrowly: all columns of a
--- million holders, sorted along, take three times as long.
+-- Holders that match, by a key and equal keys by rank, or all of it backwards. Which ones is found narrowly: all columns
+-- of a million holders, sorted along, take three times as long.
 with ranked as (
 
     select
@@ -27,8 +27,10 @@ paged as (
 
     select *
     from matching
-    where $after_rank is null or (sort_key, rank) > ($after_key, $after_rank)
-    order by sort_key, rank
+    where
+        $after_rank is null
+        or if($is_descending, (sort_key, rank) < ($after_key, $after_rank), (sort_key, rank) > ($after_key, $after_rank))
+    order by if($is_descending, null, sort_key), if($is_descending, sort_key, null) desc, if($is_descending, -rank, rank)
     limit $row_count offset $skipped
 
 )
@@ -44,4 +46,7 @@ select
     holders.opened_by
 from paged
 inner join holders on paged.holder_address = holders.holder_address
-order by paged.sort_key, paged.rank
+order by
+    if($is_descending, null, paged.sort_key),
+    if($is_descending, paged.sort_key, null) desc,
+    if($is_descending, -paged.rank, paged.rank)
