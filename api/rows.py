@@ -151,7 +151,7 @@ class WalletActivityRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """One holder: `holders_largest_first`, `holders_smallest_first`, `holders_sorted`."""
+    """One holder: `holders_by_rank`, `holders_sorted`."""
 
     rank: int
     holder_address: str

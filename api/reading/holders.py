@@ -70,8 +70,9 @@ class HolderSet:
         step = -1 if is_descending else 1
         before = after.rank if after else holder_count + 1 if is_descending else 0
         return self.query(
-            "holders_smallest_first" if is_descending else "holders_largest_first",
+            "holders_by_rank",
             HolderRow,
+            is_descending=is_descending,
             after_holder=after.holder_address if after else None,
             after_quantity_raw=after.quantity_raw if after else None,
             first_rank=before + step * (skipped + 1),
