@@ -121,15 +121,15 @@ class Call:
         """Whether rows are asked for in a tabular form."""
         return self.media_type != media_types.JSON
 
-    def position(self, cursor: str | None) -> Position | None:
-        """Return where the request's cursor goes on; None without one.
+    def position(self, cursor: str | None, form: type[Key]) -> Position | None:
+        """Return where the request's cursor goes on, by keys of this form; None without one.
 
         Raises:
             ApiError: 400, not a cursor of this collection.
         """
         if cursor is None:
             return None
-        return self.services.signer().read(cursor_scope(self.request, self.tenant_id), cursor)
+        return self.services.signer().read(cursor_scope(self.request, self.tenant_id), cursor, form)
 
     def snapshot(self, position: Position | None = None) -> AbstractContextManager[Snapshot]:
         """Open the version a cursor is pinned to, or the one in force."""

@@ -31,13 +31,13 @@ _STATUSES = {
     404: "There is no such object for this tenant.",
     406: "None of the acceptable formats is offered.",
     409: "Conflicts with what is stored, or asks for a moment that is not covered.",
-    410: "The pages cannot be continued: what they delivered has changed, or their published version has been removed.",
+    410: "The pages cannot be continued: what they delivered has changed, or their version is gone or too old.",
     413: "The body is larger than 1 MiB, or a form than 16 KiB.",
     415: "The body is of a media type that the operation does not take.",
     422: "A value is missing or invalid.",
     429: "Too many requests with this key, or of forms from this address.",
     500: "An unexpected error; the log has it under the request id.",
-    503: "Cannot be answered now.",
+    503: "Cannot be answered now, or not before this release's first build; `Retry-After` says when to ask again.",
 }
 
 _DESCRIPTION = """\

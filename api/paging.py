@@ -79,11 +79,12 @@ class CursorSigner:
         )
         return base64.urlsafe_b64encode(self._signature(content) + content).rstrip(b"=").decode("ascii")
 
-    def read(self, scope: bytes, cursor: str) -> Position:
-        """Return the position of a cursor.
+    def read(self, scope: bytes, cursor: str, form: type[Key] = Key) -> Position:
+        """Return the position of a cursor, whose keys are of this form.
 
         Raises:
-            ApiError: 400, the cursor is not ours, or was made for another route, filter or tenant.
+            ApiError: 400, the cursor is not ours, or was made for another route, filter or tenant, or with keys of
+                another form.
         """
         try:
             if len(cursor) > _LONGEST or not cursor.isascii():
@@ -95,14 +96,16 @@ class CursorSigner:
             found = msgspec.msgpack.decode(content, type=_Content)
             if not hmac.compare_digest(found.scope, scope):
                 raise ValueError("scope")
+            key = msgspec.convert(found.key, form)
+            first = None if found.first is None else msgspec.convert(found.first, form)
         except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
             detail = "cursor is not one of this collection with these filters; start again without it"
             raise ApiError(
                 400, "bad-cursor", detail, errors=[FieldError(parameter="cursor", code="bad-cursor", detail=detail)]
             ) from error
-        if found.first is None or found.digest is None:
-            return Position(found.version, tuple(found.key))
-        return Position(found.version, tuple(found.key), Delivered(tuple(found.first), int.from_bytes(found.digest)))
+        if first is None or found.digest is None:
+            return Position(found.version, key)
+        return Position(found.version, key, Delivered(first, int.from_bytes(found.digest)))
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._secret, content, "sha256")[:_SIGNATURE_BYTES]

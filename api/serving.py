@@ -134,8 +134,11 @@ class Snapshot:
         cursor: duckdb.DuckDBPyConnection,
         deadlines: _Deadlines,
         queries: dict[str, str],
+        *,
+        is_past: bool,
     ) -> None:
         self.version = version.number
+        self._is_past = is_past
         self._version = version
         self._cursor = cursor
         self._deadlines = deadlines
@@ -150,7 +153,8 @@ class Snapshot:
             parameters: exactly the parameters the query names.
 
         Raises:
-            ApiError: 503, the query took too long or too much memory, or the file is damaged.
+            ApiError: 503, the query took too long or too much memory, or the file is damaged or of another release; 410
+                where it is of another release and not the one in force.
         """
         return self._run(query, self._queries[query], row_type, parameters)
 
@@ -180,6 +184,11 @@ class Snapshot:
                 "the query needed more than LEDGERMART_QUERY_MEMORY_MB; ask for a shorter range",
                 headers={"Retry-After": "5"},
             ) from error
+        except (duckdb.CatalogException, duckdb.BinderException) as error:
+            if self._fits(text):
+                raise
+            _log.error("version %s has not what query %s reads: %s", self.version, query, error)
+            raise self._other_release() from error
         except duckdb.IOException as error:
             if not _DAMAGED.search(str(error)):
                 raise
@@ -192,6 +201,23 @@ class Snapshot:
                 "the published version cannot be read; repeat the request, which the version before it answers",
                 headers={"Retry-After": "1"},
             ) from error
+
+    def _fits(self, text: str) -> bool:
+        """Whether this version has the tables, columns and functions that a query names, whatever its parameters."""
+        try:
+            self._cursor.execute(f"prepare fitting as {text}")
+        except (duckdb.CatalogException, duckdb.BinderException):
+            return False
+        self._cursor.execute("deallocate fitting")
+        return True
+
+    def _other_release(self) -> ApiError:
+        if self._is_past:
+            return _cursor_expired("is of another release")
+        return _not_published(
+            f"version {self.version} was published by another release and has not what this is read from; "
+            "the next cycle publishes one that has"
+        )
 
     def row(self, query: str, row_type: type[Row], **parameters: Any) -> Row | None:
         """Run a named query that gives at most one row."""
@@ -230,10 +256,10 @@ class Serving:
         Raises:
             ApiError: 410 when the version's file is gone or damaged, 503 when nothing is published.
         """
-        opened = self._acquire(version)
+        opened, is_past = self._acquire(version)
         cursor = opened.take_cursor()
         try:
-            yield Snapshot(opened, cursor, self._deadlines, self._queries)
+            yield Snapshot(opened, cursor, self._deadlines, self._queries, is_past=is_past)
         finally:
             opened.return_cursor(cursor)
             self._release(opened)
@@ -263,7 +289,8 @@ class Serving:
                 opened.close()
             self._open.clear()
 
-    def _acquire(self, version: int | None) -> _OpenVersion:
+    def _acquire(self, version: int | None) -> tuple[_OpenVersion, bool]:
+        """Open a version, by default the one in force, and say whether it is an earlier one."""
         with self._lock:
             current = self._find_in_force().version
             number = current if version is None else version
@@ -271,14 +298,10 @@ class Serving:
             if opened is None:
                 if version is None:
                     raise _not_published()
-                raise ApiError(
-                    410,
-                    "cursor-expired",
-                    "the published version of this cursor has been removed; start again without a cursor",
-                )
+                raise _cursor_expired("has been removed")
             opened.users += 1
             self._close_idle(current)
-            return opened
+            return opened, number != current
 
     def _release(self, opened: _OpenVersion) -> None:
         with self._lock:
@@ -371,6 +394,10 @@ def _mark(path: Path) -> _Mark:
     """What changes when a file is replaced."""
     status = path.stat()
     return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _cursor_expired(why: str) -> ApiError:
+    return ApiError(410, "cursor-expired", f"the published version of this cursor {why}; start again without a cursor")
 
 
 def _not_published(detail: str | None = None) -> ApiError:

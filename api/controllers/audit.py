@@ -69,7 +69,7 @@ class AuditController(Controller):
                 [_to_event(event) for event in page.rows], (page.after.value, page.after.id) if page.after else None
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         if call.is_tabular:
             with call.store.read() as session:
                 newest = audit.newest_id(session, call.tenant_id)

@@ -289,7 +289,7 @@ def _list(call: Call, subject: SubjectRow, limit: int, cursor: str | None) -> Re
             (page.after.value, page.after.id) if page.after else None,
         )
 
-    position = call.position(cursor)
+    position = call.position(cursor, tuple[str, str])
     if call.is_tabular:
         with call.store.read() as session:
             reported = operations.newest_report(session, *asked)

@@ -123,7 +123,7 @@ class SupportedPairController(Controller):
                 (page.after.value, page.after.id) if page.after else None,
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         fetched = fetch(None, position.key if position else None, limit)
         if call.is_tabular:
             return call.tabular(None, SupportedPair, fetch)
@@ -262,7 +262,7 @@ class SupportedPairController(Controller):
                 (page.after.value, page.after.id) if page.after else None,
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         fetched = fetch(None, position.key if position else None, limit)
         if call.is_tabular:
             return call.tabular(None, ManualPrice, fetch)

@@ -126,7 +126,7 @@ class NetworkController(Controller):
                 [_to_ledger(ledger) for ledger in page.rows], (page.after.value, page.after.id) if page.after else None
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         if call.is_tabular:
             return call.tabular(None, Ledger, fetch)
         fetched = fetch(None, position.key if position else None, limit)

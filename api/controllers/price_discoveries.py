@@ -120,7 +120,7 @@ class PriceDiscoveryController(Controller):
                 (page.after.value, page.after.id) if page.after else None,
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         if call.is_tabular:
             with call.store.read() as session:
                 reported = operations.newest_report(session, *asked)

@@ -124,7 +124,7 @@ def _answer(
     if source_id is not None and source_id not in pair.price_sources:
         detail = f"{source_id} is not a source of {pair.id}; it has {', '.join(pair.price_sources)}"
         raise invalid_parameter("priceSource", "unknown-source", detail)
-    position = call.position(cursor)
+    position = call.position(cursor, tuple[int])
     now = utc_now()
     filters = PriceFilters(pair, times, now)
     if source_id is not None:

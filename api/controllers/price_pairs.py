@@ -115,7 +115,7 @@ class PairController(Controller):
                 rows = to_pairs(session, snapshot, call.services.price_sources, page.rows)
             return Fetched(rows, (page.after.value, page.after.id) if page.after else None)
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
             as_of = DataVersion(data_version=snapshot.version)
             if call.is_tabular:

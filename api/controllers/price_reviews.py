@@ -58,7 +58,7 @@ class PriceReviewController(Controller):
         Those that its guards stopped, newest first; they value nothing. One that was accepted or rejected stays here,
         with the decision, until the next cycle.
         """
-        pair, position = _pair(call, pair_id), call.position(cursor)
+        pair, position = _pair(call, pair_id), call.position(cursor, tuple[str, str])
 
         def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[QuarantinedPrice]:
             before_time, before_id = _START if after is None else (datetime.fromisoformat(str(after[0])), str(after[1]))

@@ -83,7 +83,7 @@ class PriceSourceController(Controller):
                 (page.after.value, page.after.id) if page.after else None,
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
             as_of = DataVersion(data_version=snapshot.version)
             if call.is_tabular:

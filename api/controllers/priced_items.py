@@ -87,7 +87,7 @@ class PricedItemController(Controller):
                 [to_priced_item(item) for item in page.rows], (page.after.value, page.after.id) if page.after else None
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         if call.is_tabular:
             return call.tabular(None, PricedItem, fetch)
         fetched = fetch(None, position.key if position else None, limit)

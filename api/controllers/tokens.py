@@ -178,7 +178,7 @@ class TokenController(Controller):
                 (page.after.value, page.after.id) if page.after else None,
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
             as_of = DataVersion(data_version=snapshot.version)
             if call.is_tabular:
@@ -344,7 +344,7 @@ class TokenController(Controller):
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, token_id)
-        times, position = read_range(start, end), call.position(cursor)
+        times, position = read_range(start, end), call.position(cursor, tuple[int, int, int, str])
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, None)
@@ -397,7 +397,7 @@ class TokenController(Controller):
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, token_id)
-        moment, position = None if as_of is None else read_moment(as_of), call.position(cursor)
+        moment, position = None if as_of is None else read_moment(as_of), call.position(cursor, tuple[int, str, str])
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, moment)
@@ -455,7 +455,7 @@ class TokenController(Controller):
         """
         subject, windows = _find(call, token_id)
         first, last = read_moment(start, "from"), None if end is None else read_moment(end, "to")
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[int])
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
             before, after = resolve_covered(snapshot, view, first), resolve(snapshot, view, last)

@@ -158,7 +158,7 @@ class WalletController(Controller):
                 (page.after.value, page.after.id) if page.after else None,
             )
 
-        position = call.position(cursor)
+        position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
             as_of = DataVersion(data_version=snapshot.version)
             if call.is_tabular:
@@ -313,7 +313,7 @@ class WalletController(Controller):
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = _find(call, wallet_id)
-        times, position = read_range(start, end), call.position(cursor)
+        times, position = read_range(start, end), call.position(cursor, tuple[int, int, int, int, str])
         filters = activities.WalletFilters(
             times,
             activity_type,

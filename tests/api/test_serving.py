@@ -5,6 +5,7 @@ import threading
 import time
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,7 +16,7 @@ from api import price_rows as price_row_types
 from api import rows as row_types
 from api.errors import ApiError
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.paging import CursorSigner, Position
+from api.paging import CursorSigner, Key, Position, cursor_scope
 from api.reports import rows as report_row_types
 from api.rows import BlockRow, NetworkRow, Row
 from api.serving import Serving, load_queries, over_holders
@@ -69,6 +70,65 @@ def test_cursors_of_a_removed_version_expire(world: World, was_open: bool) -> No
         (world.settings.serving_dir / "marts-000000000001.duckdb").unlink()
         problem(client.get(url), 410, "cursor-expired")
         assert client.get(f"{TOKEN}/cap-table").status_code == 200
+
+
+def make_another_release_s(path: Path) -> None:
+    """Take from a version what a release before token holders did not publish."""
+    path.chmod(0o600)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("drop table marts.token_holders; force checkpoint")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/csv"])
+def test_what_a_version_of_another_release_has_not_is_answered_after_the_next(world: World, accept: str) -> None:
+    make_another_release_s(world.settings.serving_dir / "marts-000000000001.duckdb")
+    with world.client() as client:
+        answer = client.get(f"{TOKEN}/cap-table", headers={"Accept": accept})
+        found = problem(answer, 503, "not-published")
+        assert found["detail"] == (
+            "version 1 was published by another release and has not what this is read from; "
+            "the next cycle publishes one that has"
+        )
+        assert answer.headers["retry-after"] == "5"
+        # What it has is answered.
+        assert client.get(f"{TOKEN}/activities").status_code == 200
+        assert client.get("/health/ready").status_code == 200
+        publish_next(world, 2, 1)
+        assert client.get(f"{TOKEN}/cap-table", headers={"Accept": accept}).status_code == 200
+
+
+def test_cursors_of_a_version_of_another_release_expire(world: World) -> None:
+    with world.client() as client:
+        url = client.get(f"{TOKEN}/cap-table?limit=1").links["next"]["url"]
+    make_another_release_s(world.settings.serving_dir / "marts-000000000001.duckdb")
+    publish_next(world, 2, 1)
+    with world.client() as client:
+        problem(client.get(url), 410, "cursor-expired")
+
+
+def test_a_query_with_a_wrong_parameter_is_no_other_release_s(world: World) -> None:
+    serving = Serving(world.settings.serving_dir, 200, 1.0)
+    serving._queries["bad"] = "select $number + 1 as number"
+    try:
+        with serving.snapshot() as snapshot, pytest.raises(duckdb.Error):
+            snapshot.rows("bad", BlockRow, number=[1])
+    finally:
+        serving.close()
+
+
+@pytest.mark.parametrize("key", [("0x01", 1), (1,), (1, 1, "0x01"), (1, "1", "0x01", 1)])
+def test_a_cursor_whose_key_has_another_form_is_told_to_start_again(
+    world: World, client: TestClient[Any], key: Key
+) -> None:
+    """As releases before have handed them out."""
+    path = f"{TOKEN}/cap-table"
+    answer = client.get(f"{path}?limit=1")
+    signer = client.app.state.services.signer()
+    request: Any = type("Request", (), {"scope": {"path": path, "query_string": b""}})()
+    scope = cursor_scope(request, world.tenant_id)
+    now = signer.read(scope, answer.json()["page"]["nextCursor"])
+    cursor = signer.sign(scope, Position(now.version, key))
+    problem(client.get(f"{path}?limit=1&cursor={cursor}"), 400, "bad-cursor")
 
 
 @pytest.mark.parametrize("change", ["tampered", "filter", "route", "garbage", "unsigned"])

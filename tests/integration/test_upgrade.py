@@ -5,7 +5,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from litestar.testing import TestClient
 
+from api.app import create_app
 from tests.chain.process import free_port
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.release_folder import RELEASES, answers
@@ -22,6 +24,10 @@ def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release
     # The node is gone: what is known must do.
     service = Service(tmp_path, [LocalNetwork("local", f"http://127.0.0.1:{free_port()}")])
     before = current_publication(service.settings.serving_dir)
+    # Until then what the release's version has not is refused, and nothing fails.
+    with TestClient(create_app(service.settings)) as client:
+        client.headers["Authorization"] = f"Bearer {expected['key']}"
+        assert {client.get(path).status_code for path in expected["answers"]} <= {200, 409, 503}
     done = service.ledgermart("cycle")
     assert done.returncode == 3, done.stdout + done.stderr
     service.close()
