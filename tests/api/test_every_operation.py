@@ -1,7 +1,5 @@
 """What holds for every operation of the document alike: HEAD, OPTIONS, and texts that are no value."""
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,16 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from api import media_types
-from api.app import create_app
 from api.operations import EXAMPLE_WALLET_ID
 from tests.api.document import DOCUMENT
 from tests.api.test_errors import problem
 from tests.api.test_openapi_examples import embed_token
 from tests.api.world import World, copy_world
-from tests.chain.process import free_port
+from tests.e2e.serving import serving
 
 OPERATIONS = [
     pytest.param(path, method, operation, id=operation["operationId"])
@@ -79,18 +75,11 @@ def valued_served(valued_template: World, tmp_path_factory: pytest.TempPathFacto
 def serve(template: World, directory: Path) -> Iterator[httpx.Client]:
     """Serve a copy of a world."""
     world = copy_world(template, directory)
-    port = free_port()
-    config = uvicorn.Config(create_app(world.settings), port=port, log_config=None, ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=world.headers(), timeout=300) as client:
+    with (
+        serving(world.settings) as url,
+        httpx.Client(base_url=url, headers=world.headers(), timeout=300) as client,
+    ):
         yield client
-    server.should_exit = True
-    thread.join()
     world.store.close()
 
 

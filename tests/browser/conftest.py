@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.world import World, copy_world
 from tests.browser.published import make_market
-from tests.browser.servers import Api, Portal, allow
+from tests.browser.servers import Api, Portal, allow, serving_api
 from tests.browser.visitor import Visitor, launch, visiting
 
 Visit = Callable[..., AbstractContextManager[Visitor]]
@@ -83,7 +83,7 @@ def _serving(template: World, folder: Path) -> Iterator[Servers]:
     with ExitStack() as opened:
         world = copy_world(template, folder)
         opened.callback(world.store.close)
-        api = opened.enter_context(Api(world))
+        api = opened.enter_context(serving_api(world))
         portal = opened.enter_context(Portal(api))
         allow(api, portal.origin)
         yield Servers(api, portal)

@@ -8,22 +8,17 @@ import html
 import json
 import logging
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import uvicorn
-
-from api.app import create_app
 from tests.api.world import World
-from tests.chain.process import free_port
 from tests.e2e.client import ApiClient
-
-_START_SECONDS = 120.0
+from tests.e2e.serving import serving
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -60,53 +55,37 @@ class ServerError(Exception):
     """What the tests stand on did not come up; the message says what."""
 
 
+@dataclass(frozen=True)
 class Api:
-    """The application behind uvicorn, in a thread of this process; a context manager.
-
-    Args:
-        world: data and keys; what it publishes later is served as well.
+    """The application behind uvicorn, in a thread of this process.
 
     Attributes:
+        world: data and keys; what it publishes later is served as well.
         url: where it listens.
         log: every line that any logger wrote meanwhile.
     """
 
-    def __init__(self, world: World) -> None:
-        port = free_port()
-        self.world = world
-        self.url = f"http://127.0.0.1:{port}"
-        self.log: list[str] = []
-        self._handler = _Listening(self.log)
-        settings = replace(world.settings, api_port=port)
-        config = uvicorn.Config(
-            create_app(settings), host="127.0.0.1", port=port, access_log=True, log_config=None, ws="none"
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-
-    def __enter__(self) -> Self:
-        for logger in _loggers():
-            logger.addHandler(self._handler)
-            logger.setLevel(logging.INFO)
-        self._thread.start()
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise ServerError("the API did not start")
-            time.sleep(0.01)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        for logger in _loggers():
-            logger.removeHandler(self._handler)
+    world: World
+    url: str
+    log: list[str]
 
     def client(self, who: str = "admin") -> ApiClient:
         """Return a client with the key of a caller of the world."""
         return ApiClient(self.url, self.world.keys[who])
+
+
+@contextmanager
+def serving_api(world: World) -> Iterator[Api]:
+    """Serve a world."""
+    log: list[str] = []
+    handler, loggers = _Listening(log), [logging.getLogger(name) for name in ("ledgermart", "uvicorn")]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    with serving(world.settings) as url:
+        yield Api(world, url, log)
+    for logger in loggers:
+        logger.removeHandler(handler)
 
 
 class Portal:
@@ -196,7 +175,3 @@ class _Listening(logging.Handler):
         self._lines.append(record.getMessage())
         if record.exc_info:
             self._lines.append(json.dumps(str(record.exc_info[1])))
-
-
-def _loggers() -> list[logging.Logger]:
-    return [logging.getLogger(name) for name in ("ledgermart", "uvicorn")]

@@ -6,8 +6,6 @@ come, so that every window is known to the block, and two rounds of one script a
 
 import contextlib
 import json
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -16,22 +14,17 @@ from types import TracebackType
 from typing import Any, Self
 from unittest import mock
 
-import uvicorn
-
-from api.app import create_app
 from control import clock
-from control.settings import Settings
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import Fault, FaultProxy
 from tests.chain.node import AnvilNode
-from tests.chain.process import free_port
 from tests.chain.world import Token, World
 from tests.e2e.client import ApiClient
+from tests.e2e.serving import serving
 from tests.integration.harness import LocalNetwork, Service
 
 LEDGER = "local"
 BLOCK_SECONDS = 12
-_START_SECONDS = 120
 # Cycles that a provider's passing faults may cost.
 _TRIES = 8
 _MOST_COLLECTIONS = 40
@@ -56,34 +49,6 @@ class _ChainClock:
 
     def now(self, zone: tzinfo) -> datetime:
         return datetime.fromtimestamp(self._node.block_time(self._node.head()) + BLOCK_SECONDS / 2, zone)
-
-
-class _Api:
-    """The application behind uvicorn, in a thread of this process."""
-
-    def __init__(self, settings: Settings) -> None:
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        config = uvicorn.Config(
-            create_app(settings), host="127.0.0.1", port=port, access_log=False, log_level="warning", ws="none"
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise SystemFailure("the API did not start")
-            time.sleep(0.01)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join()
 
 
 @dataclass
@@ -225,7 +190,7 @@ class System:
             self.service = Service(self._folder, [network], _SETTINGS)
             opening.callback(self.service.close)
             opening.enter_context(mock.patch.object(clock, "datetime", _ChainClock(self.node)))
-            self.api_url = opening.enter_context(_Api(self.service.settings)).url
+            self.api_url = opening.enter_context(serving(self.service.settings))
             self._open = opening.pop_all()
         return self
 

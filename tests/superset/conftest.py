@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.world import World
-from tests.browser.servers import Api, Portal, allow
+from tests.browser.servers import Api, Portal, allow, serving_api
 from tests.browser.visitor import launch
 from tests.chain.process import free_port
 from tests.superset.service import Guest, Superset
@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="package")
 def api(world: World) -> Iterator[Api]:
-    with Api(world) as api:
+    with serving_api(world) as api:
         yield api
 
 
