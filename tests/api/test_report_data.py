@@ -2,7 +2,6 @@
 
 import csv
 import io
-import time
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -39,6 +38,7 @@ from tests.api.world import (
     text_of,
     time_of,
 )
+from tests.waiting import eventually
 
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 DATA = "/embed/data/cap-table"
@@ -329,9 +329,7 @@ def test_pages_stay_in_the_version_asked_for(own: World) -> None:
         rest["token_holders"].remove(largest)
         publish(own.settings.serving_dir, 2, rest)
         # The pointer is looked at five times a second.
-        deadline = time.monotonic() + 120
-        while client.get(f"{DATA}/rows", headers=headers).json()["dataVersion"] == 1:
-            assert time.monotonic() < deadline
+        eventually(lambda: client.get(f"{DATA}/rows", headers=headers).json()["dataVersion"] == 2, "it is served")
         assert rows(client, headers, dataVersion=1) == before
         first = client.get(f"{DATA}/rows", headers=headers).json()["data"][0]
         assert (first["rank"], first["wallet"]) == (1, before[1]["wallet"])

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -215,11 +216,19 @@ def test_unreadable_progress_costs_one_cycle(system: System) -> None:
     assert system.sensor.tick() == ["local"]
 
 
-def test_cycle_seconds_apart(system: System) -> None:
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> float:
+    """The sensor's clock, which stands still."""
+    stopped = time.time()
+    monkeypatch.setattr(cycle, "time", SimpleNamespace(time=lambda: stopped))
+    return stopped
+
+
+def test_cycle_seconds_apart(system: System, now: float) -> None:
     system.world.mine()
-    system.sensor.cursor = json.dumps({"launched_at": time.time() - 8, "polled_at": {}})
+    system.sensor.cursor = json.dumps({"launched_at": now - 8, "polled_at": {}})
     assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(system.sensor.tick())
-    system.sensor.cursor = json.dumps({"launched_at": time.time() - 11, "polled_at": {}})
+    system.sensor.cursor = json.dumps({"launched_at": now - 11, "polled_at": {}})
     assert system.sensor.tick() == ["local"]
 
 
@@ -237,7 +246,7 @@ def test_what_was_published_and_is_lost_starts_a_cycle(system: System) -> None:
     assert system.sensor.tick() == "nothing to do"
 
 
-def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(system: System) -> None:
+def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(system: System, now: float) -> None:
     service = system.service
     asked = service.ask_history(system.tenant, system.subject, "creation")
     service.good_cycle()
@@ -247,17 +256,17 @@ def test_what_was_read_to_its_end_is_published_at_once_and_by_one_run(system: Sy
     assert service.operation(asked).status is Status.RUNNING
     with open_warehouse(service.settings.warehouse_path) as connection:
         assert write_progress(connection, service.settings.data_dir, batch).was_read_to_end
-    now = {"launched_at": time.time(), "polled_at": {}}
-    system.sensor.cursor = json.dumps(now)
+    just_now = {"launched_at": now, "polled_at": {}}
+    system.sensor.cursor = json.dumps(just_now)
     assert system.sensor.tick() == ["local"]
     assert system.sensor.cursor is not None
-    system.sensor.cursor = json.dumps({**json.loads(system.sensor.cursor), **now})
+    system.sensor.cursor = json.dumps({**json.loads(system.sensor.cursor), **just_now})
     assert "less than LEDGERMART_CYCLE_SECONDS ago" in str(system.sensor.tick())
 
 
-def test_head_is_asked_for_not_oftener_than_poll_seconds(system: System) -> None:
+def test_head_is_asked_for_not_oftener_than_poll_seconds(system: System, now: float) -> None:
     system.world.mine()
-    system.sensor.cursor = json.dumps({"launched_at": 0.0, "polled_at": {"local": time.time() + 5}})
+    system.sensor.cursor = json.dumps({"launched_at": 0.0, "polled_at": {"local": now - 0.5}})
     assert system.sensor.tick() == "nothing to do"
     assert system.sensor.tick() == ["local"]
 
@@ -270,11 +279,10 @@ def test_unreachable_network_is_tried_less_and_less(system: System) -> None:
     assert sensor.tick() == ["local"]
     system.fail()
     assert sensor.tick() == "nothing to do"
-    now = datetime.now(UTC)
     for failures, seconds in ((1, 10), (2, 20), (4, 80), (6, 320), (40, 320)):
         # Other networks' cycles go on meanwhile; only its own last try counts.
         for early, expected in ((8, "nothing to do"), (-2, ["local"])):
-            tried_at = text(now - timedelta(seconds=seconds - early))
+            tried_at = text(datetime.now(UTC) - timedelta(seconds=seconds - early))
             system.edit_progress("local", failures_in_a_row=failures, tried_at=tried_at)
             assert sensor.tick() == expected, (failures, seconds, early)
 

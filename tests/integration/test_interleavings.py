@@ -382,7 +382,6 @@ def examples(count: int) -> settings:
     """So many examples, always the same; none is made smaller, which would take minutes."""
     return settings(
         max_examples=count,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],

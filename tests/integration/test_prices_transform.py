@@ -341,7 +341,6 @@ def test_a_window_does_not_value_the_time_that_led_to_it(tmp_path: Path) -> None
 
 few = settings(
     max_examples=1,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

@@ -18,26 +18,12 @@ from pipelines.extract.prices.exchanges import ExchangeClient
 from pipelines.extract.prices.reference_rates import ReferenceRateClient
 from tests.prices.exchange_server import ExchangeServer
 from tests.prices.model import ScriptedMarket, steady, wandering
+from tests.waiting import Naps
 
 NOW = datetime(2026, 3, 4, 10, 7, 30, 500_000, tzinfo=UTC)
 EXACT = "12345678901.123456789012345678"
 
 OpenExchange = Callable[..., ExchangeClient]
-
-
-class Naps:
-    """Stands in for time: sleeping moves its clock at once."""
-
-    def __init__(self) -> None:
-        self.taken: list[float] = []
-        self.clock_now = 1_000.0
-
-    def sleep(self, seconds: float) -> None:
-        self.taken.append(seconds)
-        self.clock_now += seconds
-
-    def clock(self) -> float:
-        return self.clock_now
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,11 @@ import pytest
 from pipelines.extract.errors import MarketUnknown, SourceMalformed, SourceRefused, SourceUnreachable
 from pipelines.extract.prices.protocol import HistoryPage, Problem
 from tests.chain.http_server import Reply
-from tests.prices.conftest import NOW, Naps, OpenExchange
+from tests.prices.conftest import NOW, OpenExchange
 from tests.prices.exchange_server import EMPTY, EXCHANGES, ExchangeServer, malformed, rate_limited, server_error
 from tests.prices.model import STEPS, Candle, ScriptedMarket, path, steady, wandering
 from tests.prices.test_exchanges import IDS, every_exchange, known
+from tests.waiting import Naps
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -18,7 +18,7 @@ from pipelines.extract.errors import (
 )
 from pipelines.extract.prices.protocol import Market, MarketPrice
 from tests.chain.http_server import Reply
-from tests.prices.conftest import EXACT, NOW, Naps, OpenExchange
+from tests.prices.conftest import EXACT, NOW, OpenExchange
 from tests.prices.exchange_server import (
     EMPTY,
     EXCHANGES,
@@ -29,6 +29,7 @@ from tests.prices.exchange_server import (
     server_error,
 )
 from tests.prices.model import ScriptedMarket, steady, wandering
+from tests.waiting import Naps
 
 IDS = {
     "kraken": ("XXBTZUSD", "XETHZUSD", "XETHZEUR"),

@@ -19,9 +19,10 @@ from pipelines.extract.errors import (
 from pipelines.extract.prices.protocol import MarketPrice
 from pipelines.extract.prices.reference_rates import ReferenceRateClient, parse_rates
 from tests.chain.http_server import Reply
-from tests.prices.conftest import NOW, Naps
+from tests.prices.conftest import NOW
 from tests.prices.exchange_server import EMPTY, ExchangeServer, hanging, rate_limited, server_error
 from tests.prices.model import rates_on
+from tests.waiting import Naps
 
 TODAY = NOW.date()
 # 4 March 2026 is a Wednesday, 10:07 UTC: the newest rates in force are those of the 3rd.

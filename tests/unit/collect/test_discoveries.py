@@ -450,7 +450,7 @@ def test_disabled_sources_are_not_asked(world: World) -> None:
 
 
 def test_sources_are_read_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = threading.Barrier(2, timeout=120)
+    together = threading.Barrier(2)
     for fake in world.fakes.values():
         fake.fails = together.wait  # type: ignore[assignment]
         fake.candles_per_page = 12
@@ -468,7 +468,7 @@ def test_a_page_that_comes_too_late_is_dropped_and_asked_for_again(
 
     def wait() -> None:
         if is_slow:
-            released.wait(10)
+            released.wait()
 
     world.fakes["src_kraken"].fails = wait
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(12))]))

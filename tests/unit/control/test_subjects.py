@@ -250,7 +250,7 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
         )
     )
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
     tmp_path_factory: pytest.TempPathFactory,
     templates: dict[tuple[str, bool], Template],

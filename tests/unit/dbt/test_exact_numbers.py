@@ -116,7 +116,6 @@ sizes = st.integers(1, 256).flatmap(lambda bits: st.integers(0, 2**bits - 1))
 signed = st.builds(lambda value, sign: value * sign, sizes, st.sampled_from([1, -1]))
 in_bulk = settings(
     max_examples=10,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

@@ -82,7 +82,6 @@ prices = st.integers(1, 38).flatmap(lambda digits: st.integers(1, 10**digits - 1
 
 @settings(
     max_examples=5,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

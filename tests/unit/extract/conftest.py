@@ -7,23 +7,9 @@ import pytest
 
 from pipelines.extract.evm.rpc import RpcClient
 from tests.chain.scripted_node import ScriptedNode
+from tests.waiting import Naps
 
 MakeClient = Callable[..., RpcClient]
-
-
-class Naps:
-    """Stands in for time: sleeping moves its clock at once."""
-
-    def __init__(self) -> None:
-        self.taken: list[float] = []
-        self.now = 1_000.0
-
-    def sleep(self, seconds: float) -> None:
-        self.taken.append(seconds)
-        self.now += seconds
-
-    def clock(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -38,7 +24,7 @@ def make_client(naps: Naps) -> Iterator[MakeClient]:
 
     def make(*nodes: ScriptedNode | str, **options: object) -> RpcClient:
         urls = [node if isinstance(node, str) else node.url for node in nodes]
-        settings: dict[str, object] = {"timeout": (1.0, 0.5), "sleep": naps.sleep, "clock": naps.clock, **options}
+        settings: dict[str, object] = {"timeout": (60.0, 60.0), "sleep": naps.sleep, "clock": naps.clock, **options}
         client = RpcClient("testnet", urls, **settings)  # type: ignore[arg-type]
         clients.append(client)
         return client

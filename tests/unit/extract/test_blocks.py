@@ -123,7 +123,7 @@ def test_neighbours_that_do_not_fit_are_a_reorganisation(make_client: MakeClient
         assert read_headers(make_client(node), [8, 10]).height == 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(head=st.integers(0, 300), low=st.integers(0, 320), seconds=st.integers(-50, 3_700))
 def test_the_first_block_at_an_instant(head: int, low: int, seconds: int) -> None:
     low = min(low, head)
@@ -344,7 +344,7 @@ def test_links_are_checked_across_requests(make_client: MakeClient) -> None:
 
 
 @given(st.lists(st.integers(-20, 20), min_size=2, max_size=12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_headers_are_taken_exactly_when_none_is_dated_before_an_earlier_one(steps: list[int]) -> None:
     """Equal times are of chains with several blocks a second."""
     times = [1_600_000_000 + sum(steps[: at + 1]) for at in range(len(steps))]

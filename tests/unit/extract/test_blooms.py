@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from eth_utils.crypto import keccak
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, StateUnavailable
@@ -31,7 +31,6 @@ def bloom_of(logs: list[dict[str, Any]]) -> str:
     return f"0x{int(''.join(bits), 2):0512x}"
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(ADDRESSES, ADDRESSES, ADDRESSES), max_size=3), ADDRESSES, ADDRESSES, ADDRESSES)
 def test_what_is_there_may_be_there(
     transfers: list[tuple[str, str, str]], token: str, sender: str, recipient: str

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
@@ -34,7 +34,6 @@ def blocks(pieces: list[BlockRange]) -> list[int]:
     return [number for first, last in sorted(pieces) for number in range(first, last + 1)]
 
 
-@settings(deadline=None)
 @given(
     first=st.integers(0, 50),
     length=st.integers(0, 2_000),

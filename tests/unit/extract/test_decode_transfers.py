@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer
@@ -62,7 +62,6 @@ def test_columns_and_types() -> None:
     assert decode().schema == rows.schema
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 2**256 - 1)), max_size=40), st.randoms())
 def test_any_amounts_in_any_order_come_back_in_chain_order(entries: list[tuple[int, int]], chance: Any) -> None:
     raw = [transfer_log(block, index, amount) for index, (block, amount) in enumerate(entries)]

@@ -25,7 +25,8 @@ from tests.chain.scripted_node import (
     transfer_log,
     truncated,
 )
-from tests.unit.extract.conftest import MakeClient, Naps
+from tests.unit.extract.conftest import MakeClient
+from tests.waiting import Naps
 
 BLOCKS = 900
 
@@ -155,12 +156,12 @@ def test_an_oversized_answer_is_split(make_client: MakeClient) -> None:
 
 def test_a_range_too_slow_is_split_and_a_dead_node_given_up(make_client: MakeClient) -> None:
     with ScriptedNode(head=BLOCKS, logs=LOGS) as node:
-        client = make_client(node, timeout=(1.0, 0.2))
-        node.faults.append(slow(0.4))
+        client = make_client(node, timeout=(60.0, 1.0))
+        node.faults.append(slow(2))
         pieces = fetch(client)
         assert_complete(pieces)
         assert pieces[0].to_block == 9
-        node.faults.extend([slow(0.4)] * 30)
+        node.faults.extend([slow(2)] * 30)
         with pytest.raises(NodeUnreachable):
             fetch(client)
         assert len(node.faults) > 20

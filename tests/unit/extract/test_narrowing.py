@@ -58,7 +58,7 @@ HISTORIES = st.integers(2, 200).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(first=HISTORIES, second=HISTORIES, most_reads=st.one_of(st.integers(0, 60), st.just(10_000)))
 def test_changes_are_those_of_every_block_looked_at(first: History, second: History, most_reads: int) -> None:
     histories = {WALLET: first, OTHER: second}

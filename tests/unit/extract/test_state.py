@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from eth_abi import decode as abi_decode
 from eth_abi import encode as abi_encode
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable, WrongChain
@@ -26,7 +26,6 @@ ADDRESS = st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
 CALLDATA = st.binary(max_size=100).map(lambda raw: "0x" + raw.hex())
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(ADDRESS, CALLDATA), max_size=20))
 def test_aggregate3_is_encoded_as_the_abi_says(calls: list[tuple[str, str]]) -> None:
     encoded = encode_aggregate3([Read(*call) for call in calls], MULTICALL)
@@ -36,7 +35,6 @@ def test_aggregate3_is_encoded_as_the_abi_says(calls: list[tuple[str, str]]) -> 
     assert encoded == "0x82ad56cb" + expected.hex()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), max_size=20))
 def test_aggregate3_is_decoded_as_the_abi_says(results: list[tuple[bool, bytes]]) -> None:
     returned = "0x" + abi_encode(["(bool,bytes)[]"], [results]).hex()
@@ -45,7 +43,6 @@ def test_aggregate3_is_decoded_as_the_abi_says(results: list[tuple[bool, bytes]]
     assert decode_aggregate3(returned, len(results) + 1) is None
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400), st.integers(1, 3))
 def test_anything_else_is_no_aggregate(returned: bytes, count: int) -> None:
     decoded = decode_aggregate3("0x" + returned.hex(), count)

@@ -149,7 +149,7 @@ TREES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     blocks=st.dictionaries(st.integers(1, 12), st.lists(TREES, max_size=3), max_size=5),
     wallets=st.sets(st.sampled_from([A, B, C]), min_size=1),

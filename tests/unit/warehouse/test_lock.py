@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,10 +83,15 @@ def test_a_writer_waits_for_a_copy_however_long_it_takes(tmp_path: Path) -> None
         # Copies go on side by side, and keep no cycle from being started.
         assert not is_locked(path)
         first.kill()
-        threading.Timer(1.0, second.kill).start()
-        started = time.monotonic()
+        killed = threading.Event()
+
+        def kill() -> None:
+            killed.set()
+            second.kill()
+
+        threading.Timer(1.0, kill).start()
         with writer_lock(path, "me", wait_seconds=0.1):
-            assert 0.9 < time.monotonic() - started < 10
+            assert killed.is_set()
 
 
 def test_a_copy_waits_for_the_writer_and_says_for_whom(tmp_path: Path) -> None:
@@ -96,7 +100,7 @@ def test_a_copy_waits_for_the_writer_and_says_for_whom(tmp_path: Path) -> None:
     with _holder(path) as process:
         threading.Timer(0.5, process.kill).start()
         with copy_lock(path, told.append):
-            assert process.wait(10) != 0
+            assert process.wait() != 0
     assert told == [f"process {process.pid} (the other writer, since {told[0][-21:]}"]
 
 
