@@ -430,20 +430,23 @@
 
 
 {#
-    Balance points that the build which touched the pairs wrote, for a common table expression; by the batch the scan skips what earlier
-    builds wrote.
+    Balance points that the build which touched the pairs wrote, with the token and the holder as text, for a common table expression; by
+    the batch the scan skips what earlier builds wrote.
 #}
 {% macro written_points() -%}
     {%- if keeps_rows() -%}
-    select points.*
+    select
+        points.*,
+        touched.token_address,
+        touched.holder_address
     from {{ ref('int_balance_points') }} as points
-    semi join {{ ref('int_touched_balances') }} as touched
+    inner join {{ ref('int_touched_balances') }} as touched
         on
             {{ is_same_row('points', 'touched') }}
             and points.block_number >= touched.from_block
     where points.since_batch_id = (select max(since_batch_id) from {{ ref('int_touched_balances') }})
     {%- else -%}
-    select * from {{ ref('int_balance_points') }}
+    select points.* from {{ named(ref('int_balance_points')) }} as points
     {%- endif -%}
 {%- endmacro %}
 

@@ -24,10 +24,16 @@ written as (
 
 ),
 
+touched as (
+
+    select * from {{ ref('int_touched_balances') }}
+
+),
+
 -- What is before the points of this build stands where nothing of theirs replaces it.
 carried as (
 
-    select * from {{ ref('int_touched_balances') }}
+    select * from touched
     where is_carried
 
 ),
@@ -52,6 +58,12 @@ latest as (
 
 )
 
+select
+    latest.*,
+    touched.token_address,
+    touched.holder_address
+from latest
+inner join touched on {{ is_same_row('latest', 'touched') }}
 {%- else -%}
 latest as (
 
@@ -59,6 +71,5 @@ latest as (
 
 )
 
-{%- endif %}
-
 select * from {{ named('latest') }} as named
+{%- endif %}

@@ -43,6 +43,7 @@ select
 where false
 {%- else -%}
 {%- set ahead = stretches_of(frontier_ranges()) -%}
+{%- set first_ahead = ahead | map(attribute='from_block') | min if ahead else last_block() -%}
 {%- set replaced_stretches = stretches_of(replaced_ranges(earlier_touched if has_earlier else none)) -%}
 with
 
@@ -79,7 +80,7 @@ latest as {{ '' if has_earlier else 'not ' }}materialized (
     {% if has_earlier -%}
     {{ latest_of(points) }}
     {%- else -%}
-    select * from {{ latest }}
+    select * exclude (token_address, holder_address) from {{ latest }}
     {%- endif %}
 
 ),
@@ -126,7 +127,7 @@ read as ( -- noqa: ST03
 
 ),
 
--- What is at or behind the frontier may be otherwise there, or be gone.
+-- What is at or behind the frontier may be otherwise there, or be gone. Two scans, each skipping what lies before.
 unsettled as (
 
     select
@@ -134,12 +135,23 @@ unsettled as (
         latest.range_from_block,
         latest.balance_key,
         frontier.from_block
-    from latest
+    from (
+        {%- for block in ['moved_block', 'checked_block'] %}
+        {{ 'union all' if not loop.first }}
+        select
+            subject_key,
+            range_from_block,
+            balance_key,
+            {{ block }} as last_block
+        from latest
+        where {{ block }} >= {{ first_ahead }}
+        {%- endfor %}
+    ) as latest
     inner join frontier
         on
             latest.subject_key = frontier.subject_key
             and latest.range_from_block = frontier.range_from_block
-            and greatest(latest.moved_block, latest.checked_block) >= frontier.from_block
+            and latest.last_block >= frontier.from_block
 
 ),
 
@@ -171,7 +183,10 @@ wallet_views as (
 
 of_wallets as materialized (
 
-    select latest.*
+    select
+        latest.range_from_block,
+        latest.balance_key,
+        latest.first_moved_block
     from latest
     semi join wallet_views on latest.subject_key = wallet_views.subject_key
 
@@ -193,7 +208,7 @@ newly_listed as (
 
 unlisted as (
 
-    select of_wallets.*
+    select of_wallets.balance_key
     from of_wallets
     anti join listed on of_wallets.balance_key = listed.balance_key
     where of_wallets.first_moved_block is null
@@ -224,12 +239,20 @@ concerned as (
 
 ),
 
+-- Only where the keys to find have a filter does the scan itself skip other pairs, before it reads their other columns.
+concerned_keys as (
+
+    select balance_key from concerned
+    where balance_key >= 0
+
+),
+
 -- All ranges of the concerned pairs.
 stored as materialized (
 
     select latest.*
     from latest
-    semi join concerned on latest.balance_key = concerned.balance_key
+    semi join concerned_keys on latest.balance_key = concerned_keys.balance_key
 
 ),
 

@@ -12,7 +12,7 @@ with
 points as (
 
     select points.*
-    from {{ named('(' ~ written_points() ~ ')') }} as points
+    from ({{ written_points() }}) as points
     where
         points.balance_raw is not null
         and points.holder_address != {{ supply_holder() }}

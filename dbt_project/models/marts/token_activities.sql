@@ -42,7 +42,7 @@ movements as (
 points as (
 
     select points.*
-    from {{ named('(' ~ written_points() ~ ')') }} as points
+    from ({{ written_points() }}) as points
     where
         points.adjustment_raw is not null
         and points.holder_address != {{ supply_holder() }}

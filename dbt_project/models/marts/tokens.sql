@@ -95,7 +95,9 @@ holders as (
         reading_count + case when opened_by = 'Creation' then 1 else 0 end > 1 or adjustment_count > 0
             as is_known_again
     from {{ ref('int_balances_latest') }}
-    where holder_address != {{ supply_holder() }}
+    where
+        reading_count > 0
+        and holder_address != {{ supply_holder() }}
 
 ),
 

@@ -73,7 +73,7 @@ sides as (
 points as (
 
     select points.*
-    from {{ named('(' ~ written_points() ~ ')') }} as points
+    from ({{ written_points() }}) as points
     where points.adjustment_raw is not null
 
 ),

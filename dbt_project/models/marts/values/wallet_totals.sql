@@ -22,7 +22,9 @@ balances as (
 
 changes as (
 
-    select * from {{ ref('balance_changes') }}
+    select changes.*
+    from {{ ref('balance_changes') }} as changes
+    semi join wallets on changes.subject_key = wallets.subject_key
 
 ),
 
