@@ -92,26 +92,29 @@ def _insert(
     rows: pl.DataFrame,
     segment: Segment,
     batch: int,
+    *,
+    is_first: bool,
 ) -> None:
-    """Insert rows of a segment in the place of those stored under the same keys, and note what that changes."""
-    if rows.is_empty():
-        return
+    """Insert rows of a segment in the place of those stored under the same keys, and note what that changes.
+
+    Args:
+        is_first: nothing of the segment is stored in its range.
+    """
     key = ", ".join(table.key)
     stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)} and ({key}) in (select {key} from incoming)"
     facts = f"select * exclude (batch_id) {stored}"
     parameters = _parameters(network, segment)
     with registered(connection, incoming=rows):
         _check_hashes(connection, network, segment.covered)
-        connection.execute(f"create or replace temp table before as {facts}", parameters)
-        connection.execute(f"create or replace temp table unchanged as select {key} from before limit 0")
-        is_new = connection.execute("select count(*) = 0 from before").fetchone() == (True,)
-        if not is_new:
+        connection.execute(f"create or replace temp table unchanged as select {key} from incoming limit 0")
+        if not is_first:
+            connection.execute(f"create or replace temp table before as {facts}", parameters)
             connection.execute(f"delete {stored}", parameters)
         connection.execute(
             f"insert into raw.{table.name} by name select *, ? as network, ? as batch_id from incoming",
             [network, batch],
         )
-        if not is_new:
+        if not is_first:
             connection.execute(f"insert into unchanged select {key} from (from before intersect {facts})", parameters)
             _note_changed(connection, network, table, "before", _SUBJECT_KINDS)
         # What moved between nobody and nobody is its token's, and no party's.
@@ -204,24 +207,26 @@ def store_segment(
         )
         for name, frame in rows.items():
             table = ROW_TABLES[name]
-            _insert(connection, table, network, frame, segment, batch_id)
-            for address, count in connection.execute(
-                f"""
-                select address, count(*)
-                from (
-                    select unnest(list_distinct([{", ".join(table.addressed(segment.kind))}])) as address
-                    from raw.{name}
-                    where {_rows_of(table, segment.kind)}
-                )
-                where address in (select unnest($addresses::varchar[]))
-                group by address
-                """,
-                parameters,
-            ).fetchall():
-                counts[address] += count
+            stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
+            is_first = connection.execute(f"select 1 {stored} limit 1", parameters).fetchone() is None
+            if not frame.is_empty():
+                _insert(connection, table, network, frame, segment, batch_id, is_first=is_first)
+            columns = table.addressed(segment.kind)
+            # Of what is stored for the first time, the frame has all rows, and is quicker to count.
+            known = frame if is_first else connection.execute(f"select {', '.join(columns)} {stored}", parameters).pl()
+            for address, count in _counted(known, columns):
+                if address in counts:
+                    counts[address] += count
         _mark_parties(connection, network, segment, batch_id)
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
+
+
+def _counted(rows: pl.DataFrame, columns: Sequence[str]) -> list[tuple[str | None, int]]:
+    """How many rows name each address in any of the columns."""
+    named = [rows.select(pl.int_range(pl.len()).alias("row"), address=column) for column in columns]
+    rows_of = named[0] if len(named) == 1 else pl.concat(named).unique()
+    return rows_of.group_by("address").len().rows()
 
 
 def _rows_of(table: RowTable, kind: Kind) -> str:

@@ -41,12 +41,12 @@ _REPEATED_FORMS = {
     "block_hash": _WORD_FORM,
     "transaction_hash": _WORD_FORM,
     "token_address": _ADDRESS_FORM,
+    "from_topic": _PADDED_ADDRESS_FORM,
+    "to_topic": _PADDED_ADDRESS_FORM,
 }
 _OTHER_FORMS = {
     "transaction_index": _INDEX_FORM,
     "log_index": _INDEX_FORM,
-    "from_topic": _PADDED_ADDRESS_FORM,
-    "to_topic": _PADDED_ADDRESS_FORM,
     "data": _WORD_FORM,
 }
 # What any log looks like, one by one.

@@ -97,6 +97,13 @@ def test_what_an_answer_leaves_out_stays_and_belongs_to_whom_it_is_collected_for
     assert counts.fetchall() == [("token", 3), ("wallet", 3)]
 
 
+def test_a_transfer_to_oneself_counts_once(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = pl.concat([transfers((2, "5")), transfers((4, "6")).with_columns(from_address=pl.lit(WALLET))])
+    collect(connection, "wallet", 1, rows)
+    collect(connection, "wallet", 2, rows)
+    assert connection.execute("select row_count from raw.coverage").fetchall() == [(2,), (2,)]
+
+
 def idle(block: int) -> pl.DataFrame:
     """A transfer from nobody to nobody."""
     zero = f"0x{0:040}"
