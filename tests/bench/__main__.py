@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--cold", action="store_true", help="of `cycle` the command alone; default: both")
     parser.add_argument("--warm", action="store_true", help="of `cycle` what the worker forks alone; default: both")
     parser.add_argument("--memory", type=int, default=4096, help="megabytes of DuckDB in `scale`; default: %(default)s")
+    parser.add_argument("--cryo", type=Path, help="interpreter with cryo, which `extract` runs in turn; default: none")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
     if unknown := set(options.names) - _BENCHMARKS.keys():
@@ -53,7 +54,8 @@ def main() -> int:
     sized = functools.partial(scale.run, size=scale.Size(options.rows), memory_mb=options.memory)
     both = options.cold == options.warm
     chosen = functools.partial(cycle.run, is_cold=both or options.cold, is_warm=both or options.warm)
-    benchmarks: dict[str, _Benchmark] = {**_BENCHMARKS, "scale": sized, "cycle": chosen}
+    extracting = functools.partial(extract.run, cryo=options.cryo)
+    benchmarks: dict[str, _Benchmark] = {**_BENCHMARKS, "extract": extracting, "scale": sized, "cycle": chosen}
     # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()

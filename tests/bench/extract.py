@@ -1,13 +1,16 @@
 """Extracting and loading 200,000 ERC-20 transfers from a local node: processor seconds, rows per second, memory.
 
 Each run is a process of its own (`extract_process`), so that its memory is its own and the node's is not counted.
+Where an interpreter that has cryo is named, it collects the same rows in turn, in a process of its own too.
 """
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.bench.measurement import Measurement
 from tests.bench.workload import running_world
@@ -17,10 +20,24 @@ _SHAPE = (5, 40, 1000)
 _HOLDERS = 300
 _REPEAT = 5
 _MIB = 2**20
+_CRYO = """
+import json, sys
+import cryo
+url, token, first, last = sys.argv[1:]
+blocks = {"start_block": int(first), "end_block": int(last) + 1}
+rows = cryo.collect("erc20_transfers", **blocks, rpc=url, address=[token], verbose=False)
+print(json.dumps({"rows": rows.height, "amounts": str(sum(map(int, rows["value_string"])))}))
+"""
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
-    """Fill a chain once, then measure each part `repeat` times."""
+def run(
+    folder: Path, repeat: int | None, note: Callable[[str], None], *, cryo: Path | None = None
+) -> list[Measurement]:
+    """Fill a chain once, then measure each part `repeat` times.
+
+    Args:
+        cryo: an interpreter of an environment in which cryo is installed; None: it is not run.
+    """
     events, transactions, blocks = _SHAPE
     rows = events * transactions * blocks
     measured: list[Measurement] = []
@@ -40,6 +57,13 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             for part, found in {**parts, "cycle": cycle}.items():
                 if found["rows"] != rows:
                     raise RuntimeError(f"{part}: {found['rows']:,} rows arrived, not {rows:,}")
+            if cryo is not None:
+                note(f"extract: cryo, run {number + 1}")
+                other = _run([str(cryo), "-c", _CRYO, *arguments])
+                for part, found in parts.items():
+                    if (other["rows"], other["amounts"]) != (found["rows"], found["amounts"]):
+                        raise RuntimeError(f"cryo has other rows than {part}: {other}, not {found}")
+                _add_ratios(add, parts, other["whole"], 100_000 / rows)
             per_rows = 100_000 / rows
             extract, load = parts["extract"], parts["load"]
             both = (extract["cpu"] + load["cpu"]) * per_rows
@@ -55,8 +79,28 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
     return measured
 
 
-def _run_part(part: str, folder: Path, arguments: list[str]) -> dict[str, float]:
+def _add_ratios(add: Callable[..., None], parts: dict[str, dict[str, Any]], cryo: float, per_rows: float) -> None:
+    """Add what cryo took, and how many times that ours did: the work alone, and with its process as cryo's has it."""
+    extract, load = parts["extract"], parts["load"]
+    add("CPU of cryo, whole process, per 100,000 rows", "s", cryo * per_rows)
+    add("fetch and decode, times cryo's whole process", "x", extract["cpu"] / cryo, "at most 1")
+    add("  with load and coverage", "x", (extract["cpu"] + load["cpu"]) / cryo, "at most 1.15")
+    add("whole process that fetches and decodes, times cryo's", "x", extract["whole"] / cryo)
+    add("  that also reads headers, loads and covers", "x", load["whole"] / cryo)
+
+
+def _run_part(part: str, folder: Path, arguments: list[str]) -> dict[str, Any]:
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "tests.bench.extract_process", part, str(folder), *arguments]
-    answer: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return answer
+    return _run([sys.executable, "-m", "tests.bench.extract_process", part, str(folder), *arguments])
+
+
+def _run(command: Sequence[str]) -> dict[str, Any]:
+    """Run a process to its end; what it printed, and as `whole` its processor seconds with start and imports."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        answer: dict[str, Any] = json.loads(process.stdout.read() or "{}")
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return {**answer, "whole": used.ru_utime + used.ru_stime}

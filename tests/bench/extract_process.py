@@ -2,7 +2,8 @@
 
 Parts: `extract` fetches and decodes, and keeps nothing; `load` writes what was fetched before its clock starts;
 `cycle` is all that a cycle does for the network, with probing, headers, metadata and balance readings.
-Prints one JSON object: rows, cpu and wall in seconds, peak and imported in bytes.
+Prints one JSON object: rows, cpu and wall in seconds, peak and imported in bytes; but for `cycle` also the sum of the
+amounts, as decimal text.
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -40,15 +42,22 @@ def _fetch(client: RpcClient, token: str, covered: BlockRange) -> Iterable[Trans
     return fetch_transfers(client, TransferFilter(tokens=frozenset({token})), covered.first, covered.last)
 
 
-def _extract(client: RpcClient, token: str, covered: BlockRange) -> dict[str, float]:
+def _sum(amounts: Iterable[pl.Series]) -> str:
+    return str(sum(sum(map(int, part)) for part in amounts))
+
+
+def _extract(client: RpcClient, token: str, covered: BlockRange) -> dict[str, Any]:
     clock = Clock()
-    rows = sum(part.rows.height for part in _fetch(client, token, covered))
-    return {"rows": rows, **clock.read()}
+    rows, amounts = 0, []
+    for part in _fetch(client, token, covered):
+        rows += part.rows.height
+        amounts.append(part.rows["amount_raw"])
+    return {"rows": rows, **clock.read(), "amounts": _sum(amounts)}
 
 
 def _load(
     connection: duckdb.DuckDBPyConnection, client: RpcClient, token: str, covered: BlockRange, batch_id: int
-) -> dict[str, float]:
+) -> dict[str, Any]:
     writes: list[tuple[BlockRange, pl.DataFrame]] = []
     waiting: list[Transfers] = []
     for part in _fetch(client, token, covered):
@@ -65,12 +74,11 @@ def _load(
         parts = {TOKEN_TRANSFERS.name: rows}
         store_segment(connection, _NETWORK, segment, parts, client.provider, batch_id)
     connection.execute(_CLOSING)
-    return {"rows": sum(rows.height for _, rows in writes), **clock.read()}
+    found = {"rows": sum(rows.height for _, rows in writes), **clock.read()}
+    return {**found, "amounts": _sum(rows["amount_raw"] for _, rows in writes)}
 
 
-def _cycle(
-    connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int
-) -> dict[str, float]:
+def _cycle(connection: duckdb.DuckDBPyConnection, client: RpcClient, network: Network, batch_id: int) -> dict[str, Any]:
     clock = Clock()
     report = collect_network(connection, EvmNode(network, client), batch_id)
     connection.execute(_CLOSING)
