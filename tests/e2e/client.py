@@ -32,7 +32,7 @@ class ApiClient:
         self._headers = {"Accept": "application/json"}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=5, read=60))
+        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=60, read=300))
 
     def __enter__(self) -> Self:
         return self

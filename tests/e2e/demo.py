@@ -142,7 +142,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         }
         service = started.enter_context(Service(options.data_dir, node.url, extra))
         key = service.init("demo")
-        service.start()
+        service.start(options.limit)
         console.print(f"Up: the API at {service.api_url}, Dagster at {service.dagster_url}.")
 
         console.rule("Set up through the API")

@@ -28,7 +28,7 @@ sys.exit(demo.main())
 
 def run_demo(start: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, *start, "--once", "--transfers", "300", "--limit", "400", "--data-dir", str(folder / "demo")],
+        [sys.executable, *start, "--once", "--transfers", "300", "--limit", "900", "--data-dir", str(folder / "demo")],
         capture_output=True,
         text=True,
         check=False,

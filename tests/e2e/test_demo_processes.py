@@ -5,7 +5,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.e2e import service as service_module
 from tests.e2e.service import Service, ServiceError
+from tests.waiting import eventually
 
 # `up` starts a child that ignores SIGTERM, is ready at once, and then does with requests what `behaviour` says.
 _STAND_IN = """\
@@ -24,13 +24,13 @@ if sys.argv[1] == "init":
     sys.exit()
 if {behaviour!r} == "ends":
     sys.exit("no such luck")
-stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
+stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3000)"
 subprocess.Popen([sys.executable, "-c", stubborn])
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path != "/health/ready" and {behaviour!r} == "hangs":
             print("asked", flush=True)
-            time.sleep(300)
+            time.sleep(3000)
         self.send_response(200 if self.path == "/health/ready" else 500)
         self.end_headers()
 http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["LEDGERMART_API_PORT"])), Handler).serve_forever()
@@ -97,15 +97,12 @@ def demos(tmp_path: Path) -> Iterator[Demos]:
 
 def wait_until_asked(folder: Path) -> None:
     log = folder / "data" / "up.log"
-    deadline = time.monotonic() + 300
-    while not (log.is_file() and "asked" in log.read_text(encoding="utf-8")):
-        assert time.monotonic() < deadline, "the demo did not get to its first request"
-        time.sleep(0.05)
+    eventually(lambda: log.is_file() and "asked" in log.read_text(encoding="utf-8"), "the demo has asked something")
 
 
 def test_an_error_of_the_api_ends_everything_with_a_message(demos: Demos) -> None:
     demo = demos.start("refuses")
-    printed, _ = demo.communicate(timeout=300)
+    printed, _ = demo.communicate(timeout=900)
     assert demo.returncode == 2, printed
     assert "GET /v1/networks: 500" in printed
     assert "ended what was left of" in printed
@@ -114,7 +111,7 @@ def test_an_error_of_the_api_ends_everything_with_a_message(demos: Demos) -> Non
 
 def test_a_service_that_ends_is_shown_with_its_last_words(demos: Demos) -> None:
     demo = demos.start("ends")
-    printed, _ = demo.communicate(timeout=300)
+    printed, _ = demo.communicate(timeout=900)
     assert demo.returncode == 2, printed
     assert "exited with 1" in printed
     assert "no such luck" in printed
@@ -127,7 +124,7 @@ def test_a_signal_stops_everything(demos: Demos, number: signal.Signals) -> None
     wait_until_asked(demos.folder)
     assert len(left_over(demos.folder)) == 4  # the demo, the node, the service and its child
     demo.send_signal(number)
-    printed, _ = demo.communicate(timeout=300)
+    printed, _ = demo.communicate(timeout=900)
     assert demo.returncode == 0, printed
     assert left_over(demos.folder) == []
 
@@ -140,9 +137,8 @@ def test_a_killed_demo_takes_the_node_and_the_service_along(demos: Demos) -> Non
     children = [process for process in others if process.name() == "anvil" or command in process.cmdline()]
     assert len(children) == 2
     demo.kill()
-    demo.communicate(timeout=300)
-    _, alive = psutil.wait_procs(children, timeout=60)
-    assert alive == []
+    demo.communicate(timeout=900)
+    psutil.wait_procs(children)
 
 
 def test_settings_of_the_caller_do_not_leak_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from dbt.contracts.graph.manifest import Manifest
 import cli.cycle
 import cli.main  # noqa: F401 - with cli.cycle: what every command and a cycle import
 from pipelines.defs.cycle import LOG_LEVEL
+from pipelines.extract import pacing
 from pipelines.load.warehouse import open_warehouse
 
 PROJECT = Path(__file__).parents[2] / "dbt_project"
@@ -91,5 +92,7 @@ def _parsed_project() -> Manifest | None:
 
 
 MANIFEST = _parsed_project()
+# What fails is tried again as often as ever, and sooner.
+pacing._BASE_SECONDS = 0.01
 # What dbt logged has made a handler of the root logger, which a command of ours does not have.
 logging.getLogger().handlers.clear()

@@ -37,12 +37,11 @@ from pipelines.load.control import open_batch, replace_control
 from pipelines.load.state import finish_batch
 from pipelines.load.warehouse import open_warehouse
 from tests.integration.warm_processes import console_command, run_forked
+from tests.waiting import Naps
 from warehouse.versions import current_publication
 
 CHECKOUT = Path(__file__).parents[2]
 LEDGERMART = Path(sys.executable).with_name("ledgermart")
-# A command that hangs; on a busy machine the slowest one takes minutes.
-_MOST_COMMAND_SECONDS = 280
 
 # What of each raw table does not depend on when, in how many cycles, and in which batch it was collected.
 _STABLE = {
@@ -199,9 +198,17 @@ class Service:
     # What the pipeline does
 
     def node(self, network: str = "local", urls: Sequence[str] = (), **options: Any) -> EvmNode:
-        """A node that is given up soon; `urls` other than its own, `options` as RpcClient's."""
+        """A node that is asked a few times, at once; `urls` other than its own, `options` as RpcClient's."""
         defined = self.networks[network]
-        patience = {"timeout": (1.0, 10.0), "max_attempts": 3, "max_seconds": 20.0, **options}
+        naps = Naps()
+        patience = {
+            "timeout": (60.0, 60.0),
+            "max_attempts": 3,
+            "max_seconds": 50.0,
+            "sleep": naps.sleep,
+            "clock": naps.clock,
+            **options,
+        }
         return EvmNode(defined, RpcClient(network, urls or defined.rpc_urls, **patience))
 
     def cycle(
@@ -339,4 +346,4 @@ class Service:
 
     def ledgermart(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the console command to its end, in a process that has everything imported."""
-        return run_forked(console_command, arguments, self.environment(**variables), timeout=_MOST_COMMAND_SECONDS)
+        return run_forked(console_command, arguments, self.environment(**variables))

@@ -25,6 +25,7 @@ from tests.e2e.client import ApiClient
 from tests.integration.harness import CHECKOUT, LEDGERMART, Service
 from tests.integration.oracle import instant
 from tests.integration.warm_processes import run_forked
+from tests.waiting import eventually
 
 _PATIENCE_SECONDS = 1800.0
 # Between two questions of a reader: enough load to be in everybody's way, and some of two cores left for the others.
@@ -102,10 +103,7 @@ def api(service: Service) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     try:
         with ApiClient(url) as client:
-            deadline = time.monotonic() + 120
-            while not client.is_ready():
-                assert time.monotonic() < deadline, "the API is not ready"
-                time.sleep(0.2)
+            eventually(client.is_ready, "the API is ready")
         yield url
     finally:
         stop_process(process, grace_seconds=20)

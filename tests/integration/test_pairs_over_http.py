@@ -50,7 +50,7 @@ class System:
 def system(ready_folder: tuple[Path, str], tmp_path: Path) -> Iterator[System]:
     shutil.copytree(ready_folder[0], tmp_path / "ready")
     with ExchangeServer(MARKETS, now=lambda: NOW) as server:
-        fields = {"requests_per_second": 100, "max_attempts": 1, "timeout_seconds": 2}
+        fields = {"requests_per_second": 100, "max_attempts": 1, "timeout_seconds": 60}
         definitions = server.write_definitions(tmp_path / "sources.toml", ("kraken",), **fields)
         variables = {"LEDGERMART_PRICE_SOURCES": str(definitions), "LEDGERMART_PRICE_POLL_SECONDS": "1"}
         service = Service(tmp_path / "ready", READY_NETWORKS, variables)

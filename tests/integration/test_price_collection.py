@@ -47,7 +47,7 @@ def sources(tmp_path: Path) -> Iterator[Sources]:
             *markets: ScriptedMarket, named: tuple[str, ...] = ("kraken", "binance"), folder: str = "service"
         ) -> tuple[ExchangeServer, PriceService]:
             server = stack.enter_context(ExchangeServer(markets, now=lambda: NOW))
-            fields = {"requests_per_second": 100, "max_attempts": 1, "timeout_seconds": 2}
+            fields = {"requests_per_second": 100, "max_attempts": 1, "timeout_seconds": 60}
             definitions = server.write_definitions(tmp_path / "sources.toml", named, **fields)
             service = PriceService(tmp_path / folder, definitions)
             stack.callback(service.close)
@@ -216,9 +216,12 @@ def test_what_an_exchange_does_not_reach_back_to_is_missing(sources: Sources) ->
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.long)])
 def test_a_killed_reading_is_taken_up_without_a_gap_or_a_double(kills: int, sources: Sources, tmp_path: Path) -> None:
     _, service = sources(BTC, ETH)
-    # Many small pages: a kill finds some stored and some not.
+    # Many small pages, not all at once: a kill finds some stored and some not.
     definitions = service.settings.price_sources_file
-    definitions.write_text(definitions.read_text().replace("page_candles = 1000", "page_candles = 7"))
+    text = definitions.read_text()
+    assert "requests_per_second = 100" in text
+    text = text.replace("requests_per_second = 100", "requests_per_second = 20")
+    definitions.write_text(text.replace("page_candles = 1000", "page_candles = 7"))
     tenant = service.tenant()
     named = {"src_kraken": "XXBTZUSD", "src_binance": "BTCUSD"}
     pair = service.pair(tenant, "BTC/USD", list(named))

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import dagster as dg
 import psutil
@@ -14,21 +15,11 @@ import pytest
 
 from tests.chain.process import free_port, stop_process, tied_to_parent
 from tests.integration.harness import CHECKOUT, Service
+from tests.waiting import eventually
 from warehouse.lock import writer_lock
 
 _BIN = Path(sys.executable).parent
-_PATIENCE_SECONDS = 200.0
 _TAG = "ledgermart/worker"
-
-pytestmark = pytest.mark.timeout(600)
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {_PATIENCE_SECONDS:.0f} s: {what}"
-        time.sleep(0.2)
 
 
 class Stage:
@@ -83,6 +74,14 @@ class Stage:
         (launched,) = {run.run_id for run in self.instance.get_runs() if run.job_name == job} - before
         return launched
 
+    def launch_again(self, run_id: str) -> str:
+        """Launch another run like one that was launched; not by Dagster's command, which loads everything first."""
+        run = self.run(run_id).with_status(dg.DagsterRunStatus.NOT_STARTED)._replace(run_id=str(uuid4()), tags={})
+        self.instance.add_run(run)
+        # What is handed to a worker needs no workspace.
+        self.instance.launch_run(run.run_id, workspace=None)
+        return run.run_id
+
     def run(self, run_id: str) -> dg.DagsterRun:
         """A run as it is recorded."""
         found = self.instance.get_run_by_id(run_id)
@@ -91,7 +90,7 @@ class Stage:
 
     def wait_for(self, run_id: str, status: dg.DagsterRunStatus) -> None:
         """Wait until a run is in a status."""
-        eventually(lambda: self.run(run_id).status is status, f"{run_id} is {status}, not {self.run(run_id).status}")
+        eventually(lambda: self.run(run_id).status is status, f"{run_id} is {status}")
 
     def cycles(self) -> list[dg.DagsterRun]:
         """The runs of the cycle that went well, newest first."""
@@ -101,7 +100,9 @@ class Stage:
 
 @pytest.fixture
 def stage(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    # Where this process looks for the records.
+    # Where this process looks for the records, and for the worker.
+    for name, value in ready_service.variables.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("LEDGERMART_DAGSTER_DIR", str(ready_service.settings.dagster_dir))
     made = Stage(ready_service)
     made.log.parent.mkdir(exist_ok=True)
@@ -126,7 +127,7 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
     eventually(lambda: len(stage.cycles()) > before, "a cycle ran")
 
     # Held up by the lock, a run is there to be killed, in the middle of it.
-    with writer_lock(stage.service.settings.lock_path, "a test", 60):
+    with writer_lock(stage.service.settings.lock_path, "a test", 900):
         killed = stage.launch()
         eventually(lambda: len(forks(worker)) == 1, "the worker forked a run")
         stage.wait_for(killed, dg.DagsterRunStatus.STARTED)
@@ -135,7 +136,7 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
         stage.wait_for(killed, dg.DagsterRunStatus.FAILURE)
         assert stage.run(killed).tags[_TAG] == "true"
 
-        cancelled = stage.launch()
+        cancelled = stage.launch_again(killed)
         stage.wait_for(cancelled, dg.DagsterRunStatus.STARTED)
         with dg.DagsterInstance.from_config(str(CHECKOUT)) as instance:
             run = instance.get_run_by_id(cancelled)
@@ -146,21 +147,21 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
         assert tell(stage.service.settings.data_dir, "cancel", cancelled) == "yes"
         stage.wait_for(cancelled, dg.DagsterRunStatus.CANCELED)
 
-        lost = stage.launch()
+        lost = stage.launch_again(killed)
         stage.wait_for(lost, dg.DagsterRunStatus.STARTED)
         (fork,) = forks(worker)
         worker.kill()
-        fork.wait(30)
+        fork.wait()
     # The next worker tells of what the killed one took with it, and goes on.
     worker = stage.worker()
     stage.wait_for(lost, dg.DagsterRunStatus.FAILURE)
-    done = stage.launch()
+    done = stage.launch_again(killed)
     stage.wait_for(done, dg.DagsterRunStatus.SUCCESS)
 
     # An edited project is not for a worker that has parsed another one: it ends, and is started again by `up`.
     networks = stage.service.settings.networks_file
     networks.write_text(networks.read_text() + "\n")
-    worker.wait(60)
+    worker.wait()
     assert worker.status() == psutil.STATUS_ZOMBIE if worker.is_running() else True
 
 
@@ -168,6 +169,12 @@ def test_without_a_worker_runs_go_to_the_code_server(stage: Stage) -> None:
     server = stage.start(*f"dagster api grpc -m pipelines.definitions -h 127.0.0.1 -p {stage.port}".split())
     workspace = str(CHECKOUT / "workspace.yaml")
     launch = [str(_BIN / "dagster"), *f"job launch -w {workspace} -j maintenance".split()]
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", stage.port)) == 0
+
+    eventually(listens, "the code server listens")
 
     def launched() -> bool:
         done = subprocess.run(launch, cwd=CHECKOUT, env=stage.environment, capture_output=True, check=False)

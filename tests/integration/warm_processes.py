@@ -25,7 +25,6 @@ def run_forked(
     arguments: Sequence[Any],
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
-    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a module's function in a process of its own to its end, like `subprocess.run`.
 
@@ -33,12 +32,8 @@ def run_forked(
         run: ends well by returning, otherwise by SystemExit or another exception.
         environment: all variables; default: those of the process that it is forked from.
         folder: to run in.
-        timeout: seconds until it is killed.
 
     It is killed as well when waiting for it is interrupted.
-
-    Raises:
-        subprocess.TimeoutExpired: it was killed.
     """
     with tempfile.TemporaryDirectory() as name:
         printed = [Path(name) / stream for stream in ("out", "err")]
@@ -47,14 +42,12 @@ def run_forked(
             process.start()
         has_ended = False
         try:
-            has_ended = bool(wait([process.sentinel], timeout))
+            has_ended = bool(wait([process.sentinel]))
         finally:
             with _LOCK:
                 if not has_ended:
                     process.kill()
                 process.join()
-        if not has_ended:
-            raise subprocess.TimeoutExpired(list(map(str, arguments)), timeout or 0, *(p.read_bytes() for p in printed))
         out, err = (path.read_text() for path in printed)
         return subprocess.CompletedProcess(list(arguments), process.exitcode, out, err)
 
