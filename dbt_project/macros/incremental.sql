@@ -1,5 +1,5 @@
 {#
-    How incremental models keep up at the cost of what changed. int_frontier says of each covered range from which block on it is
+    How appended tables keep up at the cost of what changed. int_frontier says of each covered range from which block on it is
     computed again since the last build that came to its end, int_touched_balances the same of single pairs; what they do not name is
     kept. A model deletes in pre-hooks what they name and appends it as it is now, in one transaction. A full refresh computes
     everything and gives the same rows (a test).
@@ -32,7 +32,7 @@
 
 {# Whether a model keeps the rows that it has, but for those that are named. #}
 {% macro keeps_rows() -%}
-    {{ return(is_incremental() and carries_on()) }}
+    {{ return(appends() and carries_on()) }}
 {%- endmacro %}
 
 
@@ -286,7 +286,7 @@
             written.subject_key = frontier.subject_key
             and written.range_from_block = frontier.range_from_block
             and frontier.from_block = -1;
-    {%- elif is_incremental() -%}
+    {%- elif appends() -%}
         delete from {{ this }};
     {%- endif -%}
 {%- endmacro %}
@@ -348,7 +348,7 @@
         where
             written.subject_key = touched.subject_key
             and written.holder_address = touched.holder_address;
-    {%- elif is_incremental() -%}
+    {%- elif appends() -%}
         delete from {{ this }};
     {%- endif -%}
 {%- endmacro %}
@@ -365,7 +365,7 @@
 {# Deletes rows of subjects that are no longer configured. #}
 {% macro delete_removed_subjects() -%}
     {%- set subjects = ref('stg_control__subjects') -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }}
         where subject_key not in (select subject_key from {{ subjects }});
     {%- endif -%}
@@ -385,7 +385,7 @@
             {{ is_ahead('written') }}
             and written.block_number between {{ from_block }} and {{ to_block }};
     {%- endfor -%}
-    {%- elif is_incremental() -%}
+    {%- elif appends() -%}
         delete from {{ this }};
     {%- endif -%}
 {%- endmacro %}
@@ -526,7 +526,7 @@
         where
             subject_key in ({{ changed }})
             or subject_key not in (select subject_key from {{ subjects }})
-    {%- elif is_incremental() -%}
+    {%- elif appends() -%}
         delete from {{ this }}
     {%- endif -%}
 {%- endmacro %}
@@ -535,7 +535,7 @@
 {# A wallet's rows name the tenant's own token of the contract; which one that is may change at any time. #}
 {% macro relink_tokens() -%}
     {%- set listed_tokens = ref('int_wallet_tokens_listed') -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         update {{ this }} as written
         set token_id = linked.token_id
         from (
@@ -561,7 +561,7 @@
 {% macro delete_orphaned_blocks() -%}
     {%- set reorganisations = ref('stg_pipeline__reorganisations') -%}
     {%- set blocks = ref('stg_chain__blocks') -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }} as written
         using (
             select

@@ -320,7 +320,7 @@
 {# Deletes rows of pairs that are no longer configured. #}
 {% macro delete_removed_pairs() -%}
     {%- set pairs = ref('stg_prices__pairs') -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }}
         where pair_key not in (select pair_key from {{ pairs }})
     {%- endif -%}
@@ -343,7 +343,7 @@
 {% macro delete_other_source_prices() -%}
     {%- set changeable = changeable_source_prices(this) -%}
     {%- set judged = judged_prices() -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }} as written
         using (
             {{ changeable }}
@@ -382,7 +382,7 @@
 {% macro delete_other_steps() -%}
     {%- set changeable = changeable_steps(this) -%}
     {%- set steps = ref('int_price_steps') -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }} as written
         using (
             ({{ changeable }})

@@ -79,7 +79,7 @@
 {# Deletes values at moments at which price or link are otherwise than the values were computed with. #}
 {% macro delete_changed_values(has_tokens=false) -%}
     {%- set changed_values = ref('int_changed_values') -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }} as written
         using {{ changed_values }} as changed
         where
@@ -110,7 +110,7 @@
     {%- set touched_balances = ref('int_touched_balances') -%}
     {%- set touched_adjustments = semi_join_touched_adjustments(pair) -%}
     {%- set relation = ref(activities) -%}
-    {%- if is_incremental() -%}
+    {%- if appends() -%}
         delete from {{ this }}
         where
             transaction_index = -1
@@ -296,7 +296,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
 #}
 {% macro delete_changed_days() -%}
     {%- set value_days = ref('int_value_days') -%}
-    {%- if is_incremental() and has_days_not_due(this) -%}
+    {%- if appends() and has_days_not_due(this) -%}
         delete from {{ this }} as written
         where not exists (
             select 1 from {{ value_days }} as days
@@ -306,7 +306,7 @@ order by subject_key, block_number, transaction_index, log_index{{ ', trace_inde
                 and written.day between days.first_day and days.last_day
                 and not days.is_changed
         )
-    {%- elif is_incremental() -%}
+    {%- elif appends() -%}
         delete from {{ this }} as written
         using {{ value_days }} as days
         where

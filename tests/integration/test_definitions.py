@@ -80,7 +80,7 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
     # Publication hangs on what every build makes: cycles may leave views, and models that need pairs, as they are, and
     # what hangs on those would be skipped.
     kinds = {key: graph.get(key).metadata["dagster-dbt/materialization_type"] for key in keys if key.path[0] == "marts"}
-    assert set(kinds.values()) == {"table", "incremental", "view"}
+    assert set(kinds.values()) == {"replaced_table", "appended_table", "view"}
     direct = set(graph.get(dg.AssetKey(["serving", "publication"])).parent_keys)
     needing_pairs = {key for key in kinds if "needs_pairs" in graph.get(key).tags}
     assert dg.AssetKey(["marts", "system_prices"]) in needing_pairs

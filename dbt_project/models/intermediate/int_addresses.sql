@@ -1,7 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         full_refresh=false,
     )
 }}
@@ -55,7 +54,7 @@ seen as (
 )
 
 select
-    {% if is_incremental() -%}
+    {% if appends() -%}
     (select max(latest.address_key) from {{ this }} as latest)
     {%- else -%}
     -1
@@ -65,6 +64,6 @@ select
     ) as address_key,
     seen.address
 from seen
-{% if is_incremental() -%}
+{% if appends() -%}
 anti join {{ this }} as given on seen.address = given.address
 {%- endif %}

@@ -1,8 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
-        on_schema_change='fail',
+        materialized='appended_table',
         pre_hook=["{{ delete_from_frontier(pair='written.balance_key = touched.balance_key') }}"],
     )
 }}

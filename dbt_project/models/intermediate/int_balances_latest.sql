@@ -1,8 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
-        on_schema_change='fail',
+        materialized='appended_table',
         pre_hook=["{{ delete_touched_pairs() }}"],
     )
 }}

@@ -1,7 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         pre_hook=["{{ delete_orphaned_blocks() }}"],
     )
 }}
@@ -24,7 +23,7 @@ added as (
         blocks.block_time,
         blocks.is_tail
     from blocks
-    {% if is_incremental() %}
+    {% if appends() %}
     anti join {{ this }} as known
         on
             blocks.network = known.network

@@ -1,4 +1,4 @@
-{{ config(materialized='view') }}
+{{ config(materialized='view', contract={'enforced': false}) }}
 
 -- Concentration in integers. With x the quantities from the largest to the smallest, c their running sums, n their
 -- number, t their sum and s the supply:

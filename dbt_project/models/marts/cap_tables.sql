@@ -1,4 +1,4 @@
-{{ config(materialized='view') }}
+{{ config(materialized='view', contract={'enforced': false}) }}
 
 -- Tenant and token, which readers ask for, are the partitions, so that others are not ranked.
 with

@@ -1,8 +1,7 @@
 {%- set held_views = previous('int_views_transformed') -%}
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         pre_hook=["{{ delete_removed_subjects() }}"],
     )
 }}
@@ -109,7 +108,7 @@ shown as (
 
 select shown.*
 from shown
-{% if is_incremental() -%}
+{% if appends() -%}
 anti join {{ this }} as written
     on
         shown.shown_until_version = written.shown_until_version

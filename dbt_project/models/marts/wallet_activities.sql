@@ -1,7 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         pre_hook=[
             "{{ delete_ahead() }}",
             "{{ delete_touched_adjustments('touched.token_address = written.token_address') }}",

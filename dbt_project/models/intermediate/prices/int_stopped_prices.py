@@ -105,7 +105,7 @@ def stopped(prices: Iterable[Price]) -> Iterator[tuple[int, str, int, str]]:
 
 def model(dbt: Any, session: Any) -> Any:
     """One row per price that fails a guard."""
-    dbt.config(materialized="table")
+    dbt.config(materialized="replaced_table")
     units = "replace({0}::varchar, '.', '')::hugeint"
     rows = (
         dbt.ref("int_composed_prices")

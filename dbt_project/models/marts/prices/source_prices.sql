@@ -1,7 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         pre_hook=[
             "{{ delete_removed_pairs() }}",
             "{{ delete_other_source_prices() }}",
@@ -18,7 +17,7 @@ judged as (
 )
 
 select * from judged
-{% if is_incremental() -%}
+{% if appends() -%}
 except
 {{ changeable_source_prices(this) }}
 {% endif -%}

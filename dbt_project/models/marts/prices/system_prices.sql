@@ -1,7 +1,6 @@
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         pre_hook=[
             "{{ delete_removed_pairs() }}",
             "{{ delete_other_steps() }}",
@@ -34,7 +33,7 @@ select
     is_partial,
     derivation
 from steps
-{% if is_incremental() -%}
+{% if appends() -%}
 except
 ({{ changeable_steps(this) }})
 {% endif -%}

@@ -5,8 +5,7 @@
 ] -%}
 {{
     config(
-        materialized='incremental',
-        incremental_strategy='append',
+        materialized='appended_table',
         pre_hook=[
             "{{ delete_ahead() }}",
             "{{ delete_changed_values(has_tokens=true) }}",

@@ -1,8 +1,8 @@
 {#
     A table in one statement. dbt's own materialization creates it under another name, renames twice and drops, for readers that
-    must not miss it; here the writer is alone, and a transaction holds that anyway. With incremental.sql: a third of a build of nothing.
+    must not miss it; here the writer is alone, and a transaction holds that anyway. With appended_table.sql: a third of a build of nothing.
 #}
-{% materialization table, adapter='duckdb', supported_languages=['sql', 'python'] -%}
+{% materialization replaced_table, adapter='duckdb', supported_languages=['sql', 'python'] -%}
     {%- set existing_relation = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set language = model['language'] -%}
