@@ -1,5 +1,6 @@
 """The API on a port of this machine, in a thread of this process."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -10,16 +11,16 @@ import uvicorn
 
 from api.app import create_app
 from control.settings import Settings
-from tests.chain.process import free_port
 
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[str]:
     """Serve the application behind uvicorn, and give its address; the port of the settings does not count."""
-    port = free_port()
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
     app = create_app(replace(settings, api_port=port))
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive(), "the API did not start"
