@@ -22,11 +22,17 @@ def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) 
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            return duckdb.connect(str(path), read_only=read_only)
+            return quiet(duckdb.connect(str(path), read_only=read_only))
         except duckdb.IOException as error:
             if "lock" not in str(error).lower() or time.monotonic() >= deadline:
                 raise
             time.sleep(_LOCK_POLL_SECONDS)
+
+
+def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Let a connection and the cursors made of it draw no progress bar: DuckDB writes it to the standard output."""
+    connection.execute("set enable_progress_bar = false")
+    return connection
 
 
 @contextmanager

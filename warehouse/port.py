@@ -113,7 +113,7 @@ class Warehouse:
         """
         publication = self._expect_published()
         path = self._settings.serving_dir / publication.file
-        with closing(duckdb.connect(str(path), read_only=True)) as connection:
+        with closing(connect(path, read_only=True)) as connection:
             yield publication, connection
 
     @contextmanager

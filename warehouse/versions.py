@@ -20,7 +20,7 @@ import duckdb
 
 from warehouse.copies import reflink
 from warehouse.folders import sync
-from warehouse.opening import connect
+from warehouse.opening import connect, quiet
 
 _PUBLICATION_COMMENTS = """
     comment on table marts.publication is 'The published version. Grain: one row.';
@@ -125,7 +125,7 @@ def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnec
     Raises:
         duckdb.IOException: it cannot be opened.
     """
-    return duckdb.connect(
+    connection = duckdb.connect(
         str(path),
         read_only=True,
         config={
@@ -137,9 +137,10 @@ def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnec
             # The first rows of an order are found by its columns alone, the others read for these, by default up to 50.
             # Of 280,000 holders the first thousand take 15 ms so, and 50 otherwise.
             "late_materialization_max_rows": "2048",
-            "lock_configuration": "true",
         },
     )
+    quiet(connection).execute("set lock_configuration = true")
+    return connection
 
 
 def published_versions(serving_dir: Path) -> dict[int, Path]:

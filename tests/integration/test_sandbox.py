@@ -63,6 +63,9 @@ def test_dbt_works_in_a_sandbox_while_the_service_is_at_work(ready_service: Serv
         state = ("--defer", "--favor-state", "--state", str(folder / "state"))
         shown = run_dbt(service, "compile", "--inline", "select * from {{ ref('tokens') }}", *state)
         assert '"published"."marts"."tokens"' in shown
+        drawn = run_dbt(service, "show", "--inline", "select current_setting('enable_progress_bar') as is_drawn")
+        assert "False" in drawn
+        assert "True" not in drawn
     with duckdb.connect() as connection:
         connection.execute(f"attach '{folder / 'published.duckdb'}' as published (read_only)")
         assert connection.execute("select version from published.marts.publication").fetchall() == [(1,)]
