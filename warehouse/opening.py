@@ -29,9 +29,17 @@ def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) 
             time.sleep(_LOCK_POLL_SECONDS)
 
 
-def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Let a connection and the cursors made of it draw no progress bar: DuckDB writes it to the standard output."""
-    connection.execute("set enable_progress_bar = false")
+def quiet(connection: duckdb.DuckDBPyConnection, *, locked_down: bool = False) -> duckdb.DuckDBPyConnection:
+    """Let a connection and the cursors made of it draw no progress bar: DuckDB writes it to the standard output.
+
+    Args:
+        locked_down: nothing can be set on the file any more in this process, once that is done.
+    """
+    # A file that this process has open already keeps its settings: where it is locked down, nothing can be set here.
+    if connection.execute("select current_setting('lock_configuration')").fetchone() == (False,):
+        connection.execute("set enable_progress_bar = false")
+        if locked_down:
+            connection.execute("set lock_configuration = true")
     return connection
 
 

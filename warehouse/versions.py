@@ -139,8 +139,7 @@ def open_locked_down(path: Path, memory_megabytes: int) -> duckdb.DuckDBPyConnec
             "late_materialization_max_rows": "2048",
         },
     )
-    quiet(connection).execute("set lock_configuration = true")
-    return connection
+    return quiet(connection, locked_down=True)
 
 
 def published_versions(serving_dir: Path) -> dict[int, Path]:
