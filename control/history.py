@@ -53,20 +53,36 @@ def parse_bound(text: str, field: str = "from", forms: str = f"{_FROM_FORMS} or 
     return Bound(canonical, BoundKind.INSTANT, instant=instant)
 
 
-def parse_range(start: str, end: str) -> tuple[Bound, Bound]:
-    """Read `from` and `to` of a request.
+def parse_range(start: str, end: str, fields: tuple[str, str] = ("from", "to")) -> tuple[Bound, Bound]:
+    """Read start and end of a request's range.
+
+    Args:
+        start: the first bound.
+        end: the last one.
+        fields: what the request calls them.
 
     Raises:
-        Invalid: on 'from' or 'to': malformed, `now` as start or `creation` as end, or nothing lies between them.
+        Invalid: on one of the fields: malformed, `now` as start or `creation` as end, or nothing lies between them.
     """
-    first, last = parse_bound(start, "from", _FROM_FORMS), parse_bound(end, "to", _TO_FORMS)
+    start_field, end_field = fields
+    first, last = parse_bound(start, start_field, _FROM_FORMS), parse_bound(end, end_field, _TO_FORMS)
     if first.kind is BoundKind.NOW:
-        raise Invalid("from", "malformed", f"from cannot be now; write {_FROM_FORMS}")
+        raise Invalid(start_field, "malformed", f"{start_field} cannot be now; write {_FROM_FORMS}")
     if last.kind is BoundKind.CREATION:
-        raise Invalid("to", "malformed", f"to cannot be creation; write {_TO_FORMS}")
+        raise Invalid(end_field, "malformed", f"{end_field} cannot be creation; write {_TO_FORMS}")
     is_empty = first.instant is not None and last.instant is not None and last.instant <= first.instant
     if first.block is not None and last.block is not None:
         is_empty = last.block < first.block
     if is_empty:
-        raise Invalid("to", "empty-range", f"nothing lies between {first.text} and {last.text}; to must be later")
+        fix = f"{start_field} must be earlier" if start_field == end_field else f"{end_field} must be later"
+        raise Invalid(end_field, "empty-range", f"nothing lies between {first.text} and {last.text}; {fix}")
     return first, last
+
+
+def is_no_later(known: Bound, asked: Bound) -> bool:
+    """Whether one start of a range is no later than another; False also where only the chain could tell."""
+    if known.kind is BoundKind.CREATION or known.text == asked.text:
+        return True
+    if known.instant is not None and asked.instant is not None:
+        return known.instant <= asked.instant
+    return known.block is not None and asked.block is not None and known.block <= asked.block

@@ -147,6 +147,57 @@ def request_history(
     if is_fungible is False:
         raise Conflict("not-fungible", "the contract is not a fungible token, so there are no amounts to collect")
     subjects.lock(session, principal.tenant_id, subject)
+    return _store_request(session, principal, subject, first, last, native, now)
+
+
+def request_history_before(
+    session: Session,
+    principal: Principal,
+    subject: SubjectRow,
+    *,
+    start: str,
+    end: datetime,
+    field: str,
+    now: datetime | None = None,
+) -> OperationRow:
+    """Ask for the history of a subject up to an instant, or return the newest request that has it already.
+
+    That is one that begins no later and ends there, or at a `now` that was not before it, and was not cancelled and has
+    not failed.
+
+    Args:
+        session: a write transaction.
+        principal: who asks, an admin.
+        subject: the subject, kept by the caller: of those who ask at once one stores a request.
+        start: first moment or block, or `creation`.
+        end: where it ends, in whole seconds.
+        field: what the request calls the start.
+        now: the moment; None is the clock's.
+
+    Raises:
+        Invalid: on the field.
+    """
+    first, last = history.parse_range(start, write_instant(end), (field, field))
+    for known in session.scalars(
+        _select(principal.tenant_id, OperationKind.HISTORY, subject.subject_key)
+        .where(Operation.status.not_in((Status.FAILED, Status.CANCELLED)), Operation.cancel_requested_at.is_(None))
+        .order_by(Operation.operation_key.desc())
+    ):
+        is_to_end = known.parameters["to"] == last.text or (known.parameters["to"] == "now" and known.created_at >= end)
+        if is_to_end and history.is_no_later(history.parse_bound(known.parameters["from"]), first):
+            return _to_row(known)
+    return _store_request(session, principal, subject, first, last, None, now)
+
+
+def _store_request(
+    session: Session,
+    principal: Principal,
+    subject: SubjectRow,
+    first: history.Bound,
+    last: history.Bound,
+    native: str | None,
+    now: datetime | None,
+) -> OperationRow:
     parameters = {"from": first.text, "to": last.text, "native": native}
     operation = queue(session, principal, OperationKind.HISTORY, subject.subject_key, parameters, now=now)
     asked = {"subjectId": subject.id, **parameters}

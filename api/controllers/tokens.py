@@ -45,6 +45,7 @@ from api.reading import activities, cap_table, cap_table_changes
 from api.reading.coverage import read_history, to_subject_coverage
 from api.reading.explain import check_explain
 from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
+from api.reading.operations import to_history_operation
 from api.reading.pages import go_on
 from api.reading.subjects import (
     contract_statuses,
@@ -80,6 +81,7 @@ from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
 from control.pages import After
 from control.subjects import SubjectFilters, SubjectRow
+from control.tracking import set_tracking
 
 _TAG = "Tokens"
 _EXAMPLE = Example(path={"tokenId": EXAMPLE_TOKEN_ID})
@@ -283,26 +285,28 @@ class TokenController(Controller):
         """Enable or disable the tracking of a token.
 
         Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
-        state it is in changes nothing. A contract that is not a fungible token cannot be enabled.
+        state it is in changes nothing. A contract that is not a fungible token cannot be enabled. What was before the
+        window is collected too where `history` asks for it: both are stored, or neither.
         """
         subject, _ = _find(call, token_id)
         with call.snapshot() as snapshot:
             fungible = is_fungible(snapshot, subject)
         with call.store.write() as session:
-            token = tokens.set_tracking(
+            token, windows, requested = set_tracking(
                 session,
                 call.principal,
                 tokens.get(session, call.tenant_id, token_id),
-                payload.tracking_status == "enabled",
+                enabled=payload.tracking_status == "enabled",
+                history=payload.history,
                 is_fungible=fungible,
             )
-            windows = subjects.windows(session, token.subject_key)
         return call.written(
             TokenTracking(
                 id=token.id,
                 tracking_status=to_tracking_status(token),
                 windows=to_windows(windows),
                 priced_in=CURRENCY if windows else None,
+                history_request=None if requested is None else to_history_operation(requested),
             )
         )
 

@@ -39,6 +39,7 @@ from api.reading import activities, balances
 from api.reading.coverage import read_history, to_subject_coverage
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
+from api.reading.operations import to_history_operation
 from api.reading.pages import go_on
 from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
 from api.reading.values import CURRENCY, wallet_totals
@@ -65,6 +66,7 @@ from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
 from control.pages import After
 from control.subjects import SubjectFilters, SubjectRow
+from control.tracking import set_tracking
 
 _TAG = "Wallets"
 _EXAMPLE = Example(path={"walletId": EXAMPLE_WALLET_ID})
@@ -261,18 +263,24 @@ class WalletController(Controller):
         """Enable or disable the tracking of a wallet.
 
         Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
-        state it is in changes nothing.
+        state it is in changes nothing. What was before the window is collected too where `history` asks for it: both
+        are stored, or neither.
         """
         with call.store.write() as session:
-            wallet = wallets.set_tracking(
+            wallet, windows, requested = set_tracking(
                 session,
                 call.principal,
                 wallets.get(session, call.tenant_id, wallet_id),
-                payload.tracking_status == "enabled",
+                enabled=payload.tracking_status == "enabled",
+                history=payload.history,
             )
-            windows = subjects.windows(session, wallet.subject_key)
         return call.written(
-            WalletTracking(id=wallet.id, tracking_status=to_tracking_status(wallet), windows=to_windows(windows))
+            WalletTracking(
+                id=wallet.id,
+                tracking_status=to_tracking_status(wallet),
+                windows=to_windows(windows),
+                history_request=None if requested is None else to_history_operation(requested),
+            )
         )
 
     @get(

@@ -66,6 +66,12 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
     finished_at: Instant | None
 
 
+TrackingHistory = Annotated[
+    HistoryOperation | None,
+    Meta(description="The request that has the `history` asked for; null where none was asked for."),
+]
+
+
 class HistoryOperations(Schema, frozen=True, kw_only=True):
     """A page of the history requests of one token or wallet, newest first."""
 

@@ -25,6 +25,7 @@ from api.schemas.common import (
     ValueStatus,
     Window,
 )
+from api.schemas.operations import TrackingHistory
 from api.schemas.values import ChangeStatus, Explanation, TotalStatus
 
 ContractStatus = Annotated[
@@ -94,9 +95,18 @@ class TokenPatch(Schema, frozen=True, kw_only=True):
 
 
 class TrackingPut(Schema, frozen=True, kw_only=True):
-    """Whether to aggregate."""
+    """Whether to aggregate, and from when on also what was before."""
 
     tracking_status: TrackingStatus
+    history: Annotated[
+        str | None,
+        Meta(
+            description="With `enabled` alone: asks for the history from there up to the start of the open window, as "
+            "`from` of a history request: an instant, a day (its start), `block:N`, or `creation`. A request that has "
+            "it already is answered in place of a new one.",
+            examples=["creation"],
+        ),
+    ] = None
 
 
 class TokenTracking(Schema, frozen=True, kw_only=True):
@@ -106,6 +116,7 @@ class TokenTracking(Schema, frozen=True, kw_only=True):
     tracking_status: TrackingStatus
     windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
     priced_in: str | None
+    history_request: TrackingHistory
 
 
 class TokenSummary(Schema, frozen=True, kw_only=True):

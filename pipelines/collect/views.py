@@ -23,7 +23,8 @@ def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Hea
     A window begins with the first block whose time is at or after its opening and ends before the first block at or
     after its closing; one that the stored times of its blocks contradict was resolved by false times, and is resolved
     anew. Where the head has not reached that moment yet, the window waits for a later cycle. How native
-    value is collected in it is what the network's definition says when it opens.
+    value is collected in it is what the network's definition says when it opens. A history request up to a window's
+    start, which may have been clipped to an older head, goes on to the block before it.
 
     Raises:
         ExtractError: a header could not be read; nothing is written.
@@ -112,7 +113,43 @@ def resolve_windows(connection: duckdb.DuckDBPyConnection, node: Node, head: Hea
             connection.execute("delete from raw.view_ranges where origin = 'Window' and origin_key = ?", [row[0]])
             connection.execute("insert into raw.view_ranges values ('Window', ?, ?, ?, ?, ?, ?)", row)
             connection.execute("insert into raw.changes values (?, ?, 0, null, 'View')", [batch_id, row[1]])
+        _extend_history(connection, network.name, batch_id)
     return len(resolved)
+
+
+def _extend_history(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
+    """Lead history requests up to the windows before which they were to end, where blocks came in between."""
+    short = connection.execute(
+        """
+        select requests.operation_key, requests.subject_key, max(ranges.from_block) - 1
+        from raw.history_requests as requests
+        inner join raw.control_history_requests as asked on requests.operation_key = asked.operation_key
+        inner join raw.control_windows as windows on requests.subject_key = windows.subject_key
+        inner join raw.view_ranges as ranges on ranges.origin = 'Window' and windows.window_key = ranges.origin_key
+        where
+            requests.network = ?
+            and requests.status in ('Running', 'Succeeded')
+            and requests.to_block < ranges.from_block - 1
+            and (
+                asked.to_text = strftime(windows.opened_at, '%Y-%m-%dT%H:%M:%SZ')
+                or (
+                    asked.to_text = 'now'
+                    and asked.created_at >= windows.opened_at
+                    and asked.created_at < coalesce(windows.closed_at, 'infinity'::timestamp)
+                )
+            )
+        group by requests.operation_key, requests.subject_key
+        """,
+        [network],
+    ).fetchall()
+    for operation_key, subject_key, last in short:
+        connection.execute(
+            "update raw.view_ranges set to_block = ? where origin = 'History' and origin_key = ?", [last, operation_key]
+        )
+        connection.execute(
+            "update raw.history_requests set to_block = ? where operation_key = ?", [last, operation_key]
+        )
+        connection.execute("insert into raw.changes values (?, ?, 0, null, 'View')", [batch_id, subject_key])
 
 
 def missing_segments(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
-from control import operations
+from control import operations, tracking
 from control.operations import OperationRow, Status
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, HttpFault, RpcFault
@@ -293,6 +294,39 @@ def test_full_reads_the_transactions(chain: Chain, service: Service) -> None:
     sent = chain.world.node.rpc("eth_getTransactionCount", [wallet, "latest"])
     assert count[0] >= int(sent, 16) > 0
     assert str(chain.head) in str(service.operation(asked).note), "what full costs"
+
+
+def test_history_that_was_asked_for_with_tracking_joins_it_without_a_gap(
+    node: AnvilNode, make_service: MakeService
+) -> None:
+    """The window begins between two blocks that no node knows yet when the history is resolved."""
+    world = World(node, wallet_count=3, gas_price=10**9)
+    world.place_multicall()
+    mine(world, 2)
+    gold = world.deploy_token("GOLD", 18)
+    created = node.head()
+    world.distribute(gold, 100_000)
+    service = make_service(LocalNetwork("local", node.url))
+    tenant = service.tenant()
+    opened_at = instant(node, node.head()) + timedelta(minutes=1)
+    subject = service.token(tenant, gold.address)
+    with service.store.write() as session:
+        asked = tracking.set_tracking(session, tenant, subject, enabled=True, history="creation", now=opened_at).history
+    assert asked is not None
+    service.good_cycle()
+    service.history()
+    publish(service)
+    known = node.head()
+    assert covered(service) == [(created, known)]
+    assert stands(service, asked)[0] is Status.SUCCEEDED
+    first, second, _ = world.wallets
+    for seconds in (-20, -10, 10):
+        world.transfer(gold, first, second, 5)
+        world.mine(int(opened_at.timestamp()) + seconds)
+    service.good_cycle()
+    assert service.query("select from_block from raw.view_ranges where origin = 'Window'") == [(known + 3,)]
+    assert covered(service) == [(created, known + 3)]
+    assert transfers(service)[-3:] == [(known + 1, 0), (known + 2, 0), (known + 3, 0)]
 
 
 def test_history_beside_live_tracking_joins_it(chain: Chain, service: Service) -> None:
