@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from cli.cycle import EXIT_NETWORK_FAILED, CycleResult, run_cycle
 from control import operations
+from control.instants import write_instant
 from control.settings import Settings
 from control.store import ControlStore, open_store
 
@@ -65,8 +66,8 @@ def _follow(store: ControlStore, bars: Progress, ended: threading.Event) -> None
 def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
     """Run cycles until every history request is finished; return how the last one ended.
 
-    Ends early when a cycle's own steps fail, when another writer is at work, and when no request has got on for a few
-    cycles: then it failed.
+    Ends early when a cycle's own steps fail, when another writer is at work, when every request waits for the budget of
+    its network, and when no request has got on for a few cycles: then it failed.
 
     Raises:
         UnknownNetwork: a network is not defined or is disabled.
@@ -81,12 +82,26 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
                 still, before = (still + 1 if now == before else 0), now
                 if not now or result.exit_code not in (0, EXIT_NETWORK_FAILED):
                     return result
+                if waiting := _all_waiting(store):
+                    words = "; ".join(part for part in (waiting, result.error) if part)
+                    return replace(result, exit_code=EXIT_NETWORK_FAILED, error=words)
                 if still >= _CYCLES_WITHOUT_PROGRESS:
                     error = f"no progress in {still} cycles: {', '.join(now)}"
                     words = "; ".join(part for part in (error, result.error) if part)
                     return replace(result, exit_code=EXIT_NETWORK_FAILED, error=words)
     finally:
         store.close()
+
+
+def _all_waiting(store: ControlStore) -> str | None:
+    """What is said where every request that is not finished waits for its network's budget; else None."""
+    with store.read() as session:
+        unfinished = operations.unfinished(session)
+    waiting = [(operation.id, operation.waits_until) for operation in unfinished if operation.waits_until is not None]
+    if len(waiting) < len(unfinished):
+        return None
+    told = ", ".join(f"{name} goes on at {write_instant(until)}" for name, until in waiting)
+    return f"{operations.WAITING_FOR_BUDGET}: {told}"
 
 
 def _standing(store: ControlStore) -> dict[str, int]:

@@ -8,12 +8,13 @@ from rich.console import Console
 from cli.environment import age
 from cli.tables import print_rows
 from control import operations, version_pins
+from control.instants import write_instant
 from control.networks.in_force import networks_in_force
 from control.operations import OperationRow
 from control.settings import Settings
 from control.snapshot import ControlSnapshot, read_snapshot
 from control.store import open_store
-from pipelines.deliver.progress import Progress, read_progress
+from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.deliver.worker_state import read_worker_state
 from warehouse.port import Warehouse
 
@@ -47,6 +48,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
                 "tracked": sum(s.subject_key in is_tracked for s in subjects),
                 "head": known.head if known else None,
                 "collectedTo": known.collected_to if known else None,
+                "requests": _requests(known),
             }
         )
     return {
@@ -62,6 +64,19 @@ def read_status(settings: Settings) -> dict[str, Any]:
         "version": publication.version if publication else None,
         "versionMegabytesMissing": Warehouse(settings).megabytes_missing(pinned),
         "publishedAt": publication.published_at.isoformat() if publication else None,
+    }
+
+
+def _requests(known: NetworkProgress | None) -> dict[str, Any] | None:
+    """What the network's node was asked on the day of the last cycle, and what of its budget waits for the next one."""
+    if known is None or known.requests_day is None:
+        return None
+    return {
+        "day": known.requests_day,
+        "spent": known.requests,
+        "most": known.most_requests,
+        "history": None if known.waits_until is None else operations.WAITING_FOR_BUDGET,
+        "resumesAt": None if known.waits_until is None else write_instant(known.waits_until),
     }
 
 
@@ -98,10 +113,11 @@ def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> li
             "address": subject.address if subject else None,
             "from": operation.from_text,
             "to": operation.to_text,
-            "status": str(operation.status),
+            "status": operation.presented_status,
             "done": operation.progress_done,
             "total": operation.progress_total,
             "error": operation.error,
+            "resumesAt": None if operation.waits_until is None else write_instant(operation.waits_until),
         }
         for operation in unfinished
         for subject in [None if operation.subject_key is None else subjects.get(operation.subject_key)]
@@ -125,9 +141,18 @@ def print_status(found: dict[str, Any], console: Console) -> None:
     if found["operations"]:
         print_rows(
             console,
-            ("at work", "kind", "tenant", "network", "address", "from", "to", "status", "done", "total", "error"),
+            (
+                *("at work", "kind", "tenant", "network", "address", "from", "to", "status", "done", "total", "error"),
+                "goes on at",
+            ),
             [list(row.values()) for row in found["operations"]],
         )
+    for row in found["networks"]:
+        asked = row["requests"]
+        if asked and asked["most"] is not None:
+            spent = ", ".join(f"{purpose} {requests}" for purpose, requests in asked["spent"].items()) or "none"
+            waits = f"; {asked['history']}: history goes on at {asked['resumesAt']}" if asked["history"] else ""
+            console.print(f"{row['network']}: requests of {asked['day']}, of at most {asked['most']}: {spent}{waits}")
     if found["priceSources"]:
         print_rows(
             console,

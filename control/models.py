@@ -197,7 +197,11 @@ class Operation(Base):
     `to` (instants), `windowSize` and `multiplier` (decimal text).
     """
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    """What came of it so far; of a price discovery `pricesStored` and `missing`."""
+    """What came of it so far.
+
+    Of a price discovery `pricesStored` and `missing`; of a history request `waitsUntil`, an instant, while it waits for
+    its network's budget of requests.
+    """
     status: Mapped[str] = mapped_column(String(20))
     progress_done: Mapped[int] = mapped_column(BigInteger)
     """Blocks; of a price discovery windows, each counted once per source."""

@@ -59,6 +59,11 @@ class Status(StrEnum):
     CANCELLED = "Cancelled"
 
 
+WAITING_FOR_BUDGET = "WaitingForBudget"
+"""How an unfinished history request stands while its network's daily budget of requests is used up."""
+WAITS_UNTIL = "waitsUntil"
+"""Where `result` of such a request says until when."""
+
 _FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
 
 
@@ -101,6 +106,17 @@ class OperationRow:
         """End of the range asked for, canonical."""
         text: str = self.parameters["to"]
         return text
+
+    @property
+    def waits_until(self) -> datetime | None:
+        """Until when it waits for its network's budget of requests; None: it does not."""
+        text = (self.result or {}).get(WAITS_UNTIL)
+        return None if self.is_finished or text is None else datetime.fromisoformat(text)
+
+    @property
+    def presented_status(self) -> str:
+        """Where it stands, in the word that answers show."""
+        return self.status.value if self.waits_until is None else WAITING_FOR_BUDGET
 
     @property
     def is_finished(self) -> bool:

@@ -1,5 +1,6 @@
-"""Units of collecting: what of which addresses, over which blocks."""
+"""Units of collecting: what of which addresses, over which blocks; and what they took of a provider."""
 
+from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
 from pipelines.ranges import BlockRange
@@ -17,3 +18,35 @@ class Segment(NamedTuple):
     kind: Kind
     covered: BlockRange
     addresses: tuple[str, ...]
+
+
+class Purpose(StrEnum):
+    """What a network's node was asked for."""
+
+    LIVE = "Live"
+    """Heads, what is tracked, and readings; never held back."""
+    HISTORY = "History"
+    SECOND_READING = "SecondReading"
+
+
+class Spent(NamedTuple):
+    """What a provider was asked: JSON-RPC requests, each call of a batch one, and the bytes of its answers."""
+
+    requests: int
+    answer_bytes: int
+
+
+class Spending(NamedTuple):
+    """What a piece of work took.
+
+    Attributes:
+        work: the kind of segment; `other` is what belongs to none.
+        units: blocks of the segment.
+        milliseconds: until it was read.
+    """
+
+    purpose: Purpose
+    work: Kind | Literal["other"]
+    spent: Spent
+    units: int = 0
+    milliseconds: int = 0

@@ -1,13 +1,14 @@
 """What is collected of a subject over the whole chain: windows, history requests, covered ranges, gaps."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from sqlalchemy.orm import Session
 
 from api.reading.moments import View, all_gaps, resolve, to_as_of
 from api.reading.subjects import to_windows
 from api.rows import as_utc
-from api.schemas.common import CollectedRange, HistoryRange, SubjectCoverage
+from api.schemas.common import CollectedRange, HistoryRange, HistoryStatus, SubjectCoverage
 from api.serving import Snapshot
 from control import operations
 from control.operations import OperationKind, OperationRow
@@ -40,7 +41,7 @@ def to_subject_coverage(snapshot: Snapshot, view: View, history: Sequence[Operat
                 to=operation.to_text,
                 from_block=operation.from_block,
                 to_block=operation.to_block,
-                status=operation.status.value,
+                status=cast("HistoryStatus", operation.presented_status),
             )
             for operation in history
         ],

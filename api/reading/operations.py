@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from api.schemas.common import HistoryStatus
 from api.schemas.operations import HistoryOperation, NativeMode, Progress
 from control.operations import OperationRow
 
@@ -10,10 +11,11 @@ def to_history_operation(operation: OperationRow) -> HistoryOperation:
     """Return a history request; its mode of native value as resolved, or as asked for until then."""
     return HistoryOperation(
         id=operation.id,
-        status=operation.status.value,
+        status=cast("HistoryStatus", operation.presented_status),
         progress=Progress(done=operation.progress_done, total=operation.progress_total),
         rate=operation.rate,
         estimated_end=operation.estimated_end,
+        resumes_at=operation.waits_until,
         from_=operation.from_text,
         to=operation.to_text,
         from_block=operation.from_block,

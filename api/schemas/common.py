@@ -78,6 +78,13 @@ IntervalStart = Annotated[
     Meta(description="Start of the interval, UTC: a day, or an instant for hours.", examples=["2026-01-31"]),
 ]
 OperationStatus = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
+HistoryStatus = Annotated[
+    Literal["Pending", "Running", "WaitingForBudget", "Succeeded", "Failed", "Cancelled"],
+    Meta(
+        description="`WaitingForBudget`: not finished, and the requests that its network's node is asked in a day at "
+        "most are used up."
+    ),
+]
 GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "BeforeTracking", "NeverTracked"]
 
 
@@ -174,7 +181,7 @@ class HistoryRange(Schema, frozen=True, kw_only=True):
     to: Annotated[str, Meta(description="As asked for.", examples=["now"])]
     from_block: int | None
     to_block: int | None
-    status: OperationStatus
+    status: HistoryStatus
 
 
 class SubjectCoverage(Schema, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from api.schemas.common import Decimal, Instant, OperationStatus, Page, Schema
+from api.schemas.common import Decimal, HistoryStatus, Instant, Page, Schema
 
 NativeMode = Literal["full", "balance-only"]
 
@@ -49,10 +49,13 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
     """A history request and how far it is; what was collected stays when it is cancelled."""
 
     id: Annotated[str, Meta(description="`op_...`")]
-    status: OperationStatus
+    status: HistoryStatus
     progress: Progress
     rate: Annotated[Decimal | None, Meta(description="Blocks per second of late; null while nothing was measured.")]
     estimated_end: Instant | None
+    resumes_at: Annotated[
+        Instant | None, Meta(description="When one that is `WaitingForBudget` goes on; null for any other.")
+    ]
     from_: Annotated[str, Meta(description="As asked for.", examples=["creation"])] = field(name="from")
     to: Annotated[str, Meta(description="As asked for.", examples=["now"])]
     from_block: Annotated[int | None, Meta(description="First block of the range; null until it is known.")]

@@ -66,6 +66,7 @@ class Network:
     tokens: tuple[CommonToken, ...]
     feeds: tuple[PriceFeed, ...] = ()
     block_milliseconds: int | None = None
+    max_requests_per_day: int | None = None
 
     @property
     def chain_id(self) -> int | None:
@@ -131,6 +132,7 @@ def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
         tokens=_tokens(entry.token, family),
         feeds=_feeds(entry.feed, family),
         block_milliseconds=entry.block_milliseconds,
+        max_requests_per_day=entry.max_requests_per_day,
     )
 
 

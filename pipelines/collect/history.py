@@ -39,8 +39,9 @@ from pipelines.load.history import (
     open_requests,
     resolve_request,
 )
+from pipelines.load.spending import read_budget, record_spending
 from pipelines.ranges import BlockRange
-from pipelines.rows import Segment
+from pipelines.rows import Purpose, Segment, Spending
 
 # A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
 _LONG_HISTORY = 10_000
@@ -66,6 +67,13 @@ class _Work:
     collector: Collector
     missing: deque[tuple[Segment, Generator[BlockRange]]]
 
+    def stop(self) -> None:
+        """Leave what is missing to a later slice."""
+        for _, collecting in self.missing:
+            collecting.close()
+        self.missing.clear()
+        self.collector.record_others()
+
 
 def collect_history(
     connection: duckdb.DuckDBPyConnection,
@@ -76,7 +84,8 @@ def collect_history(
 ) -> list[NetworkReport]:
     """Resolve new requests, and collect for all that are unfinished until the time is over or nothing is missing.
 
-    A network that fails leaves its requests where they are, with the reason; the others go on.
+    A network that fails leaves its requests where they are, with the reason; the others go on. So does one whose budget
+    of requests is used up: its node is asked nothing.
 
     Args:
         connection: the open warehouse, after a cycle: heads and tails are those that it stored.
@@ -88,7 +97,12 @@ def collect_history(
     with ExitStack() as stack:
         works = []
         for network in networks.values():
-            if requests := open_requests(connection, network.name):
+            requests = [
+                request
+                for request in open_requests(connection, network.name)
+                if not _is_ended(connection, request, batch_id)
+            ]
+            if requests and not _waits(connection, network.name):
                 node = stack.enter_context(closing(open_node(network)))
                 if work := _begin(connection, node, requests, batch_id):
                     works.append(work)
@@ -99,15 +113,25 @@ def collect_history(
                     _advance(connection, work)
                     on_progress()
         for work in works:
-            for _, collecting in work.missing:
-                collecting.close()
+            work.stop()
         return [work.collector.report for work in works]
+
+
+def _is_ended(connection: duckdb.DuckDBPyConnection, request: Request, batch_id: int) -> bool:
+    """End a request that was cancelled."""
+    if request.is_cancelled:
+        cancel_request(connection, request, batch_id)
+    return request.is_cancelled
+
+
+def _waits(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
+    return read_budget(connection, network).waits_until is not None
 
 
 def _begin(
     connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int
 ) -> _Work | None:
-    """Resolve and cancel requests and list what is missing; None where the network's last cycle did not go well."""
+    """Resolve requests and list what is missing; None where the network's last cycle did not go well."""
     network = node.network.name
     state = connection.execute(
         "select head_number, final_number from raw.network_states where network = ? and status = 'Healthy'",
@@ -121,18 +145,25 @@ def _begin(
         capabilities = node.probe()
         head = header_of(node.headers([head_number]).row(0))
         for request in requests:
-            _settle(connection, node, head, request, batch_id)
+            if not request.is_resolved and not _waits(connection, network):
+                _settle(connection, node, head, request, batch_id)
+                _record_others(connection, node)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
         note_error(connection, network, str(error))
         return None
-    collector = Collector(connection, node, capabilities, final_number, batch_id, report)
+    finally:
+        _record_others(connection, node)
+    collector = Collector(connection, node, capabilities, final_number, batch_id, report, Purpose.HISTORY)
     missing = missing_segments(connection, network, head_number, is_live=False)
     return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing))
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     """Collect the next part of the network's next segment, which then is the last in turn."""
+    if _waits(connection, work.collector.network):
+        work.stop()
+        return
     segment, collecting = work.missing.popleft()
     started = time.monotonic()
     name, batch_id = work.collector.network, work.collector.batch_id
@@ -141,8 +172,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     except (ChainReorganised, HashMismatchError) as error:
         # The next cycle repairs the tail first.
         note_error(connection, name, str(error))
+        work.collector.record_others()
         return
     except ExtractError as error:
+        work.collector.record_others()
         _note(connection, work.collector.report, error, batch_id)
         if isinstance(error, _REFUSALS):
             fail_requests(connection, name, segment.kind, segment.addresses, segment.covered, str(error), batch_id)
@@ -161,21 +194,20 @@ def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: E
     record_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
 
 
+def _record_others(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
+    record_spending(connection, node.network.name, Spending(Purpose.HISTORY, "other", node.meter.take()))
+
+
 def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, request: Request, batch_id: int) -> None:
     network = node.network.name
-    if request.is_cancelled:
-        cancel_request(connection, request, batch_id)
-    elif not request.is_resolved:
-        try:
-            resolved = _resolve(node, head, request)
-        except _Unanswerable as error:
-            resolve_request(connection, request, network, None, None, None, str(error), batch_id)
-        else:
-            if resolved.creation is not None:
-                record_creation(connection, network, request.address, resolved.creation, batch_id)
-            resolve_request(
-                connection, request, network, resolved.covered, resolved.native, resolved.note, None, batch_id
-            )
+    try:
+        resolved = _resolve(node, head, request)
+    except _Unanswerable as error:
+        resolve_request(connection, request, network, None, None, None, str(error), batch_id)
+        return
+    if resolved.creation is not None:
+        record_creation(connection, network, request.address, resolved.creation, batch_id)
+    resolve_request(connection, request, network, resolved.covered, resolved.native, resolved.note, None, batch_id)
 
 
 def _resolve(node: Node, head: Header, request: Request) -> _Resolved:

@@ -12,6 +12,9 @@ from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockT
 from pipelines.extract.family import Node
 from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
+from pipelines.load.history import waiting_detail
+from pipelines.load.spending import record_spending
+from pipelines.rows import Purpose, Spending
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
 _ATTEMPTS = 3
@@ -50,12 +53,18 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
             "head_hash": head.hash,
             "head_time": head.time.replace(tzinfo=None),
             "capabilities": sorted(capabilities),
-            # Not the symbols': another name may be meant, and is told by its check alone.
-            "detail": run_check(connection, DECIMALS, network, batch_id).example,
+            "detail": _detail(connection, network, batch_id),
         },
         final_number,
         batch_id,
     )
+
+
+def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> str | None:
+    """What is to be known of a network that is healthy."""
+    # Not the symbols': another name may be meant, and is told by its check alone.
+    told = (run_check(connection, DECIMALS, network, batch_id).example, waiting_detail(connection, network))
+    return "; ".join(text for text in told if text) or None
 
 
 def _known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
@@ -146,4 +155,5 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             call, covered, status = "collect", (None, None), "Unhealthy"
         record_unhealthy(connection, network, status, call, covered, report.error, batch_id)
         break
+    record_spending(connection, network, Spending(Purpose.LIVE, "other", node.meter.take()))
     return report

@@ -1,5 +1,6 @@
 """Collecting what is missing, segment by segment: the rows of some addresses over a range, write by write."""
 
+import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
@@ -8,10 +9,17 @@ import duckdb
 from pipelines.collect.times import store_headers
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
-from pipelines.load.chain import missing_headers, record_collection, record_failure, store_segment
+from pipelines.load.chain import (
+    HashMismatchError,
+    missing_headers,
+    record_collection,
+    record_failure,
+    store_segment,
+)
 from pipelines.load.coverage import record_verified
+from pipelines.load.spending import record_spending
 from pipelines.ranges import BlockRange
-from pipelines.rows import Segment
+from pipelines.rows import Purpose, Segment, Spending
 
 
 @dataclass
@@ -41,6 +49,7 @@ class Collector:
     Attributes:
         capabilities: what its node can do.
         final_number: newest final block.
+        purpose: what its requests count for.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -49,6 +58,7 @@ class Collector:
     final_number: int
     batch_id: int
     report: NetworkReport
+    purpose: Purpose = Purpose.LIVE
 
     @property
     def network(self) -> str:
@@ -62,8 +72,9 @@ class Collector:
             ExtractError: the node gave no usable answer; what was given out before stays.
             HashMismatchError: the chain moved while it was read.
         """
+        began = time.monotonic()
         for part in self.node.collect(segment, self.final_number):
-            self.store(segment, part, self.node.provider)
+            self.store(segment, part, self.node.provider, began)
             covered = part.covered
             is_final = covered.first <= self.final_number and segment.kind != "native"
             if is_final and len(self.node.network.rpc_urls) == 1:
@@ -74,9 +85,16 @@ class Collector:
                 self.report.count(table, rows.height)
             self.report.ranges.append(covered)
             yield covered
+            began = time.monotonic()
 
-    def store(self, segment: Segment, part: Part, provider: str) -> None:
-        """Write what a part holds of the segment's addresses, with headers and coverage.
+    def store(self, segment: Segment, part: Part, provider: str, began: float) -> None:
+        """Write what a part holds of the segment's addresses, with headers and coverage, and what it took.
+
+        Args:
+            segment: what was asked for.
+            part: what came of it.
+            provider: who was asked.
+            began: when, on the monotonic clock.
 
         Raises:
             HashMismatchError: the chain moved while it was read.
@@ -86,7 +104,19 @@ class Collector:
         numbers = {number for rows in part.rows.values() for number in rows["block_number"].unique()}
         self.store_headers([*numbers, part.covered.last])
         written = segment._replace(covered=part.covered)
-        store_segment(self.connection, self.network, written, part.rows, provider, self.batch_id)
+        milliseconds = round((time.monotonic() - began) * 1_000)
+        spending = Spending(
+            self.purpose, segment.kind, self.node.meter.take(), part.covered.last - part.covered.first + 1, milliseconds
+        )
+        try:
+            store_segment(self.connection, self.network, written, part.rows, provider, self.batch_id, spending)
+        except HashMismatchError:
+            record_spending(self.connection, self.network, spending)
+            raise
+
+    def record_others(self) -> None:
+        """Record what was asked beside the parts that were written."""
+        record_spending(self.connection, self.network, Spending(self.purpose, "other", self.node.meter.take()))
 
     def store_headers(self, numbers: Iterable[int]) -> None:
         """Store the headers of the blocks that are not stored yet."""

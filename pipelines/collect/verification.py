@@ -5,6 +5,7 @@ from another provider where several are configured, else from the same one unles
 collected. What differs is collected anew and reported.
 """
 
+import time
 from contextlib import closing
 from itertools import islice
 
@@ -16,8 +17,9 @@ from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node
 from pipelines.load.chain import read_rows, record_verification
 from pipelines.load.coverage import read_coverage, read_verified
+from pipelines.load.spending import read_budget, record_spending
 from pipelines.ranges import BlockRange
-from pipelines.rows import Segment
+from pipelines.rows import Purpose, Segment, Spending
 from pipelines.tables.families import ROW_TABLES
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
@@ -28,17 +30,29 @@ _BLOCKS_PER_RANGE = 2_000
 def verify(collector: Collector) -> None:
     """Verify some of the final ranges that are not verified yet.
 
-    A second reading that fails is noted and made up for later; it stops nothing.
+    A second reading that fails is noted and made up for later; it stops nothing. It waits where the network's budget of
+    requests is used up.
     """
-    owed = _owed(collector.connection, collector.network, collector.final_number)
+    connection, network = collector.connection, collector.network
+    owed = _owed(connection, network, collector.final_number)
     if not owed:
         return
-    try:
-        with closing(collector.node.other()) as second:
+    with closing(collector.node.other()) as second:
+        try:
             for segment in owed:
+                if read_budget(connection, network).waits_until is not None:
+                    return
                 _verify(collector, second, segment)
-    except ExtractError as error:
-        collector.note(error, f"second reading: {error}")
+                _record(collector, second)
+        except ExtractError as error:
+            collector.note(error, f"second reading: {error}")
+        finally:
+            _record(collector, second)
+
+
+def _record(collector: Collector, second: Node) -> None:
+    spending = Spending(Purpose.SECOND_READING, "other", second.meter.take())
+    record_spending(collector.connection, collector.network, spending)
 
 
 def _owed(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> list[Segment]:
@@ -57,6 +71,7 @@ def _owed(connection: duckdb.DuckDBPyConnection, network: str, final_number: int
 
 
 def _verify(collector: Collector, second: Node, segment: Segment) -> None:
+    began = time.monotonic()
     for part in second.collect(segment, collector.final_number):
         asked = segment._replace(covered=part.covered)
         stored_rows, is_equal = 0, True
@@ -65,7 +80,7 @@ def _verify(collector: Collector, second: Node, segment: Segment) -> None:
             stored_rows += stored.height
             is_equal &= read.sort(read.columns).equals(stored.sort(read.columns))
         if not is_equal:
-            collector.store(segment, part, second.provider)
+            collector.store(segment, part, second.provider, began)
             collector.report.corrected_ranges += 1
         record_verification(
             collector.connection,

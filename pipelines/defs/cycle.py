@@ -95,7 +95,7 @@ def _due(network: Network, progress: Progress | None, settings: Settings) -> boo
         apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
         since = datetime.now(UTC) - datetime.fromisoformat(known.tried_at)
         return since >= timedelta(seconds=apart)
-    return (known is not None and known.has_unfinished_history) or _has_new_blocks(network, known)
+    return (known is not None and known.is_history_due(datetime.now(UTC))) or _has_new_blocks(network, known)
 
 
 def due_networks(
@@ -115,7 +115,7 @@ def due_networks(
     owed = {
         name
         for name, network in known
-        if network.has_ending_windows or network.has_unfinished_history or network.failures_in_a_row
+        if network.has_ending_windows or network.is_history_due(datetime.now(UTC)) or network.failures_in_a_row
     } & configured
     now = time.time()
     polled = [

@@ -1,12 +1,12 @@
 """What the control store learns of operations: computed from the warehouse each time, so that a kill loses nothing."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 import duckdb
 
 from control import operations
 from control.instants import write_instant
-from control.operations import OperationKind, Status
+from control.operations import WAITS_UNTIL, OperationKind, Status
 from control.store import ControlStore
 from pipelines.load.discoveries import discovery_states
 from pipelines.load.history import request_states
@@ -33,7 +33,12 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
                 rate=state.rate,
                 estimated_end=None if ends_at is None else ends_at.replace(tzinfo=UTC),
                 error=state.error,
+                result=None if state.waits_until is None else {WAITS_UNTIL: _utc_text(state.waits_until)},
             )
+
+
+def _utc_text(instant: datetime) -> str:
+    return write_instant(instant.replace(tzinfo=UTC))
 
 
 def report_discoveries(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:

@@ -3,13 +3,15 @@
 A cache and nothing more: it is written from the warehouse at the end of each cycle, and losing it costs one cycle.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import msgspec
 
 from pipelines.load.discoveries import has_unfinished_discoveries
+from pipelines.load.history import waits_until
+from pipelines.load.spending import read_budget
 from pipelines.load.state import is_behind, was_read_to_end
 from pipelines.load.warehouse import sql
 
@@ -31,6 +33,10 @@ class NetworkProgress(msgspec.Struct, frozen=True):
         has_unfinished_history: a history request is not finished, or what it collected is not in the marts yet.
         tried_at: when a cycle last included the network; None before that.
         collected: empty when the last cycle did not include it.
+        requests_day: the day (UTC) whose requests are counted.
+        requests: by purpose, those that its node was asked.
+        most_requests: of a day; None: without bound.
+        waits_until: history waits until then, because the budget of requests is used up; None: it does not.
     """
 
     status: str
@@ -45,6 +51,14 @@ class NetworkProgress(msgspec.Struct, frozen=True):
     in_last_cycle: bool
     error: str | None
     collected: tuple[Collected, ...]
+    requests_day: str | None = None
+    requests: dict[str, int] = {}
+    most_requests: int | None = None
+    waits_until: datetime | None = None
+
+    def is_history_due(self, now: datetime) -> bool:
+        """Whether history is not finished and may be gone on with."""
+        return self.has_unfinished_history and (self.waits_until is None or self.waits_until <= now)
 
 
 class SourceProgress(msgspec.Struct, frozen=True):
@@ -142,7 +156,16 @@ def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_
     networks = {}
     for state in connection.execute(sql("progress"), {"batch": batch_id}).pl().iter_rows(named=True):
         name = state.pop("network")
-        networks[name] = NetworkProgress(**state, collected=tuple(collected.get(name, ())))
+        budget = read_budget(connection, name)
+        until = waits_until(connection, name)
+        networks[name] = NetworkProgress(
+            **state,
+            collected=tuple(collected.get(name, ())),
+            requests_day=str(budget.day),
+            requests=dict(sorted(budget.spent.items())),
+            most_requests=budget.most,
+            waits_until=None if until is None else until.replace(tzinfo=UTC),
+        )
     progress = Progress(
         batch_id,
         run_id,

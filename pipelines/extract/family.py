@@ -23,6 +23,7 @@ import polars as pl
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import ExtractError
+from pipelines.extract.metering import Meter
 from pipelines.extract.prices.protocol import PriceClient
 from pipelines.ranges import BlockRange
 from pipelines.rows import Segment
@@ -94,6 +95,10 @@ class Node(Protocol):
     @property
     def provider(self) -> str:
         """Whom it asks, for the record; without keys."""
+
+    @property
+    def meter(self) -> Meter:
+        """Counts what it asks."""
 
     def other(self) -> "Node":
         """Open a node that asks somebody else than `provider`, where several are configured; the caller closes it."""

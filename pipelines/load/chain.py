@@ -7,9 +7,10 @@ import polars as pl
 
 from pipelines.load.coverage import Watched, record_coverage, record_verified, tracked_kind
 from pipelines.load.frames import registered
+from pipelines.load.spending import record_spending
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
-from pipelines.rows import Kind, Segment
+from pipelines.rows import Kind, Segment, Spending
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.table import RowTable
 
@@ -183,8 +184,9 @@ def store_segment(
     rows: Mapping[str, pl.DataFrame],
     provider: str,
     batch_id: int,
+    spending: Spending | None = None,
 ) -> None:
-    """Add rows of the segment's addresses in its range, with coverage, in one transaction.
+    """Add rows of the segment's addresses in its range, with coverage and what they took, in one transaction.
 
     A row that is stored already stands, also where it is not given now: a row that an answer names is in its block,
     which has the stored header's hash, and an answer may leave rows out. What is given otherwise takes its place.
@@ -192,6 +194,7 @@ def store_segment(
     Args:
         segment: what was asked for; each address is covered, also without rows.
         rows: of each table that the segment's kind fills in the network's family; their headers are stored already.
+        spending: what reading them took.
 
     Raises:
         HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
@@ -220,6 +223,8 @@ def store_segment(
         _mark_parties(connection, network, segment, batch_id)
         subjects = {Watched(segment.kind, address): count for address, count in counts.items()}
         record_coverage(connection, network, subjects, segment.covered, provider, batch_id)
+        if spending is not None:
+            record_spending(connection, network, spending)
 
 
 def _counted(rows: pl.DataFrame, columns: Sequence[str]) -> list[tuple[str | None, int]]:

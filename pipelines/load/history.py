@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import duckdb
 
+from control.instants import write_instant
 from pipelines.load.coverage import tracked_kind
+from pipelines.load.spending import read_budget
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind
+
+_OPEN = ("Pending", "Running")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class RequestState:
         done, total: blocks; total is None until the request is resolved.
         rate: blocks per second while it was worked on, decimal text.
         estimated_end: UTC without a zone; None where the rate is unknown or nothing is left.
+        waits_until: when its network's next day begins, UTC without a zone, where the budget of this one is used up.
     """
 
     operation_key: int
@@ -49,6 +54,7 @@ class RequestState:
     total: int | None
     rate: str | None
     estimated_end: datetime | None
+    waits_until: datetime | None
 
 
 def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[Request]:
@@ -262,11 +268,54 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
         connection.execute(sql("finish_requests"))
     now = utc_now()
     states = []
+    waits: dict[str, datetime | None] = {}
     for row in connection.execute(sql("request_states")).fetchall():
-        key, status, first, last, native, note, error, done, total, worked_blocks, worked_seconds = row
+        key, status, first, last, native, note, error, done, total, worked_blocks, worked_seconds, network = row
+        if network not in waits:
+            waits[network] = read_budget(connection, network).waits_until
         rate = Decimal(worked_blocks) / Decimal(worked_seconds) if worked_blocks and worked_seconds else None
         left = None if total is None else total - done
         ends_at = now + timedelta(seconds=float(left / rate)) if rate and left else None
         text = None if rate is None else f"{rate:.1f}"
-        states.append(RequestState(key, status, first, last, native, note, error, done, total, text, ends_at))
+        states.append(
+            RequestState(
+                operation_key=key,
+                status=status,
+                from_block=first,
+                to_block=last,
+                native=native,
+                note=note,
+                error=error,
+                done=done,
+                total=total,
+                rate=text,
+                estimated_end=ends_at,
+                waits_until=waits[network] if status in _OPEN and done != total else None,
+            )
+        )
     return states
+
+
+def waits_until(connection: duckdb.DuckDBPyConnection, network: str) -> datetime | None:
+    """Until when a history request of the network waits for its budget of requests; None where none does."""
+    until = read_budget(connection, network).waits_until
+    if until is None:
+        return None
+    states = connection.execute(sql("request_states")).fetchall()
+    is_waiting = any(
+        status in _OPEN and done != total and of_network == network
+        for _, status, *_, done, total, _, _, of_network in states
+    )
+    return until if is_waiting else None
+
+
+def waiting_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
+    """What is told of a network whose history waits for its budget of requests; None where none waits."""
+    until = waits_until(connection, network)
+    if until is None:
+        return None
+    budget = read_budget(connection, network)
+    return (
+        f"WaitingForBudget: history goes on at {write_instant(until.replace(tzinfo=UTC))}; "
+        f"{sum(budget.spent.values())} requests of {budget.day} are spent, of {budget.most}"
+    )

@@ -73,6 +73,9 @@ SOURCE = Source(
             optional("disabled_reason", VARCHAR, "Why it cannot."),
             Column("native_symbol", VARCHAR, "Symbol of the native asset."),
             Column("native_decimals", INTEGER, "Decimals of the native asset."),
+            optional(
+                "max_requests_per_day", BIGINT, "Most requests of a day, live tracking's first; null: without bound."
+            ),
         ),
         Table(
             "common_tokens",

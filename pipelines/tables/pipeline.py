@@ -1,7 +1,7 @@
 """What the pipeline did and still owes: cycles, collected ranges, failures, changes to transform."""
 
 from pipelines.tables.common import ADDRESS, BATCH_ID, NETWORK, OPERATION_KEY, SUBJECT_KEY
-from pipelines.tables.table import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, Column, Source, Table, optional
+from pipelines.tables.table import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Column, Source, Table, optional
 
 FROM_BLOCK = Column("from_block", BIGINT, "First block of the range.")
 TO_BLOCK = Column("to_block", BIGINT, "Last block of the range, included.")
@@ -177,6 +177,26 @@ SOURCE = Source(
             Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled."),
             Column("worked_blocks", BIGINT, "Blocks that were read for it."),
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
+        ),
+        Table(
+            "requests_spent",
+            "What the node of each network was asked, and what its answers took; written with what was read.",
+            "One row per network, day, purpose and kind of work.",
+            NETWORK,
+            Column("day", DATE, "Day, UTC."),
+            Column(
+                "purpose",
+                VARCHAR,
+                "Live: heads, what is tracked, and readings of balances; History; SecondReading of final ranges.",
+            ),
+            Column(
+                "work", VARCHAR, "token, wallet or native: ranges of that kind; other: what belongs to no single range."
+            ),
+            Column("request_count", BIGINT, "JSON-RPC requests that were sent, each call of a batch one."),
+            Column("answer_bytes", BIGINT, "Bytes of the answers, decompressed."),
+            Column("unit_count", BIGINT, "Blocks of the ranges, as often as they were read."),
+            Column("milliseconds", BIGINT, "Time that reading them took, in milliseconds."),
+            Column("most_requests", BIGINT, "Most requests that one piece of the work took."),
         ),
         Table(
             "verified_ranges",

@@ -10,6 +10,7 @@ from pipelines.rows import Kind
 BIGINT: Final = "bigint"
 BIGNUM: Final = "bignum"
 BOOLEAN: Final = "boolean"
+DATE: Final = "date"
 DOUBLE: Final = "double"
 INTEGER: Final = "integer"
 PRICE: Final = "decimal(38,18)"
@@ -23,6 +24,7 @@ _FRAME_TYPES: dict[str, pl.DataType] = {
     BIGINT: pl.Int64(),
     BIGNUM: pl.String(),
     BOOLEAN: pl.Boolean(),
+    DATE: pl.Date(),
     DOUBLE: pl.Float64(),
     INTEGER: pl.Int32(),
     PRICE: pl.Decimal(38, 18),

@@ -79,7 +79,8 @@ class Watch:
             return False
         if progress.is_behind or progress.was_read_to_end or has_price_work(progress):
             return False
-        if any(network.has_unfinished_history for network in progress.networks.values()):
+        now = datetime.now(UTC)
+        if any(network.is_history_due(now) for network in progress.networks.values()):
             return False
         # Blocks without rows are published, too, though later.
-        return datetime.now(UTC) - publication.published_at < timedelta(seconds=self.settings.as_of_seconds)
+        return now - publication.published_at < timedelta(seconds=self.settings.as_of_seconds)

@@ -43,6 +43,7 @@ def test_a_request_is_stored_as_asked_in_canonical_form(client: TestClient[Any])
         "progress": {"done": 0, "total": None, "unit": "blocks"},
         "rate": None,
         "estimatedEnd": None,
+        "resumesAt": None,
         "from": "2026-01-31T12:00:00Z",
         "to": "now",
         "fromBlock": None,
@@ -147,6 +148,21 @@ def test_progress_shows_as_reported(world: World, client: TestClient[Any], path:
     failed = client.get(one).json()
     assert (failed["status"], failed["error"], failed["finishedAt"]) == ("Failed", "no archive", "2026-03-01T12:00:00Z")
     assert failed["estimatedEnd"] is None
+
+
+def test_one_that_waits_for_its_networks_budget_says_so_and_until_when(world: World, client: TestClient[Any]) -> None:
+    one = f"{TOKEN}/{EXAMPLE_TOKEN_OPERATION_ID}"
+    report(world, EXAMPLE_TOKEN_OPERATION_ID, result={"waitsUntil": "2026-03-02T00:00:00Z"})
+    waiting = client.get(one).json()
+    assert (waiting["status"], waiting["resumesAt"]) == ("WaitingForBudget", "2026-03-02T00:00:00Z")
+    coverage = client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/coverage").json()
+    assert [request["status"] for request in coverage["history"]] == ["WaitingForBudget"]
+    report(world, EXAMPLE_TOKEN_OPERATION_ID, result=None)
+    running = client.get(one).json()
+    assert (running["status"], running["resumesAt"]) == ("Running", None)
+    report(world, EXAMPLE_TOKEN_OPERATION_ID, result={"waitsUntil": "2026-03-02T00:00:00Z"}, status=Status.CANCELLED)
+    ended = client.get(one).json()
+    assert (ended["status"], ended["resumesAt"]) == ("Cancelled", None)
 
 
 def test_the_resolved_mode_takes_the_place_of_the_one_asked_for(world: World, client: TestClient[Any]) -> None:

@@ -73,6 +73,7 @@ class LocalNetwork:
     common_tokens: Sequence[tuple[str, str, int]] = ()
     second_url: str | None = None
     block_milliseconds: int | None = None
+    max_requests_per_day: int | None = None
 
     @property
     def variable(self) -> str:
@@ -97,6 +98,8 @@ class LocalNetwork:
             lines.append(f"max_log_range = {self.max_log_range}")
         if self.block_milliseconds is not None:
             lines.append(f"block_milliseconds = {self.block_milliseconds}")
+        if self.max_requests_per_day is not None:
+            lines.append(f"max_requests_per_day = {self.max_requests_per_day}")
         if self.multicall_address is not None:
             lines.append(f'multicall_address = "{self.multicall_address}"')
         for symbol, address, decimals in self.common_tokens:

@@ -310,6 +310,7 @@ def test_status_shows_requests_and_the_configuration_as_it_is_now(ready_service:
             "done": 0,
             "total": None,
             "error": None,
+            "resumesAt": None,
         }
     ]
     # Set now, and no cycle since.

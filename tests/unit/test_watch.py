@@ -113,6 +113,18 @@ def unfinished_history(scene: Scene) -> None:
     scene.progress = msgspec.structs.replace(scene.progress, networks={"one": _NETWORK, "two": network})
 
 
+def history_that_may_go_on_again(scene: Scene) -> None:
+    network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True, waits_until=datetime.now(UTC))
+    scene.progress = msgspec.structs.replace(scene.progress, networks={"one": network})
+
+
+def test_history_that_waits_for_another_day_is_no_reason_for_a_whole_cycle(scene: Scene) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True, waits_until=tomorrow)
+    scene.progress = msgspec.structs.replace(scene.progress, networks={"one": network})
+    assert scene.look() == Cycle(["one"], is_short=True)
+
+
 def unfinished_discovery(scene: Scene) -> None:
     scene.progress = msgspec.structs.replace(scene.progress, has_unfinished_discoveries=True)
 
@@ -138,6 +150,7 @@ def old_version(scene: Scene) -> None:
     "arrange",
     [
         unfinished_history,
+        history_that_may_go_on_again,
         unfinished_discovery,
         due_price_source,
         something_behind,

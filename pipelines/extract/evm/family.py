@@ -24,6 +24,7 @@ from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_
 from pipelines.extract.evm.probe import NodeFacts, probe
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import METADATA, PAST_BALANCES, TRACES, BalanceRange, Header, Node, Part
+from pipelines.extract.metering import Meter
 from pipelines.rows import Segment
 from pipelines.tables.evm import TABLES
 
@@ -52,6 +53,10 @@ class EvmNode:
     @property
     def provider(self) -> str:
         return self.client.provider
+
+    @property
+    def meter(self) -> Meter:
+        return self.client.meter
 
     @property
     def _facts(self) -> NodeFacts:

@@ -24,6 +24,7 @@ from pipelines.extract.errors import (
 from pipelines.extract.evm.endpoint import Endpoint
 from pipelines.extract.evm.faults import Fault, FaultKind, classify
 from pipelines.extract.evm.hexadecimal import Quantity
+from pipelines.extract.metering import Meter
 from pipelines.extract.pacing import backoff_seconds
 from pipelines.extract.transport import AnswerTooLarge, Reply, TransportFault
 
@@ -81,7 +82,7 @@ class RpcClient:
 
     Connection failures, time-outs, HTTP 429 and 5xx, answers cut off and rate limits are retried with exponential
     back-off and full jitter; other JSON-RPC errors never. When a URL's attempts are used up the next one is asked,
-    and stays in use. All threads of a client share its places and its pace.
+    and stays in use. All threads of a client share its places, its pace and its meter.
 
     Args:
         network: name for errors.
@@ -111,6 +112,7 @@ class RpcClient:
             raise ValueError(f"{network}: no RPC URL")
         self.network = network
         self.max_in_flight = max_in_flight
+        self.meter = Meter()
         self._endpoints = [Endpoint(url, timeout, max_in_flight, sleep, clock) for url in urls]
         self._active = 0
         self._max_attempts = max_attempts
@@ -247,7 +249,7 @@ class RpcClient:
         def attempt(endpoint: Endpoint, deadline: float) -> None:
             body = msgspec.json.encode([_request(number, calls[position]) for number, position in pending.items()])
             try:
-                reply = self._post(endpoint, body, deadline, self._max_response_bytes, asked)
+                reply = self._post(endpoint, body, deadline, self._max_response_bytes, asked, len(pending))
             except AnswerTooLarge:
                 raise _BatchRefused(is_size=True) from None
             answers = self._read_batch(endpoint, reply, asked)
@@ -355,12 +357,17 @@ class RpcClient:
             raise MalformedAnswer(*asked.names(), f"{endpoint.host}: the answer to another call ({answer.id!r})")
         return self._read_answer(endpoint, answer, reply, asked, type_)
 
-    def _post(self, endpoint: Endpoint, body: bytes, deadline: float, max_bytes: int, asked: _Asked) -> Reply:
+    def _post(
+        self, endpoint: Endpoint, body: bytes, deadline: float, max_bytes: int, asked: _Asked, calls: int = 1
+    ) -> Reply:
         with self._places:
+            self.meter.sent(calls)
             try:
-                return endpoint.post(body, deadline, max_bytes)
+                reply = endpoint.post(body, deadline, max_bytes)
             except TransportFault as fault:
                 raise NodeUnreachable(*asked.names(), fault.reason, timed_out=fault.timed_out) from None
+        self.meter.received(len(reply.body))
+        return reply
 
     def _read_batch(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> list[_Answer]:
         try:

@@ -21,8 +21,10 @@ select
     )::bigint as done,
     known.to_block - known.from_block + 1 as total,
     coalesce(known.worked_blocks, 0),
-    coalesce(known.worked_seconds, 0)
+    coalesce(known.worked_seconds, 0),
+    subjects.network
 from raw.control_history_requests as requests
+inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
 left join raw.history_requests as known on requests.operation_key = known.operation_key
 where requests.status in ('Pending', 'Running')
 order by requests.operation_key;

@@ -43,6 +43,7 @@ rpc = ["${FIRST_URL}", "https://node/${KEY}/x"]
 native = { symbol = "EX", decimals = 18, collect = "balance-only" }
 finality_depth = 10
 poll_seconds = 2
+max_requests_per_day = 100_000
 multicall_address = ""
 max_log_range = 5000
 [[network.token]]
@@ -106,6 +107,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         finality_depth=10,
         poll_seconds=2,
         tokens=(CommonToken("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),),
+        max_requests_per_day=100_000,
     )
 
 
@@ -135,6 +137,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ),
         ('symbol = "EX", decimals = 18', 'symbol = "EX"', "field 'native': field 'decimals': is missing"),
         ('"balance-only"', '"all"', "field 'native': field 'collect': is 'all'; write one of full, balance-only"),
+        ("100_000", "0", "field 'max_requests_per_day': is 0; Expected `int` >= 1"),
         ("decimals = 18", "decimals = 256", "field 'native': field 'decimals': is 256; Expected `int` <= 255"),
         ("decimals = 18", "decimals = 18, x = 1", "field 'native': field 'x': is unknown"),
         ('address = "0xA0b', 'address = "0xA0B', "token 'USDC': field 'address': is not right: .* checksum"),

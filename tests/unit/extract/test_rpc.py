@@ -25,6 +25,7 @@ from pipelines.extract.evm.endpoint import other_urls
 from pipelines.extract.evm.faults import is_revert
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.pacing import Pacer
+from pipelines.rows import Spent
 from tests.chain.http_server import Reply
 from tests.chain.scripted_node import (
     Fault,
@@ -459,3 +460,21 @@ def test_no_more_requests_are_under_way_than_allowed(make_client: MakeClient) ->
 def test_a_client_without_urls_is_refused() -> None:
     with pytest.raises(ValueError, match="no RPC URL"):
         RpcClient("testnet", [])
+
+
+def test_every_call_that_is_sent_is_counted_whatever_becomes_of_it(make_client: MakeClient) -> None:
+    with ScriptedNode(head=40) as node:
+        client = make_client(node)
+        assert client.meter.take() == Spent(0, 0)
+        client.call("eth_blockNumber", [], str)
+        single = client.meter.take()
+        assert single.requests == 1
+        assert 0 < single.answer_bytes < 100
+        answers = client.batch(HEADERS, dict[str, Any])
+        together = client.meter.take()
+        assert together.requests == len(HEADERS)
+        assert together.answer_bytes > len(json.dumps(answers, separators=(",", ":")))
+        node.faults.extend([rate_limited(), cut_off])
+        client.batch(HEADERS, dict[str, Any])
+        assert client.meter.take().requests == 3 * len(HEADERS)
+        assert client.meter.take() == Spent(0, 0)

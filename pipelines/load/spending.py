@@ -1,0 +1,106 @@
+"""Requests that the nodes of networks were asked, day by day, and what of a network's daily budget they leave.
+
+Days are those of UTC. Whoever spends records it with what was read for it; what is spent is never taken back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+import duckdb
+
+from pipelines.load.warehouse import utc_now
+from pipelines.rows import Purpose, Spending
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The requests of a network's day.
+
+    Live tracking comes first: what it spent, or the day before if that was more, is kept for it. Everything else shares
+    the rest, piece by piece: one begins where the largest of the day would still fit, and the first one in any case.
+
+    Attributes:
+        most: of the day; None: without bound.
+        spent: by purpose.
+        live_before: what live tracking spent on the day before.
+        largest: most requests of one piece of anything else.
+    """
+
+    day: date
+    most: int | None
+    spent: Mapping[str, int]
+    live_before: int
+    largest: int
+
+    @property
+    def waits_until(self) -> datetime | None:
+        """Until when everything but live tracking waits, UTC without a zone; None: it need not."""
+        if self.most is None:
+            return None
+        live = self.spent.get(Purpose.LIVE, 0)
+        others = sum(self.spent.values()) - live
+        left = self.most - max(live, self.live_before) - others
+        if left > 0 and (others == 0 or left >= self.largest):
+            return None
+        return datetime.combine(self.day + timedelta(days=1), time())
+
+
+def record_spending(connection: duckdb.DuckDBPyConnection, network: str, spending: Spending) -> None:
+    """Add to what was spent on the day that it is."""
+    requests, answer_bytes = spending.spent
+    if not (requests or spending.units):
+        return
+    connection.execute(
+        """
+        merge into raw.requests_spent as known
+        using (select $network as network, $day::date as day, $purpose as purpose, $work as work) as added
+            on
+                known.network = added.network
+                and known.day = added.day
+                and known.purpose = added.purpose
+                and known.work = added.work
+        when matched then update set
+            request_count = known.request_count + $requests,
+            answer_bytes = known.answer_bytes + $answer_bytes,
+            unit_count = known.unit_count + $units,
+            milliseconds = known.milliseconds + $milliseconds,
+            most_requests = greatest(known.most_requests, $requests)
+        when not matched then insert
+        values ($network, $day::date, $purpose, $work, $requests, $answer_bytes, $units, $milliseconds, $requests)
+        """,
+        {
+            "network": network,
+            "day": utc_now().date(),
+            "purpose": str(spending.purpose),
+            "work": spending.work,
+            "requests": requests,
+            "answer_bytes": answer_bytes,
+            "units": spending.units,
+            "milliseconds": spending.milliseconds,
+        },
+    )
+
+
+def read_budget(connection: duckdb.DuckDBPyConnection, network: str) -> Budget:
+    """The budget of a network today."""
+    today = utc_now().date()
+    most = connection.execute("select max(max_requests_per_day) from raw.networks where network = ?", [network])
+    ((bound,),) = most.fetchall()
+    spent: dict[str, int] = {}
+    live_before = largest = 0
+    for day, purpose, requests, most_requests in connection.execute(
+        """
+        select day, purpose, sum(request_count)::bigint, max(most_requests)
+        from raw.requests_spent
+        where network = ? and day between ? and ?
+        group by day, purpose
+        """,
+        [network, today - timedelta(days=1), today],
+    ).fetchall():
+        if day == today:
+            spent[purpose] = requests
+            largest = max(largest, most_requests) if purpose != Purpose.LIVE else largest
+        elif purpose == Purpose.LIVE:
+            live_before = requests
+    return Budget(today, bound, spent, live_before, largest)
