@@ -85,6 +85,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
         operation: Operation = handler.opt[OPERATION]
         named = (
             operation.answer,
+            operation.dry_answer,
             operation.bulk_answer,
             operation.body,
             operation.form,
@@ -255,7 +256,9 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
         headers = {"Location": "Where to go on."} | _RATE_HEADERS
         return {"description": text, "headers": _describe_headers(headers)}
     content: dict[str, Any] = {}
-    if operation.answer is not None:
+    if operation.dry_answer is not None and status == 200:
+        content[media_types.JSON] = {"schema": _reference(operation.dry_answer)}
+    elif operation.answer is not None:
         answers = [_reference(kind) for kind in (operation.answer, operation.bulk_answer) if kind]
         answer: dict[str, Any] = {**answers[0]} if len(answers) == 1 else {"anyOf": answers}
         content[media_types.JSON] = {"schema": answer}

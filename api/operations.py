@@ -43,6 +43,7 @@ class Operation:
         body: struct of the request body.
         form: struct of a form in place of a body; its field `token` is the embed token.
         answers_as: media types of a successful answer, the default first, where it is not JSON, or rows in any form.
+        dry_answer: struct of the answer with 200 to a request that is to store nothing, where that is another one.
         bulk_answer: struct of the answer to many; the body may then be an array of `body`, or CSV with its fields, too.
         row: struct of a row in tabular answers; None when there is JSON alone.
         other_rows: further structs that rows may have, as the parameters say.
@@ -57,6 +58,7 @@ class Operation:
     statuses: Mapping[int, str] = field(default_factory=lambda: {200: "The answer."})
     errors: tuple[int, ...] = ()
     body: type[Schema] | None = None
+    dry_answer: type[Schema] | None = None
     bulk_answer: type[Schema] | None = None
     row: type[Schema] | None = None
     other_rows: tuple[type[Schema], ...] = ()

@@ -38,6 +38,24 @@ class NetworkRow(Row, frozen=True):
     has_traces: bool | None
 
 
+class NetworkHeadRow(Row, frozen=True):
+    """`network_head`: a network's newest block, and the oldest one stored of its tail."""
+
+    head_number: int | None
+    head_time: datetime | None
+    tail_number: int | None
+    tail_time: datetime | None
+
+
+class CollectionPaceRow(Row, frozen=True):
+    """`collection_paces`: what a million blocks took of a network's node, by kind of work."""
+
+    work: str
+    requests_per_million: int
+    answer_bytes_per_million: int
+    milliseconds_per_million: int
+
+
 class TokenRow(Row, frozen=True):
     """`token`: what is known of a token at its newest covered block."""
 

@@ -10,9 +10,12 @@ from enum import StrEnum
 
 from control.errors import Invalid
 from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_instant
+from control.networks.tables import NativeMode
 
 _FROM_FORMS = f"{FORMS}, block:N or creation"
 _TO_FORMS = f"{FORMS}, block:N or now"
+# A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
+_LONG_HISTORY = 10_000
 
 
 class BoundKind(StrEnum):
@@ -51,6 +54,13 @@ def parse_bound(text: str, field: str = "from", forms: str = f"{_FROM_FORMS} or 
     instant = read_instant_or_day(field, text, forms)
     canonical = text if is_day(text) else write_instant(instant)
     return Bound(canonical, BoundKind.INSTANT, instant=instant)
+
+
+def native_mode(asked: str | None, blocks: int, defined: NativeMode) -> NativeMode:
+    """How a wallet's native value is collected: as asked, else as its network is, a long range by balance only."""
+    if asked is not None:
+        return NativeMode(asked)
+    return NativeMode.BALANCE_ONLY if blocks > _LONG_HISTORY else defined
 
 
 def parse_range(start: str, end: str, fields: tuple[str, str] = ("from", "to")) -> tuple[Bound, Bound]:

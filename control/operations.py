@@ -153,6 +153,15 @@ def request_history(
         Invalid: on 'from', 'to' or 'native'.
         Conflict: the contract is not a fungible token.
     """
+    first, last = check_history(principal, subject, start=start, end=end, native=native, is_fungible=is_fungible)
+    subjects.lock(session, principal.tenant_id, subject)
+    return _store_request(session, principal, subject, first, last, native, now)
+
+
+def check_history(
+    principal: Principal, subject: SubjectRow, *, start: str, end: str, native: str | None, is_fungible: bool | None
+) -> tuple[history.Bound, history.Bound]:
+    """Read the range of a history request as `request_history`, which it would store; errors as there."""
     access.require(principal, Role.ADMIN)
     first, last = history.parse_range(start, end)
     if native is not None:
@@ -162,8 +171,17 @@ def request_history(
             raise Invalid("native", "unknown-mode", f"native must be one of {', '.join(NativeMode)}")
     if is_fungible is False:
         raise Conflict("not-fungible", "the contract is not a fungible token, so there are no amounts to collect")
-    subjects.lock(session, principal.tenant_id, subject)
-    return _store_request(session, principal, subject, first, last, native, now)
+    return first, last
+
+
+def known_creation(session: Session, subject: SubjectRow) -> int | None:
+    """The first block of a subject's history, where a request from `creation` found it."""
+    found = session.scalars(
+        _select(subject.tenant_id, OperationKind.HISTORY, subject.subject_key)
+        .where(Operation.from_block.is_not(None))
+        .order_by(Operation.operation_key.desc())
+    )
+    return next((known.from_block for known in found if known.parameters["from"] == "creation"), None)
 
 
 def request_history_before(

@@ -15,11 +15,15 @@ _HISTORY = "history"
 
 
 class Tracking(NamedTuple):
-    """The tracking of a subject: its windows, oldest first, and the request for what was before the open one."""
+    """The tracking of a subject: its windows, oldest first, and the request for what was before the open one.
+
+    Of a dry run subject and windows are as they are, and the request is the one that would be made.
+    """
 
     subject: SubjectRow
     windows: list[Window]
     history: OperationRow | None
+    is_dry_run: bool = False
 
 
 def set_tracking(
@@ -30,6 +34,7 @@ def set_tracking(
     enabled: bool,
     history: str | None,
     is_fungible: bool | None = None,
+    is_dry_run: bool = False,
     now: datetime | None = None,
 ) -> Tracking:
     """Open or close the tracking window of a subject, and ask for its history up to the start of the open one.
@@ -43,14 +48,27 @@ def set_tracking(
         enabled: the state asked for.
         history: where the history begins, as `from` of a history request; None asks for none.
         is_fungible: False when the contract is known to be no fungible token; None when that is not known.
+        is_dry_run: store nothing; needs a history.
         now: the moment; None is the clock's.
 
     Raises:
         Denied, NotFound, Invalid: as `subjects.set_tracking`.
-        Invalid: on 'history' too.
+        Invalid: on 'history' and 'dryRun' too.
     """
+    if is_dry_run and history is None:
+        raise Invalid("dryRun", "without-history", "a dry run tells what history would cost; name history")
     if history is not None and not enabled:
         raise Invalid(_HISTORY, "not-enabled", "history is asked for while tracking is enabled; leave it out")
+    if is_dry_run:
+        attempt = session.begin_nested()
+        try:
+            asked = set_tracking(
+                session, principal, subject, enabled=enabled, history=history, is_fungible=is_fungible, now=now
+            )
+        finally:
+            attempt.rollback()
+        current = subjects.get(session, principal.tenant_id, subject.kind, subject.id)
+        return Tracking(current, subjects.windows(session, current.subject_key), asked.history, is_dry_run=True)
     tracked = subjects.set_tracking(session, principal, subject, enabled=enabled, now=now, is_fungible=is_fungible)
     windows = subjects.windows(session, tracked.subject_key)
     if history is None:

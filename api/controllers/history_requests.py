@@ -19,9 +19,10 @@ from api.operations import (
 )
 from api.paging import Key
 from api.parameters import Cursor, Limit, TokenId, WalletId
+from api.reading.estimates import read_estimate
 from api.reading.operations import to_history_operation
 from api.reading.subjects import is_fungible
-from api.schemas.operations import HistoryOperation, HistoryOperations, HistoryRequest
+from api.schemas.operations import HistoryEstimate, HistoryOperation, HistoryOperations, HistoryRequest
 from api.serving import Snapshot
 from control import operations, tokens, wallets
 from control.access import Role
@@ -30,7 +31,10 @@ from control.pages import After
 from control.subjects import SubjectRow
 
 _TAG = "History requests"
-_REQUESTED = {202: "The request was stored; the pipeline takes it up in its next cycle."}
+_REQUESTED = {
+    202: "The request was stored; the pipeline takes it up in its next cycle.",
+    200: "A dry run: what it would ask of the node. Nothing was stored.",
+}
 _CANCELLED = {202: "The request is asked to stop."}
 
 OperationId = Annotated[str, PathParameter(name="operationId", description="Id of the request, `op_...`.")]
@@ -54,6 +58,7 @@ class TokenHistoryController(Controller):
             statuses=_REQUESTED,
             errors=(404, 409),
             body=HistoryRequest,
+            dry_answer=HistoryEstimate,
         ),
     )
     def request_token_history(
@@ -66,11 +71,13 @@ class TokenHistoryController(Controller):
 
         A past range of the token is collected chunk by chunk, whatever its tracking status, and shows as it comes.
         Nothing is collected twice: requests may overlap one another and what is tracked. A gap is filled by asking for
-        its blocks.
+        its blocks. With `dryRun`, what it would ask of the node is answered, and nothing is stored.
         """
         token = _token(call, token_id)
         with call.snapshot() as snapshot:
             fungible = is_fungible(snapshot, token)
+        if payload.dry_run:
+            return _estimate(call, token, payload, fungible)
 
         def work(session: Session) -> HistoryOperation:
             return to_history_operation(
@@ -172,6 +179,7 @@ class WalletHistoryController(Controller):
             statuses=_REQUESTED,
             errors=(404, 409),
             body=HistoryRequest,
+            dry_answer=HistoryEstimate,
         ),
     )
     def request_wallet_history(
@@ -184,9 +192,12 @@ class WalletHistoryController(Controller):
 
         A past range of the wallet is collected chunk by chunk, whatever its tracking status, and shows as it comes:
         transfers of all tokens, and native value as `native` says. Nothing is collected twice: requests may overlap
-        one another and what is tracked. A gap is filled by asking for its blocks.
+        one another and what is tracked. A gap is filled by asking for its blocks. With `dryRun`, what it would ask of
+        the node is answered, and nothing is stored.
         """
-        _wallet(call, wallet_id)
+        wallet = _wallet(call, wallet_id)
+        if payload.dry_run:
+            return _estimate(call, wallet, payload)
 
         def work(session: Session) -> HistoryOperation:
             return to_history_operation(
@@ -275,6 +286,13 @@ def _token(call: Call, token_id: str) -> SubjectRow:
 def _wallet(call: Call, wallet_id: str) -> SubjectRow:
     with call.store.read() as session:
         return wallets.get(session, call.tenant_id, wallet_id)
+
+
+def _estimate(call: Call, subject: SubjectRow, payload: HistoryRequest, fungible: bool | None = None) -> Response[Any]:
+    first, last = operations.check_history(
+        call.principal, subject, start=payload.from_, end=payload.to, native=payload.native, is_fungible=fungible
+    )
+    return call.written(read_estimate(call, subject, first, last, payload.native))
 
 
 def _list(call: Call, subject: SubjectRow, limit: int, cursor: str | None) -> Response[Any]:

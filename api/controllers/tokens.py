@@ -43,9 +43,9 @@ from api.parameters import (
 )
 from api.reading import activities, cap_table, cap_table_changes
 from api.reading.coverage import read_history, to_subject_coverage
+from api.reading.estimates import to_tracking_history
 from api.reading.explain import check_explain
 from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
-from api.reading.operations import to_history_operation
 from api.reading.pages import go_on
 from api.reading.subjects import (
     contract_statuses,
@@ -286,27 +286,31 @@ class TokenController(Controller):
 
         Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
         state it is in changes nothing. A contract that is not a fungible token cannot be enabled. What was before the
-        window is collected too where `history` asks for it: both are stored, or neither.
+        window is collected too where `history` asks for it: both are stored, or neither. With `dryRun`, what that would
+        ask of the node is answered in `historyEstimate`, and nothing changes.
         """
         subject, _ = _find(call, token_id)
         with call.snapshot() as snapshot:
             fungible = is_fungible(snapshot, subject)
         with call.store.write() as session:
-            token, windows, requested = set_tracking(
+            tracking = set_tracking(
                 session,
                 call.principal,
                 tokens.get(session, call.tenant_id, token_id),
                 enabled=payload.tracking_status == "enabled",
                 history=payload.history,
+                is_dry_run=payload.dry_run,
                 is_fungible=fungible,
             )
+        requested, estimate = to_tracking_history(call, tracking)
         return call.written(
             TokenTracking(
-                id=token.id,
-                tracking_status=to_tracking_status(token),
-                windows=to_windows(windows),
-                priced_in=CURRENCY if windows else None,
-                history_request=None if requested is None else to_history_operation(requested),
+                id=tracking.subject.id,
+                tracking_status=to_tracking_status(tracking.subject),
+                windows=to_windows(tracking.windows),
+                priced_in=CURRENCY if tracking.windows else None,
+                history_request=requested,
+                history_estimate=estimate,
             )
         )
 

@@ -37,9 +37,9 @@ from api.parameters import (
 )
 from api.reading import activities, balances
 from api.reading.coverage import read_history, to_subject_coverage
+from api.reading.estimates import to_tracking_history
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
-from api.reading.operations import to_history_operation
 from api.reading.pages import go_on
 from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
 from api.reading.values import CURRENCY, wallet_totals
@@ -264,22 +264,26 @@ class WalletController(Controller):
 
         Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
         state it is in changes nothing. What was before the window is collected too where `history` asks for it: both
-        are stored, or neither.
+        are stored, or neither. With `dryRun`, what that would ask of the node is answered in `historyEstimate`, and
+        nothing changes.
         """
         with call.store.write() as session:
-            wallet, windows, requested = set_tracking(
+            tracking = set_tracking(
                 session,
                 call.principal,
                 wallets.get(session, call.tenant_id, wallet_id),
                 enabled=payload.tracking_status == "enabled",
                 history=payload.history,
+                is_dry_run=payload.dry_run,
             )
+        requested, estimate = to_tracking_history(call, tracking)
         return call.written(
             WalletTracking(
-                id=wallet.id,
-                tracking_status=to_tracking_status(wallet),
-                windows=to_windows(windows),
-                history_request=None if requested is None else to_history_operation(requested),
+                id=tracking.subject.id,
+                tracking_status=to_tracking_status(tracking.subject),
+                windows=to_windows(tracking.windows),
+                history_request=requested,
+                history_estimate=estimate,
             )
         )
 

@@ -35,7 +35,9 @@ class Network(Schema, frozen=True, kw_only=True):
         ProbedStatus,
         Meta(description="State of the network's node; `Disabled` without a node, `NotProbed` until it was looked at."),
     ]
-    status_detail: Annotated[str | None, Meta(description="What is wrong and what to do.")]
+    status_detail: Annotated[
+        str | None, Meta(description="What is wrong and what to do, or until when history waits for its budget.")
+    ]
 
 
 class Networks(Schema, frozen=True, kw_only=True):

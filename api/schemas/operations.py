@@ -35,6 +35,33 @@ class HistoryRequest(Schema, frozen=True, kw_only=True):
             "out, a long range is collected by balances alone, and `note` says what full would cost."
         ),
     ] = None
+    dry_run: Annotated[
+        bool, Meta(description="Answer what it would ask of the node, with 200, and store nothing, also no answer.")
+    ] = False
+
+
+class HistoryEstimate(Schema, frozen=True, kw_only=True):
+    """What a history request would ask of the network's node, at the pace at which it answered so far."""
+
+    status: Annotated[
+        Literal["Estimated", "AtMost", "RangeUnknown", "NothingObserved"],
+        Meta(
+            description="`AtMost`: it is not known when the contract was created, so all blocks from the first one on "
+            "are counted. `RangeUnknown`: nor is it known which blocks are meant. `NothingObserved`: no past range of "
+            "the kind was collected from this node yet, so requests, bytes and seconds are null."
+        ),
+    ]
+    detail: Annotated[str | None, Meta(description="Why figures are null, or too high.")]
+    from_block: Annotated[int | None, Meta(description="First block; of an instant, estimated.")]
+    to_block: Annotated[int | None, Meta(description="Last block, included; of an instant, estimated.")]
+    blocks: Annotated[int | None, Meta(description="Those of them that are not collected for you yet.")]
+    native: Annotated[NativeMode | None, Meta(description="How a wallet's native value would be collected.")]
+    requests: Annotated[int | None, Meta(description="JSON-RPC requests, each call of a batch one.")]
+    bytes: Annotated[int | None, Meta(description="Size of their answers, decompressed.")]
+    seconds: Annotated[int | None, Meta(description="Time of reading, without waiting for cycles and budgets.")]
+    max_requests_per_day: Annotated[
+        int | None, Meta(description="Most requests of a day to this network, live tracking's first; null: no bound.")
+    ]
 
 
 class Progress(Schema, frozen=True, kw_only=True):
@@ -72,6 +99,11 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
 TrackingHistory = Annotated[
     HistoryOperation | None,
     Meta(description="The request that has the `history` asked for; null where none was asked for."),
+]
+
+
+TrackingEstimate = Annotated[
+    HistoryEstimate | None, Meta(description="What the `history` asked for would cost; null without `dryRun`.")
 ]
 
 

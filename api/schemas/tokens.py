@@ -25,7 +25,7 @@ from api.schemas.common import (
     ValueStatus,
     Window,
 )
-from api.schemas.operations import TrackingHistory
+from api.schemas.operations import TrackingEstimate, TrackingHistory
 from api.schemas.values import ChangeStatus, Explanation, TotalStatus
 
 ContractStatus = Annotated[
@@ -107,6 +107,9 @@ class TrackingPut(Schema, frozen=True, kw_only=True):
             examples=["creation"],
         ),
     ] = None
+    dry_run: Annotated[
+        bool, Meta(description="With `history` alone: answer what it would ask of the node, and change nothing.")
+    ] = False
 
 
 class TokenTracking(Schema, frozen=True, kw_only=True):
@@ -117,6 +120,7 @@ class TokenTracking(Schema, frozen=True, kw_only=True):
     windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
     priced_in: str | None
     history_request: TrackingHistory
+    history_estimate: TrackingEstimate
 
 
 class TokenSummary(Schema, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from api.schemas.common import (
     ValueStatus,
     Window,
 )
-from api.schemas.operations import TrackingHistory
+from api.schemas.operations import TrackingEstimate, TrackingHistory
 from api.schemas.values import ChangeOmitted, Explanation, TotalStatus, WalletChange, WalletChangeStatus
 
 WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
@@ -65,6 +65,7 @@ class WalletTracking(Schema, frozen=True, kw_only=True):
     tracking_status: TrackingStatus
     windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
     history_request: TrackingHistory
+    history_estimate: TrackingEstimate
 
 
 class WalletSummary(Schema, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from control.history import Bound, BoundKind, parse_bound
+from control.history import Bound, BoundKind, native_mode, parse_bound
 from control.networks.definitions import NativeMode, Network
 from pipelines.collect.segments import Collector, NetworkReport
 from pipelines.collect.views import FIRST_BLOCK, missing_segments
@@ -43,8 +43,6 @@ from pipelines.load.spending import read_budget, record_spending
 from pipelines.ranges import BlockRange
 from pipelines.rows import Purpose, Segment, Spending
 
-# A wallet's history beyond so many blocks is collected without its transactions, unless they were asked for.
-_LONG_HISTORY = 10_000
 # What is refused for good: asking again would get the same answer.
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
 
@@ -229,16 +227,17 @@ def _resolve(node: Node, head: Header, request: Request) -> _Resolved:
         return _Resolved(covered, None, None, creation)
     blocks = last - first + 1
     cost = node.cost_of_full(blocks)
+    native = str(native_mode(request.native, blocks, node.network.native))
     if request.native is not None:
-        return _Resolved(covered, request.native, cost if request.native == NativeMode.FULL else None)
-    if blocks > _LONG_HISTORY and node.network.native == NativeMode.FULL:
+        return _Resolved(covered, native, cost if native == NativeMode.FULL else None)
+    if native != node.network.native:
         return _Resolved(
             covered,
-            str(NativeMode.BALANCE_ONLY),
+            native,
             f"native value is collected by balance only, because the range has {blocks} blocks; ask with native full "
             f"for its transactions: {cost}",
         )
-    return _Resolved(covered, str(node.network.native), None)
+    return _Resolved(covered, native, None)
 
 
 def _first_block(node: Node, head: Header, bound: Bound) -> int:

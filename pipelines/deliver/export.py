@@ -26,6 +26,7 @@ _KIND = "ledgermart-export"
 _NAMED_BY_TENANT = {
     "publication": "true",
     "networks": "network in (select network from own_subjects)",
+    "collection_paces": "network in (select network from own_subjects)",
     "blocks": """(network, block_number) in (
         select (own_subjects.network, named.block_number)
         from own_subjects

@@ -124,7 +124,7 @@ def test_a_contract_that_is_not_fungible_cannot_be_tracked(client: TestClient[An
 def test_wallet_tracking(client: TestClient[Any]) -> None:
     path = f"/v1/wallets/{EXAMPLE_WALLET_ID}/tracking"
     answer = client.put(path, json={"trackingStatus": "disabled"}).json()
-    assert set(answer) == {"id", "trackingStatus", "windows", "historyRequest"}
+    assert set(answer) == {"id", "trackingStatus", "windows", "historyRequest", "historyEstimate"}
     assert answer["windows"][-1]["to"] is not None
     assert client.get("/v1/wallets?trackingStatus=enabled").json()["data"] == []
 

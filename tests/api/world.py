@@ -66,6 +66,7 @@ rpc = ["http://127.0.0.1:1"]
 native = { symbol = "ETH", decimals = 18 }
 finality_depth = 64
 poll_seconds = 12
+max_requests_per_day = 5000
 
 [[network]]
 name = "sepolia"

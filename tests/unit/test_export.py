@@ -46,6 +46,7 @@ def _token(tenant: str, key: int, network: str) -> dict[str, Any]:
 # Two tenants on networks of their own and one in common; what is of neither has no tenant_id.
 _ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "networks": [{"network": name} for name in ("ours", "theirs", "nobodys")],
+    "collection_paces": [{"network": name, "work": "token"} for name in ("ours", "theirs")],
     "tokens": [_token("acme", 1, "ours"), _token("globex", 2, "ours"), _token("globex", 3, "theirs")],
     "token_activities": [
         _activity("acme", 1, 2, _HUGE),
@@ -121,6 +122,7 @@ def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: S
             assert table.column("tenant_id").to_pylist() == ["acme"] * len(own), mart
     # What is of no tenant: the rows that its own rows name. Blocks 1 and 9 end its coverage.
     assert _column(folder, "networks", "network") == ["ours"]
+    assert _column(folder, "collection_paces", "network") == ["ours"]
     assert _column(folder, "blocks", "block_number") == [1, 2, 3, 9]
     assert set(_column(folder, "blocks", "network")) == {"ours"}
     assert _column(folder, "price_markets", "source_id") == ["src_a"]

@@ -1,0 +1,215 @@
+"""Dry runs: what a history request would ask of the node, worked out by hand from what a million blocks took so far."""
+
+from math import ceil
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from control import operations
+from tests.api.marts import publish
+from tests.api.test_errors import problem
+from tests.api.world import BIG_TOKEN_ID, FOREIGN_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, marts_rows, time_of
+
+FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}"
+TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
+WALLET = f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+
+# Requests, bytes and milliseconds of a million blocks.
+PACES = {
+    "token": (70_000, 5_000_000_001, 40_000_000),
+    "wallet": (150_000, 2_000_000, 90_000_000),
+    "native": (2_000_000, 100_000_000_000, 300_000_000),
+}
+HEAD = 410
+
+
+def paces(*works: str) -> list[dict[str, Any]]:
+    names = ("requests_per_million", "answer_bytes_per_million", "milliseconds_per_million")
+    return [{"network": "ethereum", "work": work, **dict(zip(names, PACES[work], strict=True))} for work in works] + [
+        {"network": "sepolia", "work": "token", **dict.fromkeys(names, 1)}
+    ]
+
+
+@pytest.fixture
+def observed(world: World, client: TestClient[Any]) -> TestClient[Any]:
+    """A client of a version that knows every pace."""
+    publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": paces(*PACES)})
+    return client
+
+
+def estimate(client: TestClient[Any], subject: str, **body: Any) -> dict[str, Any]:
+    answer = client.post(f"{subject}/history-requests", json={**body, "dryRun": True})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    assert found.pop("maxRequestsPerDay") == 5000
+    return found
+
+
+def cost(blocks: int, *works: str) -> dict[str, int]:
+    """What so many blocks cost, in floating point, which is exact enough here."""
+    sums = [sum(blocks * PACES[work][place] / 10**6 for work in works) for place in range(3)]
+    return {"requests": ceil(sums[0]), "bytes": ceil(sums[1]), "seconds": ceil(sums[2] / 1000)}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "last"),
+    [
+        ("block:1", "block:400", 1, 400),
+        ("block:0", "block:3", 1, 3),
+        ("block:101", "block:9999", 101, HEAD),
+        ("block:101", "now", 101, HEAD),
+        (time_of(100).isoformat(), time_of(200).isoformat(), 100, 199),
+        (time_of(395).isoformat(), "2100-01-01", 395, HEAD),
+        ("0001-01-01", "now", 1, HEAD),
+    ],
+)
+def test_blocks_times_what_one_took_so_far(
+    observed: TestClient[Any], start: str, end: str, first: int, last: int
+) -> None:
+    blocks = last - first + 1
+    assert estimate(observed, FRESH, **{"from": start, "to": end}) == {
+        "status": "Estimated",
+        "detail": None,
+        "fromBlock": first,
+        "toBlock": last,
+        "blocks": blocks,
+        "native": None,
+        **cost(blocks, "token"),
+    }
+
+
+def test_a_block_between_two_instants_counts_where_it_begins_in_time(observed: TestClient[Any]) -> None:
+    """Blocks are 12 seconds apart."""
+    found = estimate(observed, FRESH, **{"from": "2026-02-01T00:00:01Z", "to": "2026-02-01T00:00:13Z"})
+    assert (found["fromBlock"], found["toBlock"], found["blocks"]) == (101, 101, 1)
+    empty = estimate(observed, FRESH, **{"from": "2099-01-01", "to": "now"})
+    assert (empty["fromBlock"], empty["toBlock"]) == (None, None)
+    assert [empty[name] for name in ("blocks", "requests", "bytes", "seconds")] == [0, 0, 0, 0]
+
+
+def test_what_is_collected_already_costs_nothing(observed: TestClient[Any]) -> None:
+    collected = observed.get(f"{TOKEN}/coverage").json()["collected"]
+    own = {number for part in collected for number in range(part["fromBlock"], part["toBlock"] + 1)}
+    missing = len(set(range(50, 261)) - own)
+    assert 0 < missing < 211
+    found = estimate(observed, TOKEN, **{"from": "block:50", "to": "block:260"})
+    assert found["blocks"] == missing
+    assert found["requests"] == cost(missing, "token")["requests"]
+
+
+def test_a_wallets_native_value_is_counted_as_it_would_be_collected(observed: TestClient[Any]) -> None:
+    for native, works in ((None, ("wallet", "native")), ("full", ("wallet", "native")), ("balance-only", ("wallet",))):
+        found = estimate(observed, WALLET, **{"from": "block:1", "to": "block:90", "native": native})
+        assert found["native"] == (native or "full")
+        assert {name: found[name] for name in ("requests", "bytes", "seconds")} == cost(found["blocks"], *works)
+
+
+def test_a_creation_that_nobody_knows_is_told(world: World, observed: TestClient[Any]) -> None:
+    unknown = estimate(observed, FRESH, **{"from": "creation"})
+    assert (unknown["status"], unknown["fromBlock"], unknown["blocks"]) == ("AtMost", 1, HEAD)
+    assert "created" in unknown["detail"]
+    assert unknown["requests"] == cost(HEAD, "token")["requests"]
+    made = observed.post(f"{FRESH}/history-requests", json={"from": "creation"}).json()
+    with world.store.write() as session:
+        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == made["id"]]
+        operations.report(session, key, from_block=300)
+    known = estimate(observed, FRESH, **{"from": "creation"})
+    assert (known["status"], known["detail"], known["fromBlock"], known["blocks"]) == ("Estimated", None, 300, 111)
+    wallet = estimate(observed, WALLET, **{"from": "creation"})
+    assert (wallet["status"], wallet["fromBlock"]) == ("Estimated", 1)
+
+
+def test_where_nothing_was_observed_nothing_is_made_up(world: World, client: TestClient[Any]) -> None:
+    publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": paces("wallet")})
+    token = estimate(client, FRESH, **{"from": "block:1", "to": "block:90"})
+    assert (token["status"], token["blocks"]) == ("NothingObserved", 90)
+    assert (token["requests"], token["bytes"], token["seconds"]) == (None, None, None)
+    assert "ethereum" in token["detail"]
+    full = estimate(client, WALLET, **{"from": "block:1", "to": "block:90"})
+    assert (full["status"], full["requests"]) == ("NothingObserved", None)
+    balances = estimate(client, WALLET, **{"from": "block:1", "to": "block:90", "native": "balance-only"})
+    assert balances["status"] == "Estimated"
+
+
+@pytest.mark.parametrize(("lost", "body"), [("networks", {"from": "block:1"}), ("blocks", {"from": "2026-01-01"})])
+def test_a_range_that_nobody_knows_has_no_figures(
+    world: World, client: TestClient[Any], lost: str, body: dict[str, str]
+) -> None:
+    publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": paces(*PACES), lost: []})
+    found = estimate(client, FRESH, **body)
+    assert found.pop("status") == "RangeUnknown"
+    assert "not known yet" in found.pop("detail")
+    assert set(found.values()) == {None}
+
+
+def test_nothing_is_stored(observed: TestClient[Any], world: World) -> None:
+    key = {"Idempotency-Key": "dry"}
+    before = [observed.get(path).json() for path in (f"{FRESH}/history-requests", "/v1/audit-events")]
+    for _ in range(2):
+        dry = observed.post(f"{FRESH}/history-requests", json={"from": "creation", "dryRun": True}, headers=key)
+        assert dry.status_code == 200
+        assert "idempotency-replayed" not in dry.headers
+        assert "location" not in dry.headers
+    assert [observed.get(path).json() for path in (f"{FRESH}/history-requests", "/v1/audit-events")] == before
+    made = observed.post(f"{FRESH}/history-requests", json={"from": "creation"}, headers=key)
+    assert made.status_code == 202
+    assert "idempotency-replayed" not in made.headers
+    again = observed.post(f"{FRESH}/history-requests", json={"from": "creation", "dryRun": False}, headers=key)
+    problem(again, 422, "idempotency-key-reused")
+
+
+def test_what_would_be_refused_is_refused(observed: TestClient[Any], world: World) -> None:
+    def ask(subject: str, caller: str = "admin", **body: Any) -> Any:
+        return observed.post(
+            f"{subject}/history-requests", json={**body, "dryRun": True}, headers=world.headers(caller)
+        )
+
+    problem(ask(FRESH, **{"from": "now"}), 422, "invalid-body")
+    problem(ask(FRESH, **{"from": "block:9", "to": "block:8"}), 422, "invalid-body")
+    problem(ask(FRESH, **{"from": "creation", "native": "full"}), 422, "invalid-body")
+    problem(ask(FRESH, **{"from": "last week"}), 400, "malformed-field")
+    problem(ask(f"/v1/tokens/{NFT_TOKEN_ID}", **{"from": "creation"}), 409, "not-fungible")
+    problem(ask(f"/v1/tokens/{FOREIGN_TOKEN_ID}", **{"from": "creation"}), 404, "token-not-found")
+    problem(ask(FRESH, "operator", **{"from": "creation"}), 403, "role-too-low")
+    problem(observed.post(f"{FRESH}/history-requests", json={"from": "creation", "dryRun": "yes"}), 422, "invalid-body")
+
+
+@pytest.mark.parametrize("subject", [FRESH, f"/v1/tokens/{BIG_TOKEN_ID}", WALLET])
+def test_of_tracking_with_history_nothing_changes(observed: TestClient[Any], subject: str) -> None:
+    def state() -> list[Any]:
+        paths = (subject, f"{subject}/history-requests", "/v1/audit-events")
+        return [observed.get(path).json() for path in paths]
+
+    before = state()
+    body = {"trackingStatus": "enabled", "history": "block:1", "dryRun": True}
+    answer = observed.put(f"{subject}/tracking", json=body)
+    assert answer.status_code == 200
+    assert state() == before
+    found = answer.json()
+    assert (found["trackingStatus"], found["windows"]) == (before[0]["trackingStatus"], before[0]["windows"])
+    assert found["historyRequest"] is None
+    # Up to the start of the open window, which is block 251 or now.
+    last = 250 if before[0]["windows"] else HEAD
+    asked = observed.post(
+        f"{subject}/history-requests", json={"from": "block:1", "to": f"block:{last}", "dryRun": True}
+    )
+    assert found["historyEstimate"] == asked.json()
+    plain = observed.put(f"{subject}/tracking", json={"trackingStatus": "enabled"}).json()
+    assert (plain["historyRequest"], plain["historyEstimate"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"trackingStatus": "enabled", "dryRun": True}, "/dryRun"),
+        ({"trackingStatus": "disabled", "history": "creation", "dryRun": True}, "/history"),
+        ({"trackingStatus": "enabled", "history": "now", "dryRun": True}, "/history"),
+    ],
+)
+def test_a_dry_run_of_tracking_is_refused_like_the_real_one(
+    observed: TestClient[Any], body: dict[str, Any], pointer: str
+) -> None:
+    found = problem(observed.put(f"{FRESH}/tracking", json=body), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == [pointer]
