@@ -1,22 +1,59 @@
 -- The last balance of each asset of a wallet at or before a block, of those that have one in the covered range with that
--- block and are not zero.
+-- block and are not zero; a later reading may confirm it, where nothing moved in between.
 with balances as (
 
     select
         token_address,
         any_value(token_symbol) as token_symbol,
-        arg_max(balance_raw, block_number) filter (where range_from_block = $first_block) as balance_raw,
-        arg_max(balance, block_number) filter (where range_from_block = $first_block) as balance,
-        max(block_number) filter (where range_from_block = $first_block and is_moved) as moved_block,
-        max(block_number) filter (where range_from_block = $first_block and is_observed) as checked_block,
-        bool_or(is_adjusted) as is_adjusted,
+        arg_max(balance_raw, block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number
+        ) as balance_raw,
+        arg_max(balance, block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number
+        ) as balance,
+        max(block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number and is_moved
+        ) as moved_block,
+        max(block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number and is_checked
+        ) as checked_block,
+        min(block_number) filter (
+            where range_from_block = $first_block and block_number > $block_number and (is_moved or is_adjusted)
+        ) as next_changed_block,
+        min(block_number) filter (
+            where range_from_block = $first_block and block_number > $block_number and is_checked
+        ) as next_checked_block,
+        min(block_number) filter (
+            where range_from_block = $first_block and block_number > $block_number and is_adjusted
+        ) as next_adjusted_block,
+        coalesce(bool_or(is_adjusted) filter (where block_number <= $block_number), false) as is_adjusted,
         any_value(opened_by) filter (where range_from_block = $first_block) as opened_by
     from marts.balance_changes
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and block_number <= $block_number
+    where subject_key = $subject_key and tenant_id = $tenant_id
     group by token_address
+
+),
+
+confirmed as (
+
+    select
+        balances.*,
+        marts.confirming_block(
+            behaviours.behaviour,
+            $block_number,
+            balances.moved_block,
+            balances.checked_block,
+            balances.next_changed_block,
+            balances.next_checked_block,
+            balances.next_adjusted_block
+        ) as confirming_block
+    from balances
+    left join marts.wallet_behaviours as behaviours
+        on
+            behaviours.subject_key = $subject_key
+            and behaviours.tenant_id = $tenant_id
+            and balances.token_address = behaviours.token_address
+    where balances.balance_raw <> 0::bignum
 
 )
 
@@ -25,13 +62,8 @@ select
     token_symbol,
     balance_raw::varchar as quantity_raw,
     balance as quantity,
-    case
-        when is_adjusted then 'Adjusted'
-        when checked_block >= coalesce(moved_block, 0) then 'Reconciled'
-        else 'Unchecked'
-    end as reconciliation,
-    checked_block as checked_block_number,
+    marts.reconciliation(confirming_block, is_adjusted) as reconciliation,
+    coalesce(confirming_block, checked_block) as checked_block_number,
     opened_by
-from balances
-where balance_raw <> 0::bignum
+from confirmed
 order by token_address

@@ -1,32 +1,58 @@
 -- The holders of a token at a block: what other queries read as `holders`. Those that have a balance in the covered
--- range with that block and are not zero.
+-- range with that block and are not zero; a later reading may confirm it, where nothing moved in between.
 with balances as (
 
     select
         holder_address,
-        arg_max(balance_raw, block_number) filter (where range_from_block = $first_block) as quantity_raw,
-        max(block_number) filter (where range_from_block = $first_block and is_moved) as moved_block,
-        max(block_number) filter (where range_from_block = $first_block and is_observed) as checked_block_number,
-        bool_or(is_adjusted) as is_adjusted,
+        arg_max(balance_raw, block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number
+        ) as quantity_raw,
+        max(block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number and is_moved
+        ) as moved_block,
+        max(block_number) filter (
+            where range_from_block = $first_block and block_number <= $block_number and is_checked
+        ) as checked_block,
+        min(block_number) filter (
+            where range_from_block = $first_block and block_number > $block_number and (is_moved or is_adjusted)
+        ) as next_changed_block,
+        min(block_number) filter (
+            where range_from_block = $first_block and block_number > $block_number and is_checked
+        ) as next_checked_block,
+        min(block_number) filter (
+            where range_from_block = $first_block and block_number > $block_number and is_adjusted
+        ) as next_adjusted_block,
+        coalesce(bool_or(is_adjusted) filter (where block_number <= $block_number), false) as is_adjusted,
         any_value(opened_by) filter (where range_from_block = $first_block) as opened_by
     from marts.balance_changes
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and block_number <= $block_number
+    where subject_key = $subject_key and tenant_id = $tenant_id
     group by holder_address
+
+),
+
+confirmed as (
+
+    select
+        balances.*,
+        marts.confirming_block(
+            tokens.behaviour,
+            $block_number,
+            balances.moved_block,
+            balances.checked_block,
+            balances.next_changed_block,
+            balances.next_checked_block,
+            balances.next_adjusted_block
+        ) as confirming_block
+    from balances
+    left join marts.tokens as tokens on tokens.subject_key = $subject_key and tokens.tenant_id = $tenant_id
+    where balances.quantity_raw <> 0::bignum
 
 )
 
 select
     holder_address,
     quantity_raw,
-    case
-        when is_adjusted then 'Adjusted'
-        when checked_block_number >= coalesce(moved_block, 0) then 'Reconciled'
-        else 'Unchecked'
-    end as reconciliation,
-    checked_block_number,
+    marts.reconciliation(confirming_block, is_adjusted) as reconciliation,
+    coalesce(confirming_block, checked_block) as checked_block_number,
     opened_by
-from balances
-where quantity_raw <> 0::bignum
+from confirmed

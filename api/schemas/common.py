@@ -53,7 +53,12 @@ ActivityStatus = Literal["Confirmed", "Finalized"]
 Finality = Literal["Confirmed", "Finalized"]
 Reconciliation = Annotated[
     Literal["Reconciled", "Adjusted", "Unchecked"],
-    Meta(description="Whether the balance was compared with the chain, and whether it had to be adjusted."),
+    Meta(
+        description="`Unchecked`: no reading of the chain confirms the balance at the moment. Confirmed, `Adjusted` "
+        "where readings differed from the movements up to the moment, else `Reconciled`. A reading confirms a balance "
+        "from the movement or adjustment before it to the next one; of a token whose `behaviour` is not `Standard`, at "
+        "its own block alone."
+    ),
 ]
 OpenedBy = Annotated[
     Literal["Observed", "Derived", "Creation"],
@@ -70,7 +75,11 @@ Located = Annotated[
     ),
 ]
 CheckedBlock = Annotated[
-    int | None, Meta(description="Block of the last comparison with the chain up to the moment; null when never.")
+    int | None,
+    Meta(
+        description="Block of the reading that confirms the balance: the newest up to the moment, else the first after "
+        "it. Where none does, that of the last comparison with the chain up to the moment; null when never."
+    ),
 ]
 Interval = Literal["1h", "1d", "1w", "1M"]
 IntervalStart = Annotated[

@@ -498,16 +498,6 @@
 {%- endmacro %}
 
 
-{# How well newest balances were checked; `adjusted`: a left join of pairs with an adjustment in any range. #}
-{% macro reconciliation(balances, adjusted) -%}
-    case
-        when {{ adjusted }}.subject_key is not null then 'Adjusted'
-        when {{ balances }}.checked_block >= coalesce({{ balances }}.moved_block, 0) then 'Reconciled'
-        else 'Unchecked'
-    end
-{%- endmacro %}
-
-
 {# Subjects whose current state (cap table, positions) is written anew; a query. #}
 {% macro changed_subjects() -%}
     select subject_key from {{ ref('int_touched_balances') }}

@@ -28,12 +28,12 @@ const REASONS = {
 };
 
 const CHECKS = {
-  Reconciled: { word: "Reconciled", meaning: "The last reading of the chain confirms this balance." },
+  Reconciled: { word: "Reconciled", meaning: "A reading of the chain confirms this balance." },
   Adjusted: {
     word: "Adjusted",
-    meaning: "The chain said otherwise than the transfers; the difference is an activity.",
+    meaning: "A reading confirms it; before, the chain differed from the transfers, by an activity.",
   },
-  Unchecked: { word: "Unchecked", meaning: "Not compared with the chain since the last movement." },
+  Unchecked: { word: "Unchecked", meaning: "No reading of the chain confirms this balance." },
 };
 
 const TYPES = {

@@ -55,10 +55,10 @@ def publish_large(world: World) -> None:
         connection.execute(
             f"""insert into marts.balance_changes
                 (tenant_id, subject_key, range_from_block, token_address, holder_address, block_number, block_time,
-                movement_raw, balance_raw, balance, is_moved, is_observed, is_adjusted)
+                movement_raw, balance_raw, balance, is_moved, is_observed, is_checked, is_adjusted)
             select '{world.tenant_id}', {token}, 251, '0xaa', {holder}, 251 + i % 100 + 10 * step,
                 timestamp '2026-02-01 00:35:00', 1::varchar::bignum, (10000000 - i + step)::varchar::bignum,
-                (10000000 - i + step)::varchar, true, false, false
+                (10000000 - i + step)::varchar, true, false, false, false
             from range({_ROWS}) t (i), range(3) steps (step)"""
         )
         connection.execute(

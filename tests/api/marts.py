@@ -34,7 +34,8 @@ def contract() -> dict[str, dict[str, str]]:
 @cache
 def functions() -> str:
     """Return the statements that make the functions of a marts file."""
-    return _rendered("{{ create_mart_functions() }}").replace("marts_db.", "")
+    created = "{{ create_mart_functions() }} {{ create_reconciliation_functions() }}"
+    return _rendered(created).replace("marts_db.", "")
 
 
 @cache
@@ -56,7 +57,7 @@ def _in_marts(name: str) -> str:
 
 
 def _rendered(text: str) -> str:
-    macros = (_PROJECT / "macros" / "exact_numbers.sql").read_text()
+    macros = "".join((_PROJECT / "macros" / f"{name}.sql").read_text() for name in ("exact_numbers", "reconciliation"))
     return Environment().from_string(macros + text).render(config=_said, ref=str, beside=_in_marts, in_marts=_in_marts)
 
 

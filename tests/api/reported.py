@@ -205,6 +205,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "balance": text_of(step.balance, DECIMALS),
             "is_moved": step.movement != 0 or not step.is_observed,
             "is_observed": step.is_observed,
+            "is_checked": step.is_observed,
             "is_adjusted": step.is_adjusted,
             "opened_by": "Observed",
         }
@@ -354,6 +355,7 @@ def _add_wallet(rows: dict[str, list[dict[str, Any]]], tenant_id: str, wallet: i
                 "balance": text_of(raw * (1 + before + turn), symbols[address][1]),
                 "is_moved": turn == 1,
                 "is_observed": turn == 0,
+                "is_checked": turn == 0,
                 "is_adjusted": False,
                 "opened_by": "Observed",
             }

@@ -468,31 +468,57 @@ def reading(world: World, subject_id: str, token: str, holder: str, **values: An
         "balance_raw": values["raw"],
         "balance": str(values["raw"]),
         **{flag: flag in values["flags"] for flag in ("is_moved", "is_observed", "is_adjusted")},
+        "is_checked": "is_observed" in values["flags"] and "is_derived" not in values["flags"],
         "opened_by": "Derived" if values["first"] > 200 else "Creation",
     }
+
+
+_HISTORY = {
+    "h1": [
+        (100, 99, 5, "is_observed"),
+        (100, 120, 4, "is_moved"),
+        (100, 130, 4, "is_moved is_observed"),
+        (251, 251, 3, "is_moved"),
+        (251, 270, 3, "is_observed"),
+        (251, 280, 3, "is_observed"),
+    ],
+    "h2": [(100, 99, 5, "is_observed"), (100, 140, 7, "is_observed is_adjusted"), (251, 250, 6, "is_observed")],
+    "h3": [(100, 120, 1, "is_moved"), (251, 251, 2, "is_moved"), (251, 260, 2, "is_observed is_derived")],
+}
 
 
 @pytest.mark.parametrize(
     ("block", "expected"),
     [
-        (110, {"h1": ("Reconciled", 99), "h2": ("Reconciled", 99), "h3": None}),
-        (125, {"h1": ("Unchecked", 99), "h2": ("Reconciled", 99), "h3": ("Unchecked", None)}),
-        (130, {"h1": ("Reconciled", 130), "h2": ("Reconciled", 99), "h3": ("Unchecked", None)}),
-        (139, {"h1": ("Reconciled", 130), "h2": ("Reconciled", 99), "h3": ("Unchecked", None)}),
+        (110, {"h1": ("Reconciled", 99), "h2": ("Unchecked", 99), "h3": None}),
+        (125, {"h1": ("Unchecked", 99), "h2": ("Unchecked", 99), "h3": ("Unchecked", None)}),
+        (130, {"h1": ("Reconciled", 130), "h2": ("Unchecked", 99), "h3": ("Unchecked", None)}),
+        (139, {"h1": ("Reconciled", 130), "h2": ("Unchecked", 99), "h3": ("Unchecked", None)}),
         (140, {"h1": ("Reconciled", 130), "h2": ("Adjusted", 140), "h3": ("Unchecked", None)}),
-        (251, {"h1": ("Unchecked", None), "h2": ("Adjusted", 250), "h3": None}),
+        # A later reading of the rest, until there is an earlier one; another one's rest is not its own.
+        (260, {"h1": ("Reconciled", 270), "h2": ("Adjusted", 250), "h3": ("Unchecked", None)}),
+        (275, {"h1": ("Reconciled", 270), "h2": ("Adjusted", 250), "h3": ("Unchecked", None)}),
     ],
 )
 def test_reconciliation_of_the_past(
     world: World, block: int, expected: dict[str, tuple[str, int | None] | None]
 ) -> None:
     """Of a token by holder, and of a wallet by asset: the same rows, the same rule."""
-    history = {
-        "h1": [(100, 99, 5, "is_observed"), (100, 120, 4, "is_moved"), (100, 130, 4, "is_moved is_observed")],
-        "h2": [(100, 99, 5, "is_observed"), (100, 140, 7, "is_observed is_adjusted"), (251, 250, 6, "is_observed")],
-        "h3": [(100, 120, 1, "is_moved")],
-    }
-    history["h1"].append((251, 251, 3, "is_moved"))
+    _check_past(world, block, expected, "Standard")
+
+
+@pytest.mark.parametrize("behaviour", ["NonConforming", None])
+def test_a_reading_of_what_is_not_standard_confirms_its_own_block(world: World, behaviour: str | None) -> None:
+    expected: dict[str, tuple[str, int | None] | None] = {"h2": ("Unchecked", 99), "h3": ("Unchecked", None)}
+    _check_past(world, 129, expected | {"h1": ("Unchecked", 99)}, behaviour)
+    _check_past(world, 130, expected | {"h1": ("Reconciled", 130)}, behaviour)
+    _check_past(world, 131, expected | {"h1": ("Unchecked", 130)}, behaviour)
+
+
+def _check_past(
+    world: World, block: int, expected: dict[str, tuple[str, int | None] | None], behaviour: str | None
+) -> None:
+    """Hold what is said of the history at a block against what is expected of each holder."""
     rows = marts_rows(world)
     rows["balance_changes"] = [
         reading(world, subject, *pair(name), first=first, block=at, raw=raw, flags=flags.split())
@@ -500,8 +526,20 @@ def test_reconciliation_of_the_past(
             (EXAMPLE_TOKEN_ID, lambda name: ("0xaa", HOLDERS[name])),
             (EXAMPLE_WALLET_ID, lambda name: (HOLDERS[name], HOLDERS["h1"])),
         )
-        for name, changes in history.items()
+        for name, changes in _HISTORY.items()
         for first, at, raw, flags in changes
+    ]
+    for row in rows["tokens"]:
+        if row["token_id"] == EXAMPLE_TOKEN_ID:
+            row["behaviour"] = behaviour
+    rows["wallet_behaviours"] = [
+        {
+            "tenant_id": world.tenant_id,
+            "subject_key": world.subject_keys[EXAMPLE_WALLET_ID],
+            "token_address": HOLDERS[name],
+            "behaviour": behaviour,
+        }
+        for name in _HISTORY
     ]
     publish(world.settings.serving_dir, 1, rows)
     names = {address: name for name, address in HOLDERS.items()}
@@ -510,7 +548,7 @@ def test_reconciliation_of_the_past(
         positions = client.get(f"{WALLET}/balances?asOf=block:{block}").json()["current"]
     for found in ({row["wallet"]: row for row in table}, {row["token"]["ledgerId"]: row for row in positions}):
         shown = {names[address]: (row["reconciliation"], row["checkedBlockNumber"]) for address, row in found.items()}
-        assert {name: shown.get(name) for name in history} == expected
+        assert {name: shown.get(name) for name in _HISTORY} == expected
         assert {row["openedBy"] for row in found.values()} == {"Derived" if block > 200 else "Creation"}
 
 

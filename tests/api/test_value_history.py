@@ -141,6 +141,7 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "balance": balance,
             "is_moved": True,
             "is_observed": block in (99, 84_999),
+            "is_checked": block in (99, 84_999),
             "is_adjusted": False,
             "opened_by": "Observed",
         }

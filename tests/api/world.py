@@ -520,6 +520,7 @@ def _change(
         "balance": text_of(raw, decimals),
         "is_moved": not observed,
         "is_observed": observed,
+        "is_checked": observed,
         "is_adjusted": False,
         "opened_by": "Observed",
     }

@@ -70,7 +70,7 @@ def _fill_token(connection: duckdb.DuckDBPyConnection, world: World, size: Size)
             {_holder("i")} as holder_address, block_number, {_time("block_number")} as block_time,
             1::varchar::bignum as movement_raw, {raw} as balance_raw, {shown} as balance,
             (step = 0)::tinyint as holder_change, step = 0 as is_first,
-            true as is_moved, false as is_observed, false as is_adjusted,
+            true as is_moved, false as is_observed, false as is_checked, false as is_adjusted,
             'Observed' as opened_by
         from (select i, step, {block} as block_number from range({count}) numbers (i), range(3) steps (step))
         order by block_number"""

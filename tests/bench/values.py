@@ -179,7 +179,7 @@ def _fill(stores: Stores, size: Size) -> None:
                     (1 + hash(n) % 10000)::varchar
                     || lpad((hash(n + tokens.subject_key) % 1000000000000000000)::varchar, 18, '0')
                 )::bignum as balance_raw,
-                true as is_moved, false as is_observed, false as is_adjusted,
+                true as is_moved, false as is_observed, false as is_checked, false as is_adjusted,
                 'Observed' as opened_by,
                 (n = 0)::tinyint as holder_change, n = 0 as is_first
             from wallets cross join tokens cross join range({size.changes_per_position}) as numbers (n)
@@ -194,10 +194,10 @@ def _fill(stores: Stores, size: Size) -> None:
             group by subject_key, range_from_block, token_address, holder_address
             """,
             """
-            insert into marts_db.marts.wallet_balances by name
+            insert into marts_db.marts.wallet_positions by name
             select
                 'ten' as tenant_id, subject_key, token_address, 18 as token_decimals, balance_raw as quantity_raw,
-                'Unchecked' as reconciliation, 'Observed' as opened_by
+                false as is_adjusted, 'Observed' as opened_by
             from intermediate.int_balances_latest
             """,
             f"""

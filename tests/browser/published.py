@@ -332,6 +332,7 @@ class _Teller:
             "holder_change": (raw != 0) - bool(before),
             "is_moved": before is not None,
             "is_observed": before is None,
+            "is_checked": before is None,
             "is_adjusted": False,
             "opened_by": "Observed",
         }

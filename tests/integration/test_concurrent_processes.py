@@ -185,7 +185,7 @@ class Analyst:
         made = output(self._service.ledgermart(*arguments))
         built = run_forked(
             _dbt,
-            ("build", "--select", "balance_changes", "token_holders+", "--exclude-resource-type", "unit_test"),
+            ("build", "--select", "balance_changes", "token_positions+", "--exclude-resource-type", "unit_test"),
             {**self._service.environment(), **made["variables"]},
             CHECKOUT / "dbt_project",
         )

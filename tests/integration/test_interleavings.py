@@ -263,19 +263,17 @@ _MARTS = {
     "token_activities": "select * from marts.token_activities where tenant_id = $tenant",
     "wallet_activities": "select * from marts.wallet_activities where tenant_id = $tenant",
     "coverage": "select * from marts.coverage where tenant_id = $tenant",
-    "cap_tables": """
-        select * exclude (checked_block_number) replace (reconciliation = 'Adjusted' as reconciliation)
-        from marts.cap_tables where tenant_id = $tenant""",
-    "wallet_balances": """
-        select * exclude (checked_block_number) replace (reconciliation = 'Adjusted' as reconciliation)
-        from marts.wallet_balances where tenant_id = $tenant""",
+    "cap_tables": "select * exclude (reconciliation, checked_block_number) from marts.cap_tables "
+    "where tenant_id = $tenant",
+    "token_positions": "select * exclude (checked_block_number) from marts.token_positions where tenant_id = $tenant",
+    "wallet_positions": "select * exclude (checked_block_number) from marts.wallet_positions where tenant_id = $tenant",
     "tokens": "select * replace (behaviour = 'Standard' or behaviour is null as behaviour) from marts.tokens "
     "where tenant_id = $tenant",
     "wallets": "select * from marts.wallets where tenant_id = $tenant",
     "cap_table_summaries": "select * from marts.cap_table_summaries where tenant_id = $tenant",
     "balance steps": _STEPS.format(
         mart="balance_changes",
-        readings="is_observed, is_moved, movement_raw",
+        readings="is_observed, is_checked, is_moved, movement_raw",
         quantity="balance_raw",
         pair="subject_key, range_from_block, token_address, holder_address",
     ),

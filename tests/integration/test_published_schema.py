@@ -50,8 +50,10 @@ def test_every_function_says_what_it_computes(published: Path) -> None:
             "select function_name, comment from duckdb_functions() where schema_name = 'marts'"
         ).fetchall()
     assert {name for name, _ in found} == {
+        "confirming_block",
         "percentage",
         "ratio",
+        "reconciliation",
         "to_amount",
         "to_rate",
         "to_value",

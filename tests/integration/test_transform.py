@@ -161,7 +161,8 @@ def compare(world: World, stores: Stores) -> None:
         integers(
             rows(
                 "subject_key, range_from_block, token_address, holder_address, block_number, movement_raw::varchar,"
-                " balance_raw::varchar, holder_change, is_first, is_moved, is_observed, is_adjusted, opened_by",
+                " balance_raw::varchar, holder_change, is_first, is_moved, is_observed, is_checked,"
+                " is_adjusted, opened_by",
                 "balance_changes",
             ),
             5,
@@ -392,7 +393,7 @@ def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_
         if world.random.random() < 0.15:
             # The build ends half-way.
             world.write(stores.warehouse)
-            run_dbt(stores, *LATER_CYCLE, "--select", "+token_holders", "+wallet_activities")
+            run_dbt(stores, *LATER_CYCLE, "--select", "+token_positions", "+wallet_activities")
             world.begin()
             collect(world)
         transform(world, stores)
@@ -464,7 +465,7 @@ def test_a_movement_writes_its_holders_and_no_other_one_of_the_token(tmp_path: P
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as published; use published")
         # What is written again says something else than this.
-        connection.execute("update marts.token_holders set checked_block_number = -1 where subject_key = 1")
+        connection.execute("update marts.token_positions set checked_block_number = -1 where subject_key = 1")
         held = {row[0] for row in connection.execute(_MARKED).fetchall()}
     world.holders = sorted(held)[:2]
     world.mine(32)
@@ -479,7 +480,7 @@ def test_a_movement_writes_its_holders_and_no_other_one_of_the_token(tmp_path: P
     assert kept
 
 
-_MARKED = "select holder_address from marts.token_holders where subject_key = 1 and checked_block_number = -1"
+_MARKED = "select holder_address from marts.token_positions where subject_key = 1 and checked_block_number = -1"
 
 
 def test_tables_of_an_earlier_release_become_views_in_a_file_of_any_name(tmp_path: Path) -> None:
@@ -487,7 +488,7 @@ def test_tables_of_an_earlier_release_become_views_in_a_file_of_any_name(tmp_pat
     with open_warehouse(stores.warehouse):
         pass
     run_dbt(stores, "run")
-    names = ("cap_tables", "cap_table_summaries")
+    names = ("cap_tables", "cap_table_summaries", "token_holders", "wallet_balances")
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as published; use published")
         for name in names:

@@ -1,9 +1,10 @@
 """What the marts must say about a made-up network, worked out in plain Python from its raw rows by the definitions."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.integration.transform_world import NATIVE, ZERO, Subject, World
 
@@ -28,10 +29,18 @@ class Point(NamedTuple):
 Points = dict[Range, dict[Pair, list[Point]]]
 
 
+class Shown(NamedTuple):
+    """What is said of a balance at a block."""
+
+    balance: int
+    reconciliation: str
+    checked_block: int | None
+
+
 class Expected(NamedTuple):
     """The marts' rows, reduced to what identifies and measures them."""
 
-    balance_changes: set[tuple[int, int, str, str, int, int, int, int, bool, bool, bool, bool, str]]
+    balance_changes: set[tuple[int, int, str, str, int, int, int, int, bool, bool, bool, bool, bool, str]]
     supply_changes: set[tuple[int, int, int, int, bool]]
     cap_tables: set[tuple[int, int, str, int, str | None, str, int | None, str]]
     summaries: dict[int, tuple[object, ...]]
@@ -86,6 +95,33 @@ def concentration(quantities: list[int], supply: int) -> tuple[object, ...]:
     )
 
 
+def is_checked(row: Point, rows: list[Point]) -> bool:
+    """Whether the balance was compared with a reading: not where the opening follows from this very reading."""
+    first = min((one.block for one in rows if one.is_observed), default=None)
+    return row.is_observed and not (row.opened_by == "Derived" and row.block == first and not row.adjustment)
+
+
+def confirming_block(rows: list[Point], block: int, behaviour: str | None) -> int | None:
+    """The reading that confirms the balance of a pair at a block of a covered range.
+
+    The rest that the block is in runs from one movement or adjustment to the next. What was found with another balance,
+    nobody knows when it changed, leaves open everything between the reading before and that one.
+    """
+    checked = [row.block for row in rows if is_checked(row, rows)]
+    if block in checked:
+        return block
+    if behaviour != "Standard":
+        return None
+    edges = [row.block for row in rows if row.is_moved or row.adjustment]
+    begin = max((edge for edge in edges if edge <= block), default=-1)
+    end = min((edge for edge in edges if edge > block), default=block + 10**9)
+    resting = [reading for reading in checked if begin <= reading < end]
+    following = [row for row in rows if row.is_observed and row.block > block]
+    is_open = bool(following) and following[0].adjustment != 0 and not following[0].is_located
+    earlier = [] if is_open else [reading for reading in resting if reading < block]
+    return max(earlier, default=min((reading for reading in resting if reading > block), default=None))
+
+
 class Oracle:
     """The definitions, over the rows of one world."""
 
@@ -128,7 +164,8 @@ class Oracle:
             listed[row.address] = row.id
         return listed
 
-    def _points(self, subject: Subject) -> Points:
+    def points(self, subject: Subject) -> Points:
+        """The points of the subject's pairs, in each covered range."""
         visible = self.world.visible(subject)
         moves = [move for move in self._movements(subject) if move[0] in visible]
         shown = {pair for _, pair, _ in moves}
@@ -217,7 +254,7 @@ class Oracle:
         }
         return self._balances(steps, readings, first, self._is_born_inside(subject.address, first))
 
-    def _behaviour(self, points: Points) -> str | None:
+    def _behaviour(self, points: Mapping[Any, Mapping[Pair, list[Point]]]) -> str | None:
         """Of the holders that were known more than once in a range: who was found with another balance, and how."""
         histories = [rows for pairs in points.values() for rows in pairs.values()]
         read_again = [
@@ -250,11 +287,58 @@ class Oracle:
     def _status(self, block: int) -> str:
         return "Finalized" if self.world.final is not None and block <= self.world.final else "Confirmed"
 
+    def behaviours(self, points: dict[int, Points]) -> dict[tuple[int, str], str | None]:
+        """How each token moves for each subject: a wallet's as the tenant's own, or as its wallets' readings say."""
+        result: dict[tuple[int, str], str | None] = {}
+        subjects = self.world.subjects
+        for key, subject in subjects.items():
+            if subject.kind == "token":
+                result[key, subject.address] = self._behaviour(points[key])
+        keys = {subject.id: key for key, subject in subjects.items()}
+        for key, subject in subjects.items():
+            if subject.kind != "wallet":
+                continue
+            listed = self._listed(subject)
+            for token in {token for pairs in points[key].values() for token, _ in pairs}:
+                of_all = {
+                    (other, *covered): {pair: rows for pair, rows in pairs.items() if pair[0] == token}
+                    for other, row in subjects.items()
+                    if (row.kind, row.tenant) == ("wallet", subject.tenant)
+                    for covered, pairs in points[other].items()
+                }
+                own = listed.get(token)
+                if token == NATIVE:
+                    result[key, token] = "Standard"
+                else:
+                    result[key, token] = result[keys[own], token] if own else self._behaviour(of_all)
+        return result
+
+    def shown(
+        self, subject: Subject, points: Points, behaviours: dict[tuple[int, str], str | None], block: int
+    ) -> dict[Pair, Shown]:
+        """What is said of the balances of a subject at a block that is covered, zero included."""
+        result: dict[Pair, Shown] = {}
+        covered = next(pairs for (first, last), pairs in points.items() if first <= block <= last)
+        for pair, rows in covered.items():
+            until = [row for row in rows if row.block <= block]
+            if not until:
+                continue
+            confirming = confirming_block(rows, block, behaviours[subject.key, pair[0]])
+            checked = max((row.block for row in until if is_checked(row, rows)), default=None)
+            is_adjusted = any(
+                row.adjustment and row.block <= block for pairs in points.values() for row in pairs.get(pair, [])
+            )
+            check = "Unchecked" if confirming is None else "Adjusted" if is_adjusted else "Reconciled"
+            result[pair] = Shown(until[-1].balance, check, checked if confirming is None else confirming)
+        return result
+
     def expected(self) -> Expected:
         """All marts at once."""
         result = Expected(set(), set(), set(), {}, set(), set(), set(), set(), {}, {}, {})
+        all_points = {key: self.points(subject) for key, subject in self.world.subjects.items()}
+        behaviours = self.behaviours(all_points)
         for subject in self.world.subjects.values():
-            points = self._points(subject)
+            points = all_points[subject.key]
             covered = self.world.covered(subject)
             views = [view.first for view in self.world.resolved(subject)]
             result.as_of[subject.key] = (min(views, default=None), covered[-1][1] if covered else None)
@@ -274,22 +358,18 @@ class Oracle:
                             before is None,
                             row.is_moved,
                             row.is_observed,
+                            is_checked(row, rows),
                             row.adjustment != 0,
                             row.opened_by,
                         )
                         for before, row in zip([None, *rows], rows, strict=False)
                     )
-            adjusted = {
-                pair for pairs in points.values() for pair, rows in pairs.items() if any(row.adjustment for row in rows)
-            }
-            positions = []
-            for pair, rows in points[covered[-1]].items() if covered else ():
-                checked = max((row.block for row in rows if row.is_observed), default=None)
-                moved = max((row.block for row in rows if row.is_moved), default=0)
-                is_confirmed = checked is not None and checked >= moved
-                check = "Adjusted" if pair in adjusted else "Reconciled" if is_confirmed else "Unchecked"
-                if rows[-1].balance:
-                    positions.append((pair, rows[-1].balance, check, checked, rows[-1].opened_by))
+            newest = self.shown(subject, points, behaviours, covered[-1][1]) if covered else {}
+            positions = [
+                (pair, row.balance, row.reconciliation, row.checked_block, points[covered[-1]][pair][0].opened_by)
+                for pair, row in newest.items()
+                if row.balance
+            ]
             if subject.kind == "token":
                 supplies = {first: self._supplies(subject, (first, last)) for first, last in covered}
                 for first, rows in supplies.items():
@@ -299,7 +379,7 @@ class Oracle:
                 current = supplies[covered[-1][0]] if covered else []
                 self._cap_table(result, subject, bool(covered), current[-1].balance if current else None, positions)
                 self._token_activities(result, subject, points)
-                result.behaviours[subject.key] = self._behaviour(points)
+                result.behaviours[subject.key] = behaviours[subject.key, subject.address]
             else:
                 listed = self._listed(subject)
                 result.wallet_balances.update(

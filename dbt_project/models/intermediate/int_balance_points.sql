@@ -374,6 +374,13 @@ points as (
             when adjustment_raw is not null
                 then observed_raw = coalesce(previous_read_raw, case when opened_by = 'Creation' then 0::bignum end)
         end as is_ignored,
+        -- A reading that the opening was derived from says nothing of the movements, unless it differs all the same.
+        observed_raw is not null
+        and (
+            opened_by is distinct from 'Derived'
+            or block_number != opening_block
+            or adjustment_raw is not null
+        ) as is_checked,
         {{ transformed_batch() }} as since_batch_id
     from adjusted
 

@@ -54,6 +54,7 @@ changes as (
         points.is_first,
         points.is_moved,
         points.observed_raw is not null as is_observed,
+        points.is_checked,
         points.adjustment_raw is not null as is_adjusted,
         points.opened_by
     from points

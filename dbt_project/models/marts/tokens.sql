@@ -66,7 +66,7 @@ holder_counts as (
     select
         subject_key,
         count(*) as holder_count
-    from {{ ref('token_holders') }}
+    from {{ ref('token_positions') }}
     group by subject_key
 
 ),
@@ -83,18 +83,9 @@ network_states as (
 
 ),
 
--- What the readings of the token's holders say about how it moves. Without a second reading of some holder nothing is
--- known. Transfers that arrive short are a fee, which one holder may get; balances that change while they rest are a
--- rebase when most of those that were read twice did; anything else, such as an event without a transfer, breaks the
--- rules of fungible tokens.
 holders as (
 
-    select
-        *,
-        -- To have opened with nothing is as good as a reading, and so is what contradicts an opening.
-        reading_count + case when opened_by = 'Creation' then 1 else 0 end > 1 or adjustment_count > 0
-            as is_known_again
-    from {{ ref('int_balances_latest') }}
+    select * from {{ ref('int_balances_latest') }}
     where
         reading_count > 0
         and holder_address != {{ supply_holder() }}
@@ -105,13 +96,7 @@ readings as (
 
     select
         subject_key,
-        count_if(is_known_again) as reread_count,
-        sum(adjustment_count) as adjustment_count,
-        sum(short_adjustment_count) as short_adjustment_count,
-        sum(ignored_adjustment_count) as ignored_adjustment_count,
-        count_if(adjustment_count > short_adjustment_count) as gained_count,
-        count_if(resting_adjustment_count > 0) as rebased_count,
-        count_if(is_known_again and (balance_raw != 0::bignum or resting_adjustment_count > 0)) as rebasable_count
+        {{ behaviour_counts('holders') }}
     from holders
     group by subject_key
 
@@ -143,17 +128,7 @@ described as (
         token_metadata.symbol as contract_symbol,
         token_metadata.name as contract_name,
         token_metadata.decimals,
-        case
-            when coalesce(readings.reread_count, 0) = 0 then null
-            when readings.adjustment_count = 0 then 'Standard'
-            when readings.rebased_count > 1 and readings.rebased_count * 2 >= readings.rebasable_count then 'Rebasing'
-            when
-                readings.short_adjustment_count > 0
-                and readings.ignored_adjustment_count = 0
-                and readings.gained_count <= 1
-                then 'FeeOnTransfer'
-            else 'NonConforming'
-        end as behaviour,
+        {{ behaviour('readings') }} as behaviour,
         supplies.total_supply_raw,
         {{ to_amount('supplies.total_supply_raw', 'token_metadata.decimals') }} as total_supply,
         case when newest_ranges.subject_key is not null then coalesce(holder_counts.holder_count, 0) end

@@ -1,121 +1,39 @@
-{{
-    config(
-        materialized='appended_table',
-        pre_hook=[
-            "{{ delete_changed_subjects() }}",
-            "{{ relink_tokens() }}",
-        ],
-    )
-}}
+{{ config(materialized='view', contract={'enforced': false}) }}
 
--- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}
+-- A view must find its tables in any file that holds a copy of it, so it names them without one.
+-- depends_on: {{ ref('wallet_positions') }}, {{ ref('wallets') }}, {{ ref('wallet_behaviours') }}
 with
 
-{% if keeps_rows() -%}
-changed as ( -- noqa: ST03
-
-    {{ changed_subjects() }}
-
-),
-
-{% endif -%}
-views as (
-
-    select views.*
-    from {{ ref('int_covered_ranges') }} as views
-    {% if keeps_rows() -%}
-    semi join changed on views.subject_key = changed.subject_key
-    {% endif -%}
-    where
-        views.kind = 'wallet'
-        and views.is_as_of
-
-),
-
--- Most balances are those of tokens' holders.
-balances as materialized (
-
-    select balances.*
-    from {{ ref('int_balances_latest') }} as balances
-    semi join views on balances.subject_key = views.subject_key
-
-),
-
-listed_tokens as (
-
-    select * from {{ ref('int_wallet_tokens_listed') }}
-
-),
-
-labels as (
-
-    select * from {{ ref('int_tokens_labelled') }}
-
-),
-
-adjusted as (
-
-    select distinct
-        subject_key,
-        token_address
-    from balances
-    where adjustment_count > 0
-
-),
-
-described as (
+confirmed as (
 
     select
-        views.tenant_id,
-        balances.subject_key,
-        balances.token_address,
-        listed_tokens.token_id,
-        labels.symbol as token_symbol,
-        labels.decimals as token_decimals,
-        balances.balance_raw as quantity_raw,
-        {{ to_amount('balances.balance_raw', 'labels.decimals') }} as quantity,
-        {{ reconciliation('balances', 'adjusted') }} as reconciliation,
-        balances.checked_block as checked_block_number,
-        balances.opened_by
-    from views
-    inner join balances
+        positions.*,
+        {{ confirming_block(
+            'behaviours.behaviour',
+            'wallets.as_of_block_number',
+            'positions.moved_block_number',
+            'positions.checked_block_number'
+        ) }} as confirming_block
+    from marts.wallet_positions as positions
+    inner join marts.wallets as wallets on positions.subject_key = wallets.subject_key
+    left join marts.wallet_behaviours as behaviours
         on
-            views.subject_key = balances.subject_key
-            and views.from_block = balances.range_from_block
-    left join listed_tokens
-        on
-            balances.subject_key = listed_tokens.subject_key
-            and balances.token_address = listed_tokens.token_address
-    left join labels
-        on
-            views.network = labels.network
-            and balances.token_address = labels.token_address
-    left join adjusted
-        on
-            balances.subject_key = adjusted.subject_key
-            and balances.token_address = adjusted.token_address
-    where balances.balance_raw != 0::bignum
-
-),
-
-final as (
-
-    select
-        tenant_id,
-        subject_key,
-        token_address,
-        token_id,
-        token_symbol,
-        token_decimals,
-        quantity_raw,
-        quantity,
-        quantity::double as quantity_approx,
-        reconciliation,
-        checked_block_number,
-        opened_by
-    from described
+            positions.subject_key = behaviours.subject_key
+            and positions.token_address = behaviours.token_address
 
 )
 
-select * from final
-order by subject_key, token_address
+select
+    tenant_id,
+    subject_key,
+    token_address,
+    token_id,
+    token_symbol,
+    token_decimals,
+    quantity_raw,
+    quantity,
+    quantity_approx,
+    {{ reconciliation('confirming_block', 'is_adjusted') }} as reconciliation,
+    checked_block_number,
+    opened_by
+from confirmed

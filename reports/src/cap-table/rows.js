@@ -67,6 +67,6 @@ function check({ reconciliation, checkedBlockNumber }) {
   const block =
     checkedBlockNumber === null
       ? "Never compared with the chain."
-      : `Last compared at block ${count(checkedBlockNumber)}.`;
+      : `Compared at block ${count(checkedBlockNumber)}.`;
   return el(`span.badge.${reconciliation.toLowerCase()}`, { title: `${meaning}\n${block}` }, word);
 }

@@ -1,4 +1,14 @@
 -- The current state of every subject, from the newest balances: who holds how much, in order, of what, and how concentrated.
+-- Every range begins with its tokens, so that one reading tells how a holder's balance moves.
+create or replace temp table behaviours as
+select
+    views.network, views.address as token_address,
+    bool_or(latest.checked_block is not null) and not bool_or(latest.is_adjusted) as is_standard
+from latest_balances as latest
+inner join views on latest.subject_key = views.subject_key
+where views.kind = 'token'
+group by views.network, views.address;
+
 create or replace table cap_tables as
 with supplies as (
     select subject_key, arg_max(total_supply_raw, block_number)::varchar::hugeint as supply
@@ -17,15 +27,20 @@ holders as (
         latest.balance_raw::varchar::hugeint as held,
         supplies.supply,
         case
+            when not coalesce(
+                latest.checked_block = views.to_block
+                or (behaviours.is_standard and latest.checked_block >= latest.moved_block),
+                false
+            ) then 'Unchecked'
             when latest.is_adjusted then 'Adjusted'
-            when latest.checked_block >= latest.moved_block then 'Reconciled'
-            else 'Unchecked'
+            else 'Reconciled'
         end as reconciliation,
         latest.checked_block as checked_block_number
     from latest_balances as latest
     inner join views on latest.subject_key = views.subject_key
     inner join supplies on latest.subject_key = supplies.subject_key
     inner join tokens on views.network = tokens.network and views.address = tokens.token_address
+    left join behaviours on views.network = behaviours.network and views.address = behaviours.token_address
     where views.kind = 'token' and latest.balance_raw != 0::bignum
 ),
 
@@ -59,14 +74,19 @@ with balances as (
         tokens.decimals as token_decimals, latest.balance_raw as quantity_raw,
         shifted(latest.balance_raw::varchar, tokens.decimals) as quantity,
         case
+            when not coalesce(
+                latest.checked_block = views.to_block
+                or (behaviours.is_standard and latest.checked_block >= latest.moved_block),
+                false
+            ) then 'Unchecked'
             when latest.is_adjusted then 'Adjusted'
-            when latest.checked_block >= latest.moved_block then 'Reconciled'
-            else 'Unchecked'
+            else 'Reconciled'
         end as reconciliation,
         latest.checked_block as checked_block_number
     from latest_balances as latest
     inner join views on latest.subject_key = views.subject_key
     inner join tokens on views.network = tokens.network and latest.token_address = tokens.token_address
+    left join behaviours on views.network = behaviours.network and latest.token_address = behaviours.token_address
     where views.kind = 'wallet' and latest.balance_raw != 0::bignum
 )
 

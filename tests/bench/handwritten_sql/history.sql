@@ -29,7 +29,7 @@ create table if not exists balance_changes (
     tenant_id varchar, subject_key bigint, range_from_block bigint, token_address varchar, token_symbol varchar,
     holder_address varchar, block_number bigint, block_time timestamp, movement_raw bignum, balance_raw bignum,
     balance varchar, holder_change tinyint, is_first boolean, is_moved boolean, is_observed boolean,
-    is_adjusted boolean, opened_by varchar
+    is_checked boolean, is_adjusted boolean, opened_by varchar
 );
 
 create table if not exists supply_changes (
@@ -205,7 +205,7 @@ select
             and balances.balance_raw - balances.movement_raw - balances.adjustment_raw != 0::bignum
         )::tinyint
     )::tinyint as holder_change,
-    balances.is_first, balances.is_moved, balances.is_observed,
+    balances.is_first, balances.is_moved, balances.is_observed, balances.is_observed as is_checked,
     balances.adjustment_raw != 0::bignum as is_adjusted, 'Creation' as opened_by
 from balances
 inner join views on balances.subject_key = views.subject_key

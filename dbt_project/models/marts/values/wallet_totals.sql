@@ -16,7 +16,7 @@ coverage as (
 
 balances as (
 
-    select * from {{ ref('wallet_balances') }}
+    select * from {{ ref('wallet_positions') }}
 
 ),
 

@@ -1,0 +1,97 @@
+{#
+    Which reading confirms a balance. A rest is the time between two blocks at which something moved or was adjusted; a reading that
+    agrees confirms its whole rest, of tokens that move by events alone, and otherwise the balance of its own block. The functions live
+    in the marts file: the newest state and that of any earlier block are judged by the same ones.
+#}
+
+{% macro confirming_block(behaviour, at_block, moved, checked) -%}
+    {{ in_marts('confirming_block') }}(
+        {{ behaviour }}, {{ at_block }}, {{ moved }}, {{ checked }}, null::bigint, null::bigint, null::bigint
+    )
+{%- endmacro %}
+
+
+{% macro reconciliation(confirming_block, is_adjusted) -%}
+    {{ in_marts('reconciliation') }}({{ confirming_block }}, {{ is_adjusted }})
+{%- endmacro %}
+
+
+{# Run before every build. An adjustment is found by a reading, so none lies behind the newest reading before a block. #}
+{% macro create_reconciliation_functions() -%}
+    create or replace macro marts_db.marts.confirming_block(
+        behaviour, at_block, moved_block, checked_block, next_changed_block, next_checked_block, next_adjusted_block
+    ) as
+    case
+        when checked_block = at_block then checked_block
+        when behaviour is distinct from 'Standard' then null
+        when
+            checked_block >= coalesce(moved_block, -1)
+            and coalesce(next_adjusted_block > next_checked_block, next_adjusted_block is null)
+            then checked_block
+        when next_checked_block < coalesce(next_changed_block, 9223372036854775807) then next_checked_block
+    end;
+    create or replace macro marts_db.marts.reconciliation(confirming_block, is_adjusted) as
+    case when confirming_block is null then 'Unchecked' when is_adjusted then 'Adjusted' else 'Reconciled' end;
+    comment on macro marts_db.marts.confirming_block is
+    'Block of the reading that confirms a balance at at_block, null when none does. Of the pair in the covered range: newest movement and newest comparison up to at_block, and behind it the first row that is a movement or an adjustment, the first comparison, and the first adjustment. Unit: block number.';
+    comment on macro marts_db.marts.reconciliation is
+    'Unchecked without a confirming block; with one Adjusted where readings differed from movements up to the block, else Reconciled. Unit: none, a word.';
+{%- endmacro %}
+
+
+{# What readings of holders say about how a token moves, columns of a grouped query over rows of int_balances_latest. #}
+{% macro behaviour_counts(holders) -%}
+    count_if({{ is_known_again(holders) }}) as reread_count,
+    sum({{ holders }}.adjustment_count) as adjustment_count,
+    sum({{ holders }}.short_adjustment_count) as short_adjustment_count,
+    sum({{ holders }}.ignored_adjustment_count) as ignored_adjustment_count,
+    count_if({{ holders }}.adjustment_count > {{ holders }}.short_adjustment_count) as gained_count,
+    count_if({{ holders }}.resting_adjustment_count > 0) as rebased_count,
+    count_if(
+        {{ is_known_again(holders) }}
+        and ({{ holders }}.balance_raw != 0::bignum or {{ holders }}.resting_adjustment_count > 0)
+    ) as rebasable_count
+{%- endmacro %}
+
+
+{# To have opened with nothing is as good as a reading, and so is what contradicts an opening. #}
+{% macro is_known_again(holders) -%}
+    (
+        {{ holders }}.reading_count + case when {{ holders }}.opened_by = 'Creation' then 1 else 0 end > 1
+        or {{ holders }}.adjustment_count > 0
+    )
+{%- endmacro %}
+
+
+{#
+    How the token moves. Without a second reading of some holder nothing is known. Transfers that arrive short are a fee, which one
+    holder may get; balances that change while they rest are a rebase when most of those that were read twice did; anything else, such
+    as an event without a transfer, breaks the rules of fungible tokens.
+#}
+{% macro behaviour(readings) -%}
+    case
+        when coalesce({{ readings }}.reread_count, 0) = 0 then null
+        when {{ readings }}.adjustment_count = 0 then 'Standard'
+        when {{ readings }}.rebased_count > 1 and {{ readings }}.rebased_count * 2 >= {{ readings }}.rebasable_count
+            then 'Rebasing'
+        when
+            {{ readings }}.short_adjustment_count > 0
+            and {{ readings }}.ignored_adjustment_count = 0
+            and {{ readings }}.gained_count <= 1
+            then 'FeeOnTransfer'
+        else 'NonConforming'
+    end
+{%- endmacro %}
+
+
+{# Block of the newest reading that a balance was compared with: not one that its opening was derived from, unless it differs. #}
+{% macro compared_block(balances) -%}
+    case
+        when
+            {{ balances }}.opened_by = 'Derived'
+            and {{ balances }}.checked_block = {{ balances }}.opening_block
+            and {{ balances }}.adjustment_count = 0
+            then null
+        else {{ balances }}.checked_block
+    end
+{%- endmacro %}

@@ -1,0 +1,261 @@
+"""Which reading confirms a balance at each block of random chains: plain Python beside the marts and the API's queries.
+
+Tokens move with and without events, are read on time and much later, open with a reading, with nothing or by what was
+read afterwards; wallets have them, and native value that moves without a transaction.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from api.serving import load_queries
+from tests.integration.dbt_runner import CYCLE, LATER_CYCLE, Stores, open_marts, run_dbt
+from tests.integration.test_transform import compare_with_full_refresh
+from tests.integration.transform_oracle import Oracle, Shown
+from tests.integration.transform_world import (
+    NATIVE,
+    ZERO,
+    Coverage,
+    Reading,
+    Subject,
+    Transaction,
+    Transfer,
+    World,
+    address,
+)
+
+FIRST, HEAD, LATER_HEAD = 6, 26, 30
+SOMEBODY = address(0xFFFF)
+
+
+class Life(NamedTuple):
+    """What happens to a balance: amounts by block with an event and without, and the blocks read on time and later."""
+
+    moves: Sequence[tuple[int, int]] = ()
+    silent: Sequence[tuple[int, int]] = ()
+    read: Sequence[int] = ()
+    read_later: Sequence[int] = ()
+
+
+class Story(NamedTuple):
+    """A token, or native value, and who has it; `is_created`: it came into being within the view."""
+
+    lives: Sequence[Life]
+    is_native: bool = False
+    is_created: bool = False
+    is_token_tracked: bool = True
+    is_wallet_tracked: bool = False
+
+
+KNOWN = [
+    # Read before, behind and between its movements; one balance is read twice within one rest.
+    Story([Life([(8, 5), (12, 3), (20, 1)], read=[5, 10, 18, 25], read_later=[9, 19])]),
+    Story([Life([(8, 5)], read=[20], read_later=[15])], is_created=True, is_wallet_tracked=True),
+    # Opened by what was read later, once and twice, and not below zero.
+    Story([Life([(8, 5)], read=[12]), Life([(9, 5)], read=[12, 24])], is_wallet_tracked=True),
+    Story([Life([(8, 5)], silent=[(10, -50)], read=[12], read_later=[14])]),
+    # Minted silently: seen later, and located by the reading before.
+    Story([Life([(8, 5)], [(16, 7)], read=[5, 12, 22])], is_wallet_tracked=True),
+    Story([Life([(8, 5)], [(16, 7)], read=[5, 10, 20], read_later=[15, 16])], is_native=True),
+    Story([Life([(8, 5)], [(16, 7), (18, -3)], read=[5, 20], read_later=[13])], is_native=True),
+    # Nobody was read twice.
+    Story([Life([(8, 5)], read=[20])]),
+    Story([Life([(8, 5)], read=[10, 14])], is_token_tracked=False, is_wallet_tracked=True),
+]
+
+_blocks = st.integers(1, LATER_HEAD)
+_amounts = st.integers(-20, 20).filter(bool)
+_changes = st.dictionaries(_blocks, _amounts, max_size=5).map(lambda found: sorted(found.items()))
+_silent = st.one_of(
+    st.just([]), st.dictionaries(_blocks, _amounts, max_size=2).map(lambda found: sorted(found.items()))
+)
+_readings = st.lists(st.integers(FIRST - 1, LATER_HEAD), unique=True, max_size=5)
+_lives = st.builds(Life, _changes, _silent, _readings, _readings)
+_quiet_lives = st.builds(Life, _changes, st.just([]), _readings, _readings)
+_stories = st.one_of(
+    st.builds(
+        Story,
+        lives=st.one_of(st.lists(_quiet_lives, min_size=1, max_size=3), st.lists(_lives, min_size=1, max_size=3)),
+        is_created=st.booleans(),
+        is_token_tracked=st.booleans(),
+        is_wallet_tracked=st.booleans(),
+    ),
+    st.builds(Story, lives=st.lists(_lives, min_size=1, max_size=1), is_native=st.just(True)),
+)
+
+
+class Chain:
+    """A world in which all stories happen at once, told to the warehouse in two cycles."""
+
+    def __init__(self, stories: Sequence[Story]) -> None:
+        self.world = World(0)
+        self._later: list[tuple[str, str, int, int]] = []
+        self._facts: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
+        self._truth: dict[tuple[str, str], list[int]] = {}
+        self._keys = 0
+        self.world.begin()
+        self._mine(HEAD)
+        for number, story in enumerate(stories):
+            token = NATIVE if story.is_native else address(0xA000 + number)
+            wallets = [address(0xB000 + 16 * number + place) for place in range(len(story.lives))]
+            if story.is_created:
+                self.world.create(token, FIRST)
+            if story.is_token_tracked and not story.is_native:
+                self._track("token", token)
+            for wallet, life in zip(wallets, story.lives, strict=True):
+                if story.is_native or story.is_wallet_tracked:
+                    self._track("wallet", wallet)
+                self._live(token, wallet, life, 0 if story.is_created else 40)
+        self._tell(FIRST, HEAD)
+
+    def go_on(self) -> None:
+        """Tell the last blocks, and what was read late."""
+        self.world.transformed = self.world.batch
+        self.world.begin()
+        self._mine(LATER_HEAD)
+        self.world.coverage = [row._replace(last=LATER_HEAD) for row in self.world.coverage]
+        self._tell(HEAD + 1, LATER_HEAD)
+        for token, wallet, block, quantity in self._later:
+            self._read(token, wallet, block, quantity)
+
+    def _mine(self, head: int) -> None:
+        self.world.hashes |= {block: f"0x{block:064x}" for block in range(head + 1)}
+        self.world.head = self.world.known_head = head
+
+    def _track(self, kind: str, where: str) -> None:
+        self._keys += 1
+        self.world.add(Subject(self._keys, kind, "ten_a", "led_a", where))
+        self.world.track(self._keys, self._keys, FIRST)
+        kinds = ["wallet", "native"] if kind == "wallet" else ["token"]
+        self.world.coverage += [Coverage(one, where, FIRST, HEAD) for one in kinds]
+
+    def _live(self, token: str, wallet: str, life: Life, opening: int) -> None:
+        """Work out the balance at every block; nobody owes anything, and nothing moves before the token is there."""
+        moves, silent, balance, truth = dict(life.moves), dict(life.silent), opening, []
+        for block in range(LATER_HEAD + 1):
+            for changes, is_told in ((moves, True), (silent, False)):
+                change = changes.get(block, 0)
+                if balance + change >= 0 and (opening or block >= FIRST):
+                    balance += change
+                    if is_told and change and block >= FIRST:
+                        self._facts[block].append((token, wallet, change))
+            truth.append(balance)
+        self._truth[token, wallet] = truth
+        self._later += [(token, wallet, block, truth[block]) for block in life.read_later]
+        for block in set(life.read) - set(life.read_later):
+            if block <= HEAD:
+                self._read(token, wallet, block, truth[block])
+            else:
+                self._later.append((token, wallet, block, truth[block]))
+
+    def _read(self, token: str, wallet: str, block: int, quantity: int) -> None:
+        self.world.readings.append(Reading(token, wallet, block, quantity, "Check", self.world.batch))
+
+    def _tell(self, first: int, last: int) -> None:
+        for block in range(first, last + 1):
+            for position, (token, wallet, amount) in enumerate(self._facts[block]):
+                parties = (SOMEBODY, wallet) if amount > 0 else (wallet, SOMEBODY)
+                if token == NATIVE:
+                    row = Transaction(block, position, *parties, None, abs(amount), 0, True, self.world.batch)
+                    self.world.transactions.append(row)
+                else:
+                    sender, recipient = (party if party == wallet else ZERO for party in parties)
+                    self.world.transfers.append(
+                        Transfer(block, position, position, token, sender, recipient, abs(amount), self.world.batch)
+                    )
+
+
+def compare(chain: Chain, stores: Stores, head: int) -> set[tuple[str, str | None, bool | None]]:
+    """Hold what is said of all subjects at every block; return which words, behaviours and directions there were."""
+    queries, world = load_queries(), chain.world
+    found: set[tuple[str, str | None, bool | None]] = set()
+    oracle = Oracle(world)
+    points = {key: oracle.points(subject) for key, subject in world.subjects.items()}
+    behaviours = oracle.behaviours(points)
+    with open_marts(stores) as connection:
+        for key, subject in world.subjects.items():
+            is_token = subject.kind == "token"
+            held, query = ("holder_address", "holders_as_of") if is_token else ("token_address", "balances_as_of")
+            for block in range(FIRST, head + 1):
+                shown = oracle.shown(subject, points[key], behaviours, block)
+                expected = {pair[1] if is_token else pair[0]: said for pair, said in shown.items() if said.balance}
+                asked = {"subject_key": key, "tenant_id": "ten_a", "first_block": FIRST, "block_number": block}
+                rows = connection.execute(
+                    f"select {held}, quantity_raw::varchar, reconciliation, checked_block_number"
+                    f" from ({queries[query]})",
+                    asked,
+                ).fetchall()
+                assert (subject, block, _by_name(rows)) == (subject, block, expected)
+                for name, said in expected.items():
+                    behaviour = behaviours[key, subject.address if is_token else name]
+                    is_later = None if said.checked_block is None else said.checked_block > block
+                    found.add((said.reconciliation, behaviour, is_later))
+            mart = "token_holders" if is_token else "wallet_balances"
+            rows = connection.execute(
+                f"select {held}, quantity_raw::varchar, reconciliation, checked_block_number from marts.{mart}"
+                f" where subject_key = {key}"
+            ).fetchall()
+            # Of the newest block, which is the one asked about last.
+            assert (subject, _by_name(rows)) == (subject, expected)
+    return found
+
+
+def _by_name(rows: list[Any]) -> dict[str, Shown]:
+    return {name: Shown(int(quantity), check, checked) for name, quantity, check, checked in rows}
+
+
+def check_chain(stores: Stores, stories: Sequence[Story], refreshed: Path | None = None) -> None:
+    """Build in two cycles, and compare after each."""
+    chain = Chain([*KNOWN, *stories])
+    chain.world.write(stores.warehouse)
+    run_dbt(stores, *CYCLE)
+    compare(chain, stores, HEAD)
+    chain.go_on()
+    chain.world.write(stores.warehouse)
+    run_dbt(stores, *LATER_CYCLE)
+    found = compare(chain, stores, LATER_HEAD)
+    # What is known to happen happened, so that nothing was compared in vain.
+    assert {
+        ("Reconciled", "Standard", False),
+        ("Reconciled", "Standard", True),
+        ("Adjusted", "Standard", False),
+        ("Unchecked", "Standard", False),
+        ("Unchecked", "Standard", None),
+        ("Unchecked", "NonConforming", False),
+        ("Adjusted", "NonConforming", False),
+        ("Unchecked", None, None),
+    } <= found
+    if refreshed is not None:
+        compare_with_full_refresh(stores, refreshed)
+
+
+def _examples(count: int) -> settings:
+    return settings(
+        max_examples=count,
+        derandomize=True,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+@_examples(2)
+@given(stories=st.lists(_stories, min_size=15, max_size=20))
+def test_a_reading_confirms_its_rest(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:
+    folder = tmp_path_factory.mktemp("rests")
+    check_chain(Stores(folder / "stores"), stories, folder / "refreshed")
+
+
+@pytest.mark.long
+@_examples(12)
+@given(stories=st.lists(_stories, min_size=20, max_size=40))
+def test_a_reading_confirms_its_rest_on_more_chains(
+    tmp_path_factory: pytest.TempPathFactory, stories: list[Story]
+) -> None:
+    folder = tmp_path_factory.mktemp("rests")
+    check_chain(Stores(folder / "stores"), stories, folder / "refreshed")
