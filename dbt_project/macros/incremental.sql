@@ -30,6 +30,29 @@
 {%- endmacro %}
 
 
+{# Whether a build that did not come to its end touched pairs: its balances may not be those of its points. #}
+{% macro has_unfinished() -%}
+    {%- set touched = previous('int_touched_balances') -%}
+    {{ return(touched is not none and run_query(
+        'select count(*) from ' ~ touched ~ ' where since_batch_id = ' ~ transformed_batch()
+    ).columns[0].values()[0] > 0) }}
+{%- endmacro %}
+
+
+{# Readings since the last build that came to its end, one per pair and block; a query for a common table expression. #}
+{% macro new_readings() -%}
+    select
+        readings.subject_key,
+        readings.range_from_block,
+        readings.balance_key,
+        readings.block_number,
+        arg_max(readings.quantity_raw, readings.batch_id) as observed_raw
+    from {{ keyed(ref('int_observations_in_view')) }} as readings
+    where readings.batch_id > {{ transformed_batch() }}
+    group by readings.subject_key, readings.range_from_block, readings.balance_key, readings.block_number
+{%- endmacro %}
+
+
 {# Whether a model keeps the rows that it has, but for those that are named. #}
 {% macro keeps_rows() -%}
     {{ return(appends() and carries_on()) }}
@@ -166,6 +189,7 @@
         rows_from_block as from_block,
         to_block
     from {{ ref('int_touched_balances') }}
+    where not is_quiet
 {%- endmacro %}
 
 
@@ -179,7 +203,28 @@
             *,
             case when since_batch_id < {{ transformed_batch() }} then from_block else rows_from_block end as delete_from_block
         from {{ ref('int_touched_balances') }}
-        where is_stored or since_batch_id < {{ transformed_batch() }}
+        where
+            not is_quiet
+            and (is_stored or since_batch_id < {{ transformed_batch() }})
+    )
+{%- endmacro %}
+
+
+{#
+    Agreeing readings that were appended to touched pairs, whose other rows stand: gone only where the build that touched them came to its
+    end, as above.
+#}
+{% macro appended_readings() -%}
+    (
+        select
+            touched.*,
+            readings.block_number
+        from {{ ref('int_touched_balances') }} as touched
+        inner join {{ ref('int_agreeing_readings') }} as readings on {{ is_same_row('touched', 'readings') }}
+        where
+            touched.is_quiet
+            and not readings.is_stored
+            and touched.since_batch_id < {{ transformed_batch() }}
     )
 {%- endmacro %}
 
@@ -259,6 +304,7 @@
 #}
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
     {%- set touched = touched_rows() -%}
+    {%- set appended = appended_readings() -%}
     {{ delete_whole_ranges() }}
     {%- if keeps_rows() -%}
     {%- for network, from_block, to_block in stretches_of(deleted_ranges()) %}
@@ -271,7 +317,14 @@
             and touched.network = {{ text_literal(network) }}
             and written.block_number >= touched.delete_from_block
             and written.block_number between {{ from_block }} and {{ to_block }};
-    {%- endfor -%}
+    {%- endfor %}
+        delete from {{ this }} as written
+        using {{ appended }} as touched
+        where
+            written.subject_key = touched.subject_key
+            and written.range_from_block = touched.range_from_block
+            and {{ pair }}
+            and written.block_number = touched.block_number;
     {%- endif -%}
 {%- endmacro %}
 

@@ -1,8 +1,9 @@
 """Builds of the marts over a million transfers and more, beside hand-written SQL over the same raw tables.
 
 First everything is built; then 10,000 new transfers, as a cycle collects them, on top of it; then 1,000 more, which are
-published. Each job is a process of its own, for its processor time and its peak memory; dbt's is forked from one that
-has parsed the project. What both computed is compared after each build: else the comparison were worth nothing.
+published; then readings of 10,000 holders at a block of the past, which agree. Each job is a process of its own, for
+its processor time and its peak memory; dbt's is forked from one that has parsed the project. What both computed is
+compared after each build: else the comparison were worth nothing.
 """
 
 import multiprocessing
@@ -18,7 +19,7 @@ from control.settings import load_settings
 from pipelines.load.warehouse import open_warehouse
 from tests.bench.handwritten import compute, expect_equal
 from tests.bench.measurement import Clock, Measurement, peak_bytes
-from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, make_warehouse, record_built
+from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, make_warehouse, read_past, record_built
 from tests.integration.dbt_runner import WITHOUT_PRICES, WITHOUT_VIEWS, Stores, Used, run_dbt
 from warehouse.port import Warehouse
 
@@ -33,11 +34,15 @@ _LATER = ("run", "--exclude", *WITHOUT_VIEWS, *WITHOUT_PRICES)
 
 @dataclass(frozen=True)
 class Size:
-    """How many transfers there are, and how many come on top for a build and for a publication: whole blocks of 100."""
+    """How many transfers there are, and how many come on top for a build and for a publication: whole blocks of 100.
+
+    And how many holders are read at a block of the past.
+    """
 
     rows: int = 1_000_000
     new: int = 10_000
     published: int = 1_000
+    read: int = 10_000
 
 
 class _Jobs:
@@ -126,6 +131,11 @@ def run(
         jobs.add_used(f"publication of {size.published:,} new", used, "below 1.5 s")
         share = 100 * written / jobs.stores.marts.stat().st_size
         jobs.add("  of it: bytes written, of the marts", "%", share, "at most 5")
+
+    if size.read:
+        note(f"scale: {size.read:,} readings of a past block")
+        read_past(jobs.stores.warehouse, size.rows, size.read)
+        jobs.add_used(f"{size.read:,} agreeing readings of a past block", jobs.build(*_LATER), "CPU 3 s")
     return jobs.measured
 
 

@@ -184,6 +184,46 @@ def add_rows(path: Path, base: int, before: int, rows: int) -> int:
     return covered.first
 
 
+def read_past(path: Path, base: int, count: int) -> None:
+    """Read so many holders of a token, of which every reading agrees, at a block a third of the way."""
+    block = max(_blocks(base) // 3, 1)
+    with open_warehouse(path) as connection:
+        batch_id = open_batch(connection, f"past readings of {block}")
+        balances = connection.execute(
+            f"""
+            with agreeing as (
+                select max(address) as token_address
+                from raw.control_subjects
+                where kind = 'token'
+            ),
+
+            moved as (
+                select token_address, to_address as holder_address, amount_raw as movement_raw
+                from raw.token_transfers
+                semi join agreeing using (token_address)
+                where block_number <= $block
+                union all
+                select token_address, from_address, 0::bignum - amount_raw
+                from raw.token_transfers
+                semi join agreeing using (token_address)
+                where block_number <= $block
+            )
+
+            select
+                token_address, holder_address, $block::bigint as block_number, {_block_hash("$block")} as block_hash,
+                sum(movement_raw)::varchar as quantity_raw
+            from moved
+            where holder_address != {_address("'nobody'")}
+            group by token_address, holder_address
+            order by hash(holder_address)
+            limit {count}
+            """,
+            {"block": block},
+        ).pl()
+        insert_balance_observations(connection, NETWORK, balances, "Check", batch_id)
+        finish_batch(connection, batch_id)
+
+
 def record_built(path: Path) -> None:
     """Record that everything loaded is in the marts."""
     with open_warehouse(path) as connection:

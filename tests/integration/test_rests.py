@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from api.serving import load_queries
 from tests.integration.dbt_runner import CYCLE, LATER_CYCLE, Stores, open_marts, run_dbt
-from tests.integration.test_transform import compare_with_full_refresh
+from tests.integration.test_transform import compare_with_full_refresh, publish
 from tests.integration.transform_oracle import Oracle, Shown
 from tests.integration.transform_world import (
     NATIVE,
@@ -259,3 +260,33 @@ def test_a_reading_confirms_its_rest_on_more_chains(
 ) -> None:
     folder = tmp_path_factory.mktemp("rests")
     check_chain(Stores(folder / "stores"), stories, folder / "refreshed")
+
+
+def test_a_reading_that_agrees_is_appended_and_nothing_is_computed_again(tmp_path: Path) -> None:
+    stores = Stores(tmp_path / "stores")
+    quiet = Life([(8, 5), (12, 3), (20, 1)], read=[5, 25], read_later=[10, 15])
+    # Seen later that it was minted silently, and where: what is behind is computed again.
+    loud = Life([(8, 5), (20, 1)], [(14, 7)], read=[5, 25], read_later=[10, 16])
+    chain = Chain([Story([quiet]), Story([loud])])
+    chain.world.write(stores.warehouse)
+    run_dbt(stores, *CYCLE)
+    publish(stores, chain.world.batch)
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{stores.marts}' as published; use published")
+        # What is written again says something else than this.
+        connection.execute("update marts.balance_changes set token_symbol = 'KEPT'")
+    chain.go_on()
+    chain.world.write(stores.warehouse)
+    run_dbt(stores, *LATER_CYCLE)
+    with open_marts(stores) as connection:
+        rows = connection.execute(
+            "select subject_key, list(block_number order by block_number) filter (where token_symbol = 'KEPT'),"
+            " list(block_number order by block_number) filter (where token_symbol is null)"
+            " from marts.balance_changes group by subject_key order by subject_key"
+        ).fetchall()
+        named = connection.execute(
+            "select subject_key, from_block from marts.recomputed_ranges where reason = 'Reading'"
+        ).fetchall()
+    assert rows == [(1, [5, 8, 12, 20, 25], [10, 15]), (2, [5, 8], [10, 16, 20, 25])]
+    assert named == [(2, 10)]
+    compare(chain, stores, LATER_HEAD)

@@ -77,19 +77,22 @@ class Shown:
 
 
 def shown(stores: Stores) -> Shown:
-    """Read what the marts say now."""
+    """Read what the marts say now. A reading that agrees is no news."""
     said = {
-        "balance_changes": "token_address, holder_address, balance_raw::varchar, is_observed, is_adjusted",
-        "supply_changes": "total_supply_raw::varchar, is_observed",
-        "token_activities": "activity_id, from_address, to_address, amount_raw::varchar",
-        "wallet_activities": "activity_id, direction, amount_raw::varchar",
+        "marts.balance_changes where is_moved or is_adjusted or is_first": (
+            "token_address, holder_address, balance_raw::varchar, is_adjusted"
+        ),
+        "marts.supply_changes qualify total_supply_raw is distinct from lag(total_supply_raw) over ("
+        "partition by subject_key, range_from_block order by block_number)": "total_supply_raw::varchar",
+        "marts.token_activities": "activity_id, from_address, to_address, amount_raw::varchar",
+        "marts.wallet_activities": "activity_id, direction, amount_raw::varchar",
     }
     with open_marts(stores) as connection:
         rows = {
             (subject, block, f"{mart}: {what}")
             for mart, columns in said.items()
             for subject, block, *what in connection.execute(
-                f"select subject_key, block_number, {columns} from marts.{mart}"
+                f"select subject_key, block_number, {columns} from {mart}"
             ).fetchall()
         }
         covered = connection.execute(

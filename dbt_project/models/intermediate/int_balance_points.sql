@@ -9,7 +9,7 @@
 -- do not explain; it holds until the next reading. Before the first reading it is 0 where the range began no later than
 -- the contract; elsewhere it is that of the first reading, unless a balance would open below zero. Where a pair is
 -- carried on, it is the balance before, until the next reading.
--- depends_on: {{ ref('int_frontier') }}
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('int_agreeing_readings') }}
 with
 
 addresses as (
@@ -65,6 +65,7 @@ movements as (
         on
             {{ is_same_row('legs', 'touched') }}
             and legs.block_number >= touched.rows_from_block
+    where not touched.is_quiet
 
 ),
 
@@ -98,7 +99,9 @@ readings as (
         on
             {{ is_same_row('observations', 'touched') }}
             and observations.block_number >= touched.from_block
-    where touched.is_known
+    where
+        touched.is_known
+        and not touched.is_quiet
 
 ),
 
@@ -334,9 +337,6 @@ points as (
         own_moved_block is not null as is_moved,
         movement_raw,
         observed_raw,
-        previous_moved_block,
-        previous_checked_block,
-        previous_read_raw,
         opened_by,
         opening_block,
         balance_raw,
@@ -384,7 +384,55 @@ points as (
         {{ transformed_batch() }} as since_batch_id
     from adjusted
 
+),
+
+{% if keeps_rows() -%}
+agreeing as (
+
+    select * from {{ ref('int_agreeing_readings') }}
+    where not is_stored
+
+),
+
+-- Where a reading agrees and nothing else concerns the pair, all its other points stand.
+quiet as ( -- noqa: ST03
+
+    select
+        touched.subject_key,
+        touched.range_from_block,
+        touched.network,
+        touched.balance_key,
+        agreeing.block_number,
+        false as is_moved,
+        0::bignum as movement_raw,
+        agreeing.observed_raw,
+        touched.opened_by,
+        touched.opening_block,
+        agreeing.observed_raw as balance_raw,
+        null::bignum as adjustment_raw,
+        false as is_first,
+        0::tinyint as holder_change,
+        null::boolean as is_resting,
+        null::boolean as is_located,
+        null::boolean as is_ignored,
+        true as is_checked,
+        {{ transformed_batch() }} as since_batch_id
+    from agreeing
+    inner join touched on {{ is_same_row('agreeing', 'touched') }}
+    where touched.is_quiet
+
+),
+
+{% endif -%}
+final as (
+
+    select * from points
+    {%- if keeps_rows() %}
+    union all
+    select * from quiet
+    {%- endif %}
+
 )
 
-select * from points
+select * from final
 order by subject_key, range_from_block, block_number

@@ -42,13 +42,20 @@ latest as (
         coalesce(written.subject_key, carried.subject_key) as subject_key,
         coalesce(written.range_from_block, carried.range_from_block) as range_from_block,
         coalesce(written.balance_key, carried.balance_key) as balance_key,
-        case when written.subject_key is not null then written.balance_raw else carried.balance_raw end as balance_raw,
+        -- Readings that agree change no balance.
+        case
+            when written.subject_key is null or carried.is_quiet then carried.balance_raw
+            else written.balance_raw
+        end as balance_raw,
         coalesce(written.opened_by, carried.opened_by) as opened_by,
         coalesce(written.opening_block, carried.opening_block) as opening_block,
         coalesce(carried.first_moved_block, written.first_moved_block) as first_moved_block,
         coalesce(written.moved_block, carried.moved_block) as moved_block,
-        coalesce(written.checked_block, carried.checked_block) as checked_block,
-        coalesce(written.read_raw, carried.read_raw) as read_raw,
+        greatest(written.checked_block, carried.checked_block) as checked_block,
+        case
+            when written.checked_block is null or carried.checked_block > written.checked_block then carried.read_raw
+            else written.read_raw
+        end as read_raw,
         coalesce(written.since_batch_id, carried.since_batch_id) as since_batch_id,
         {{ combined_counts('written', '+', 'carried') }}
     from written

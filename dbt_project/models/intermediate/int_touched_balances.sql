@@ -1,18 +1,18 @@
 {%- set points = previous('int_balance_points') -%}
 {%- set latest = previous('int_balances_latest') -%}
 {%- set earlier_touched = previous('int_touched_balances') -%}
-{%- set has_earlier = earlier_touched is not none and run_query(
-    'select count(*) from ' ~ earlier_touched ~ ' where since_batch_id = ' ~ transformed_batch()
-).columns[0].values()[0] > 0 -%}
+{%- set has_earlier = has_unfinished() -%}
 
 -- Pairs of token and holder whose balances are computed again, from which block on, and what was known at the end of
 -- the block before it (is_carried): all that have a point, a movement or a reading at or behind the frontier of their
 -- range, and single pairs of which an earlier block was read, or which the tenant may know now, or may not any more.
 -- from_block is -1 where the pair starts over. Its rows are deleted from rows_from_block on, and its movements are read
--- from there.
+-- from there. Where all that concerns a pair are new readings that agree (is_quiet), nothing is deleted: they are
+-- appended, and what is known of its newest balance is written again.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}, {{ ref('stg_control__subjects') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
 -- depends_on: {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
+-- depends_on: {{ ref('int_agreeing_readings') }}
 {% if not (carries_on() and points is not none and latest is not none) -%}
 select
     null::bigint as subject_key,
@@ -25,6 +25,7 @@ select
     null::boolean as is_known,
     null::boolean as is_stored,
     null::boolean as is_carried,
+    null::boolean as is_quiet,
     null::bignum as balance_raw,
     null::varchar as opened_by,
     null::bigint as opening_block,
@@ -102,28 +103,52 @@ moved as (
 
 ),
 
--- New readings, and those that the frontier shows now.
-read as ( -- noqa: ST03
+new_readings as (
+
+    {{ new_readings() }}
+
+),
+
+agreeing_readings as (
+
+    select * from {{ ref('int_agreeing_readings') }}
+
+),
+
+-- Pairs of which all new readings agree.
+agreeing as (
 
     select
-        subject_key,
-        range_from_block,
-        balance_key,
-        min(block_number) as from_block
-    from (
-        select observations.*
-        from observations
-        where observations.batch_id > {{ transformed_batch() }}
-        union all
-        select observations.*
-        from {{ keyed(rows_within(ref('int_observations_in_view'), ahead)) }} as observations
-        inner join frontier
-            on
-                observations.subject_key = frontier.subject_key
-                and observations.range_from_block = frontier.range_from_block
-                and observations.block_number >= frontier.from_block
-    ) as readings
-    group by subject_key, range_from_block, balance_key
+        readings.subject_key,
+        readings.range_from_block,
+        readings.balance_key,
+        -- None, where all these blocks were read before.
+        min(readings.block_number) filter (where not agreeing_readings.is_stored) as from_block
+    from new_readings as readings
+    left join agreeing_readings
+        on
+            {{ is_same_row('readings', 'agreeing_readings') }}
+            and readings.block_number = agreeing_readings.block_number
+    group by readings.subject_key, readings.range_from_block, readings.balance_key
+    having count(*) = count(agreeing_readings.block_number)
+
+),
+
+-- Readings that the frontier shows now.
+read_ahead as ( -- noqa: ST03
+
+    select
+        observations.subject_key,
+        observations.range_from_block,
+        observations.balance_key,
+        min(observations.block_number) as from_block
+    from {{ keyed(rows_within(ref('int_observations_in_view'), ahead)) }} as observations
+    inner join frontier
+        on
+            observations.subject_key = frontier.subject_key
+            and observations.range_from_block = frontier.range_from_block
+            and observations.block_number >= frontier.from_block
+    group by observations.subject_key, observations.range_from_block, observations.balance_key
 
 ),
 
@@ -215,17 +240,49 @@ unlisted as (
 
 ),
 
-reasons as (
+loud_reasons as (
 
     select * from moved
     union all
-    select * from read
+    select * from read_ahead
     union all
     select * from unsettled
     union all
     select * from unfinished
     union all
     select * from newly_listed
+
+),
+
+quiet as (
+
+    select agreeing.*
+    from agreeing
+    anti join loud_reasons on agreeing.balance_key = loud_reasons.balance_key
+    anti join unlisted on agreeing.balance_key = unlisted.balance_key
+
+),
+
+read as ( -- noqa: ST03
+
+    select * from read_ahead
+    union all
+    select
+        readings.subject_key,
+        readings.range_from_block,
+        readings.balance_key,
+        min(readings.block_number) as from_block
+    from new_readings as readings
+    anti join quiet on {{ is_same_row('readings', 'quiet') }}
+    group by readings.subject_key, readings.range_from_block, readings.balance_key
+
+),
+
+reasons as (
+
+    select * from loud_reasons
+    union all
+    select * from read
 
 ),
 
@@ -358,6 +415,16 @@ candidates as (
 
 ),
 
+newly_read as (
+
+    select distinct
+        subject_key,
+        range_from_block,
+        balance_key
+    from read
+
+),
+
 described as (
 
     select
@@ -384,7 +451,7 @@ described as (
         known.balance_key is null
         or candidates.from_block < candidates.range_from_block
         or (stored.opened_by = 'Derived' and stored.opening_block >= candidates.from_block)
-        or (stored.opened_by is null and read.subject_key is not null) as is_starting_over
+        or (stored.opened_by is null and newly_read.subject_key is not null) as is_starting_over
     from candidates
     inner join views
         on
@@ -396,24 +463,22 @@ described as (
             and candidates.range_from_block = frontier.range_from_block
     left join stored on {{ is_same_row('candidates', 'stored') }}
     left join known on candidates.balance_key = known.balance_key
-    left join read on {{ is_same_row('candidates', 'read') }}
+    left join newly_read on {{ is_same_row('candidates', 'newly_read') }}
 
 ),
 
--- Points that are computed again though what is before them is carried on. The first of them tells what was before.
-replaced as (
+-- Points that are computed again though what is before them is carried on. The first tells what the balance was.
+replaced as materialized (
 
     select
         described.subject_key,
         described.range_from_block,
         described.balance_key,
+        any_value(described.from_block) as from_block,
         min_by(
             {
                 'is_first': points.is_first,
-                'balance_raw': points.balance_raw - points.movement_raw - coalesce(points.adjustment_raw, 0::bignum),
-                'moved_block': points.previous_moved_block,
-                'checked_block': points.previous_checked_block,
-                'read_raw': points.previous_read_raw
+                'balance_raw': points.balance_raw - points.movement_raw - coalesce(points.adjustment_raw, 0::bignum)
             },
             points.block_number
         ) as state,
@@ -427,6 +492,25 @@ replaced as (
         not described.is_starting_over
         and greatest(described.moved_block, described.checked_block) >= described.from_block
     group by described.subject_key, described.range_from_block, described.balance_key
+
+),
+
+-- And those before them, when it moved and was read last.
+kept as (
+
+    select
+        replaced.subject_key,
+        replaced.range_from_block,
+        replaced.balance_key,
+        max(points.block_number) filter (where points.is_moved) as moved_block,
+        max(points.block_number) filter (where points.observed_raw is not null) as checked_block,
+        arg_max(points.observed_raw, points.block_number) as read_raw
+    from {{ points }} as points
+    inner join replaced
+        on
+            {{ is_same_row('points', 'replaced') }}
+            and points.block_number < replaced.from_block
+    group by replaced.subject_key, replaced.range_from_block, replaced.balance_key
 
 ),
 
@@ -452,12 +536,16 @@ judged as (
         described.checked_block,
         described.read_raw,
         replaced.state,
+        kept.moved_block as kept_moved_block,
+        kept.checked_block as kept_checked_block,
+        kept.read_raw as kept_read_raw,
         {{ combined_counts('described', '-', 'replaced') }},
         described.has_points
         and not described.is_starting_over
         and not coalesce(struct_extract(replaced.state, 'is_first'), false) as is_carried
     from described
     left join replaced on {{ is_same_row('described', 'replaced') }}
+    left join kept on {{ is_same_row('described', 'kept') }}
 
 ),
 
@@ -479,13 +567,14 @@ touched as (
         is_known,
         has_points or is_unfinished as is_stored,
         is_carried,
+        false as is_quiet,
         case when state is null then balance_raw else struct_extract(state, 'balance_raw') end as balance_raw,
         opened_by,
         opening_block,
         case when first_moved_block < from_block then first_moved_block end as first_moved_block,
-        case when state is null then moved_block else struct_extract(state, 'moved_block') end as moved_block,
-        case when state is null then checked_block else struct_extract(state, 'checked_block') end as checked_block,
-        case when state is null then read_raw else struct_extract(state, 'read_raw') end as read_raw,
+        case when state is null then moved_block else kept_moved_block end as moved_block,
+        case when state is null then checked_block else kept_checked_block end as checked_block,
+        case when state is null then read_raw else kept_read_raw end as read_raw,
         reading_count,
         resting_adjustment_count,
         short_adjustment_count,
@@ -494,6 +583,41 @@ touched as (
         {{ transformed_batch() }} as since_batch_id
     from judged
     where is_known or has_points or is_unfinished
+
+    union all
+
+    select
+        latest.subject_key,
+        latest.range_from_block,
+        views.network,
+        latest.balance_key,
+        quiet.from_block,
+        quiet.from_block as rows_from_block,
+        views.to_block,
+        true as is_known,
+        true as is_stored,
+        true as is_carried,
+        true as is_quiet,
+        latest.balance_raw,
+        latest.opened_by,
+        latest.opening_block,
+        latest.first_moved_block,
+        latest.moved_block,
+        latest.checked_block,
+        latest.read_raw,
+        latest.reading_count,
+        latest.resting_adjustment_count,
+        latest.short_adjustment_count,
+        latest.ignored_adjustment_count,
+        latest.adjustment_count,
+        {{ transformed_batch() }} as since_batch_id
+    from latest
+    inner join quiet on {{ is_same_row('latest', 'quiet') }}
+    inner join views
+        on
+            latest.subject_key = views.subject_key
+            and latest.range_from_block = views.from_block
+    where quiet.from_block is not null
 
 )
 

@@ -59,7 +59,9 @@ pairs as ( -- noqa: ST03
         on
             touched.subject_key = frontier.subject_key
             and touched.range_from_block = frontier.range_from_block
-    where touched.from_block < coalesce(frontier.from_block, {{ last_block() }})
+    where
+        touched.from_block < coalesce(frontier.from_block, {{ last_block() }})
+        and not touched.is_quiet
     group by touched.subject_key, touched.range_from_block
 
 ),

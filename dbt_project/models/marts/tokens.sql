@@ -95,10 +95,10 @@ holders as (
 readings as (
 
     select
-        subject_key,
+        holders.subject_key,
         {{ behaviour_counts('holders') }}
     from holders
-    group by subject_key
+    group by holders.subject_key
 
 ),
 

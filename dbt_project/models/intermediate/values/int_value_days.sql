@@ -129,8 +129,11 @@ touched as (
         min(from_block) as from_block
     from {{ ref('int_touched_balances') }}
     where
-        holder_address = {{ supply_holder() }}
-        or subject_key in (select wallets.subject_key from wallets)
+        not is_quiet
+        and (
+            holder_address = {{ supply_holder() }}
+            or subject_key in (select wallets.subject_key from wallets)
+        )
     group by subject_key, range_from_block
 
 ),
