@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from api import formats, media_types
 from api.errors import ApiError
-from api.paging import CursorSigner, Delivered, Key, Position, cursor_scope
+from api.paging import CursorCipher, Delivered, Key, Position, cursor_scope
 from api.parameters import query_items
 from api.pins import Pins
 from api.rate_limits import RateLimiter
@@ -57,15 +57,15 @@ class Services:
         self.price_sources = price_sources
         self.pins = Pins(store, serving, settings.version_disk_budget_mb)
         self.limiter = RateLimiter(settings.rate_limit_per_minute)
-        self._signer: CursorSigner | None = None
+        self._cursor_cipher: CursorCipher | None = None
         self._token_signer: TokenSigner | None = None
 
-    def signer(self) -> CursorSigner:
-        """Return the signer of cursors; its key is read once, when the control store is there."""
-        if self._signer is None:
+    def cursor_cipher(self) -> CursorCipher:
+        """Return what encrypts cursors; its key is read once, when the control store is there."""
+        if self._cursor_cipher is None:
             with self.store.read() as session:
-                self._signer = CursorSigner(service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY))
-        return self._signer
+                self._cursor_cipher = CursorCipher(service_secrets.get(session, service_secrets.CURSOR_KEY))
+        return self._cursor_cipher
 
     def token_signer(self) -> TokenSigner:
         """Return the signer of embed tokens; its key is read once, when the control store is there."""
@@ -125,11 +125,12 @@ class Call:
         """Return where the request's cursor goes on, by keys of this form; None without one.
 
         Raises:
-            ApiError: 400, not a cursor of this collection.
+            ApiError: 400, not a cursor of this collection; 410, one of another epoch.
         """
         if cursor is None:
             return None
-        return self.services.signer().read(cursor_scope(self.request, self.tenant_id), cursor, form)
+        scope = cursor_scope(self.request, self.tenant_id)
+        return self.services.cursor_cipher().decrypt(scope, self.services.serving.epoch(), cursor, form)
 
     def snapshot(self, position: Position | None = None) -> AbstractContextManager[Snapshot]:
         """Open the version a cursor is pinned to, or the one in force."""
@@ -141,7 +142,8 @@ class Call:
             return Page(limit=limit, next_cursor=None), {}
         scope = cursor_scope(self.request, self.tenant_id)
         position = Position(snapshot.version if snapshot else 0, fetched.after, fetched.delivered)
-        cursor = self.services.signer().sign(scope, position)
+        epoch = snapshot.epoch if snapshot else self.services.serving.epoch()
+        cursor = self.services.cursor_cipher().encrypt(scope, epoch, position)
         kept = [(name, value) for name, value in query_items(self.request) if name != "cursor"]
         query = urlencode([*kept, ("cursor", cursor)])
         return Page(limit=limit, next_cursor=cursor), {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}
@@ -161,7 +163,7 @@ class Call:
     def answer(self, body: Schema, headers: dict[str, str] | None = None) -> Response[bytes]:
         """Answer a GET as JSON, or 304 when the client has it already."""
         content = msgspec.json.encode(body)
-        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        etag = f'"{self._identity(media_types.JSON, hashlib.sha256(content).hexdigest())}"'
         sent = {"ETag": etag, **_CACHING, **(headers or {})}
         if self._has(etag):
             return Response(b"", status_code=304, media_type=media_types.JSON, headers=sent)
@@ -182,11 +184,7 @@ class Call:
         neither version nor configuration says so by another `state`.
         """
         version = snapshot.version if snapshot else None
-        with self.store.read() as session:
-            configuration = revision.of_tenant(session, self.tenant_id)
-        url = str(self.request.url)
-        identity = msgspec.json.encode([self.tenant_id, configuration, version, state, url, self.media_type])
-        etag = f'W/"{hashlib.sha256(identity).hexdigest()[:32]}"'
+        etag = f'W/"{self._identity(self.media_type, version, state, str(self.request.url))}"'
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
@@ -255,6 +253,13 @@ class Call:
                 if fetched.after is None:
                     return
                 after = fetched.after
+
+    def _identity(self, *representation: object) -> str:
+        """Return what an answer's ETag says: whose it is, of which epoch and configuration, and what it shows."""
+        with self.store.read() as session:
+            configuration = revision.of_tenant(session, self.tenant_id)
+        parts = [self.tenant_id, self.services.serving.epoch(), configuration, *representation]
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
     def _has(self, etag: str) -> bool:
         sent = self.request.headers.get("if-none-match")

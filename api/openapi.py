@@ -31,7 +31,8 @@ _STATUSES = {
     404: "There is no such object for this tenant.",
     406: "None of the acceptable formats is offered.",
     409: "Conflicts with what is stored, or asks for a moment that is not covered.",
-    410: "The pages cannot be continued: what they delivered has changed, or their version is gone or too old.",
+    410: "The pages cannot be continued: what they delivered has changed, their version is gone or too old, or the "
+    "service was restored.",
     413: "The body is larger than 1 MiB, or a form than 16 KiB.",
     415: "The body is of a media type that the operation does not take.",
     422: "A value is missing or invalid.",
@@ -303,7 +304,7 @@ def _describe_headers(meanings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _error_statuses(operation: Operation) -> list[int]:
-    statuses = {*operation.errors, 500}
+    statuses = {*operation.errors, 500, *((410,) if operation.is_paged else ())}
     if operation.is_guarded:
         statuses |= {400, 401, 403, 406, 422, 429, 503}
     if operation.body is not None or operation.form is not None:

@@ -104,6 +104,7 @@ class _OpenVersion:
         self.is_damaged = False
         self.last_used = time.monotonic()
         self._connection = versions.open_locked_down(path, memory_megabytes)
+        self.epoch = versions.epoch_of(self._connection)
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
         self._remembered = Kept(_MOST_REMEMBERED)
@@ -138,6 +139,7 @@ class Snapshot:
         is_past: bool,
     ) -> None:
         self.version = version.number
+        self.epoch = version.epoch
         self._is_past = is_past
         self._version = version
         self._cursor = cursor
@@ -215,7 +217,7 @@ class Snapshot:
         if self._is_past:
             return _cursor_expired("is of another release")
         return _not_published(
-            f"version {self.version} was published by another release and has not what this is read from; "
+            "the version in force was published by another release and has not what this is read from; "
             "the next cycle publishes one that has"
         )
 
@@ -272,6 +274,16 @@ class Serving:
         """
         with self._lock:
             return self._find_in_force()
+
+    def epoch(self) -> str:
+        """Return the installation's epoch, as the version in force tells it; empty where nothing is published."""
+        with self._lock:
+            try:
+                opened = self._opened(self._find_in_force().version)
+            except ApiError:
+                # What is configured is answered without a version, too.
+                return ""
+            return opened.epoch if opened else ""
 
     def has(self, version: int) -> bool:
         """Say whether a version's file is there."""
@@ -330,7 +342,7 @@ class Serving:
             return self._in_force
         found = self._look()
         if found.trouble is not None and found != self._in_force:
-            _log.error("degraded: %s", found.trouble)
+            _log.error("degraded: %s (version %s)", found.trouble, found.version)
         self._in_force, self._due = found, now + _POINTER_SECONDS
         return found
 
@@ -343,12 +355,13 @@ class Serving:
         else:
             if self._opened(named.version) is not None:
                 return InForce(named.version, named.published_at)
-            newest, trouble = named.version, f"version {named.version} cannot be read"
+            newest, trouble = named.version, "the version published last cannot be read"
         kept = versions.published_versions(self._directory)
         for number in sorted((number for number in kept if number < newest), reverse=True):
             if self._opened(number) is not None:
                 published_at = versions.published_at(kept[number])
-                return InForce(number, published_at, f"{trouble}; version {number} answers until the next is published")
+                trouble = f"{trouble}; the newest version that can be read answers until the next is published"
+                return InForce(number, published_at, trouble)
         raise _not_published(f"{trouble}, nor can any version before it" if kept else None)
 
     def _opened(self, number: int) -> _OpenVersion | None:

@@ -5,11 +5,11 @@ from sqlalchemy.orm import Session
 from control.errors import StoreUnavailable
 from control.models import ServiceSecret
 
-CURSOR_SIGNING_KEY = "cursor-signing-key"
+CURSOR_KEY = "cursor-signing-key"  # named when cursors were signed alone
 EMBED_SIGNING_KEY = "embed-signing-key"
 SUPERSET_SECRET_KEY = "superset-secret-key"
 SUPERSET_GUEST_KEY = "superset-guest-key"
-NAMES = (CURSOR_SIGNING_KEY, EMBED_SIGNING_KEY, SUPERSET_SECRET_KEY, SUPERSET_GUEST_KEY)
+NAMES = (CURSOR_KEY, EMBED_SIGNING_KEY, SUPERSET_SECRET_KEY, SUPERSET_GUEST_KEY)
 
 
 def get(session: Session, name: str) -> bytes:

@@ -76,14 +76,16 @@ class Warehouse:
             "LEDGERMART_PIPELINE_MEMORY_MB": str(self._settings.pipeline_memory_mb),
         }
 
-    def publish(self, batch_id: int, recorded: int) -> Publication:
+    def publish(self, batch_id: int, recorded: int, control_revision: int) -> Publication:
         """Make a version of the marts as they are, and point readers at it.
 
         Args:
             batch_id: the newest cycle whose rows are in it.
             recorded: the newest version that the warehouse's records know of.
+            control_revision: of the control store, as far as it is in the marts.
         """
-        return versions.publish(self._settings.marts_path, self._settings.serving_dir, batch_id, recorded)
+        settings = self._settings
+        return versions.publish(settings.marts_path, settings.serving_dir, batch_id, recorded, control_revision)
 
     def published(self) -> Publication | None:
         """Return the version in force; None when there is none."""

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ _PUBLICATION_COMMENTS = """
     comment on column marts.publication.version is 'Number of the version; each has one more. Unit: none, a key.';
     comment on column marts.publication.batch_id is 'The newest cycle whose rows are in it. Unit: none, a key.';
     comment on column marts.publication.built_at is 'When it was made, UTC.';
+    comment on column marts.publication.epoch is 'The epoch of the installation. Unit: none, a key.';
 """
 _READER_THREADS = 2
 _NAME = re.compile(r"marts-(\d{12})\.duckdb")
@@ -39,6 +41,19 @@ class Publication:
     version: int
     file: str
     published_at: datetime
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """What `current.json` says: the version in force, the installation's epoch, and how far its stores had come then.
+
+    What releases before did not write is empty or 0.
+    """
+
+    publication: Publication
+    epoch: str
+    batch_id: int
+    control_revision: int
 
 
 def current_publication(serving_dir: Path) -> Publication | None:
@@ -80,9 +95,18 @@ def read_pointer(serving_dir: Path) -> Publication:
     Raises:
         PointerError: it is missing or damaged.
     """
+    return _read_pointer(serving_dir).publication
+
+
+def _read_pointer(serving_dir: Path) -> _Pointer:
     try:
         fields = json.loads((serving_dir / "current.json").read_bytes())
-        return Publication(int(fields["version"]), fields["file"], datetime.fromisoformat(fields["publishedAt"]))
+        return _Pointer(
+            Publication(int(fields["version"]), fields["file"], datetime.fromisoformat(fields["publishedAt"])),
+            str(fields.get("epoch", "")),
+            int(fields.get("batchId", 0)),
+            int(fields.get("controlRevision", 0)),
+        )
     except FileNotFoundError as error:
         raise PointerError("current.json is missing") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -94,6 +118,35 @@ def _find_pointer(serving_dir: Path) -> Publication | None:
         return read_pointer(serving_dir)
     except PointerError:
         return None
+
+
+def _epoch(serving_dir: Path, batch_id: int, control_revision: int, recorded: int) -> str:
+    """The epoch of the next publication: that of the pointer, or a new one.
+
+    A new one begins where the pointer is lost, and where the warehouse or the control store has not come as far as it
+    had when the pointer moved: it was restored, and numbers that clients know will be given to something else. A
+    publication that was killed before the warehouse recorded it is no restore.
+    """
+    try:
+        before = _read_pointer(serving_dir)
+    except PointerError:
+        return uuid.uuid4().hex
+    is_continued = (
+        before.epoch
+        and recorded >= before.publication.version - 1
+        and batch_id >= before.batch_id
+        and control_revision >= before.control_revision
+    )
+    return before.epoch if is_continued else uuid.uuid4().hex
+
+
+def epoch_of(connection: duckdb.DuckDBPyConnection) -> str:
+    """The epoch in which a version was published; empty where a release before published it."""
+    try:
+        row = connection.execute("select epoch from marts.publication").fetchone()
+    except (duckdb.CatalogException, duckdb.BinderException):
+        return ""
+    return str(row[0]) if row else ""
 
 
 def _readable(serving_dir: Path) -> int:
@@ -151,7 +204,9 @@ def published_versions(serving_dir: Path) -> dict[int, Path]:
     }
 
 
-def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 0) -> Publication:
+def publish(
+    marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 0, control_revision: int = 0
+) -> Publication:
     """Copy the marts to a new version and point readers at it.
 
     The version is one more than any that is known, whatever of pointer, files and records was lost: what was read under
@@ -159,18 +214,20 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
 
     Args:
         recorded: the newest version that the warehouse knows of.
+        control_revision: of the control store, as far as it is in the marts.
     """
     serving_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     named = _find_pointer(serving_dir)
     version = max(recorded, named.version if named else 0, *published_versions(serving_dir), 0) + 1
     name = path_of(serving_dir, version).name
+    epoch = _epoch(serving_dir, batch_id, control_revision, recorded)
     connection = connect(marts_path)
     try:
         connection.execute("create schema if not exists marts")
         connection.execute(
             "create or replace table marts.publication as select ?::bigint as version, ?::bigint as batch_id, "
-            "?::timestamp as built_at",
-            [version, batch_id, datetime.now(UTC).replace(tzinfo=None)],
+            "?::timestamp as built_at, ?::varchar as epoch",
+            [version, batch_id, datetime.now(UTC).replace(tzinfo=None), epoch],
         )
         connection.execute(_PUBLICATION_COMMENTS)
         connection.execute("force checkpoint")
@@ -194,6 +251,9 @@ def publish(marts_path: Path, serving_dir: Path, batch_id: int, recorded: int = 
                 "version": version,
                 "file": name,
                 "publishedAt": publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "epoch": epoch,
+                "batchId": batch_id,
+                "controlRevision": control_revision,
             }
         ),
     )

@@ -47,7 +47,6 @@ class HealthController(Controller):
                 Ready(
                     status="degraded" if found.trouble else "ready",
                     detail=found.trouble,
-                    data_version=found.version,
                     published_at=found.published_at,
                 )
             )

@@ -21,5 +21,4 @@ class Ready(Schema, frozen=True, kw_only=True):
         Meta(description="degraded: requests are answered, but not from the version that was published last."),
     ]
     detail: Annotated[str | None, Meta(description="What is degraded; null when ready.")]
-    data_version: Annotated[int, Meta(description="The published version in force.")]
     published_at: Instant

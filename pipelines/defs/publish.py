@@ -10,7 +10,13 @@ from pipelines.defs.keys import OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.deliver.progress import write_progress
 from pipelines.load.control import batch_of_run
-from pipelines.load.state import finish_batch, newest_publication, record_publication, transformed_batch
+from pipelines.load.state import (
+    finish_batch,
+    newest_publication,
+    record_publication,
+    transformed_batch,
+    transformed_revision,
+)
 
 
 def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
@@ -21,7 +27,8 @@ def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
         """An immutable copy of the marts under a new name, and the pointer to it."""
         with warehouse.open() as connection:
             batch_id, recorded = transformed_batch(connection), newest_publication(connection)
-        published = warehouse.port.publish(batch_id, recorded)
+            revision = transformed_revision(connection)
+        published = warehouse.port.publish(batch_id, recorded, revision)
         with warehouse.open() as connection:
             record_publication(connection, published.version, batch_id)
         with closing(open_store(warehouse.settings)) as store, store.write() as session:

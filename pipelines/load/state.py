@@ -139,6 +139,13 @@ def transformed_batch(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0])
 
 
+def transformed_revision(connection: duckdb.DuckDBPyConnection) -> int:
+    """The revision of the control store that the marts hold; 0 before the first build."""
+    row = connection.execute("select coalesce(max(control_revision), 0) from raw.transforms").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def newest_publication(connection: duckdb.DuckDBPyConnection) -> int:
     """The newest version that was published; 0 before the first."""
     row = connection.execute("select coalesce(max(version), 0) from raw.publications").fetchone()

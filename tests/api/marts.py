@@ -61,7 +61,9 @@ def _rendered(text: str) -> str:
     return Environment().from_string(macros + text).render(config=_said, ref=str, beside=_in_marts, in_marts=_in_marts)
 
 
-def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> Path:
+def publish(
+    directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]], epoch: str = "first"
+) -> Path:
     """Write a version with these rows by table, and move the pointer to it."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"marts-{version:012d}.duckdb"
@@ -85,6 +87,7 @@ def publish(directory: Path, version: int, rows: Mapping[str, Iterable[Mapping[s
                 connection.unregister("lines")
         count_holders(connection)
         connection.execute(views())
+        connection.execute("create table marts.publication as select ? as version, ? as epoch", [version, epoch])
     move_pointer(directory, version, path.name)
     return path
 

@@ -56,16 +56,17 @@ def test_the_version_before_answers(
         ready = client.get("/health/ready")
         assert ready.status_code == 200
         assert ready.json()["status"] == "degraded"
-        assert ready.json()["dataVersion"] == 1
-        assert ready.json()["detail"] == "version 2 cannot be read; version 1 answers until the next is published"
-        assert "degraded: version 2 cannot be read" in caplog.text
+        assert ready.json()["detail"] == (
+            "the version published last cannot be read; the newest version that can be read answers until the next is "
+            "published"
+        )
+        assert "degraded: the version published last cannot be read" in caplog.text
         # The next one that is published is in force, and all is well again.
         publish_next(world, 3, 2)
         assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 3
         assert client.get("/health/ready").json() | {"publishedAt": ""} == {
             "status": "ready",
             "detail": None,
-            "dataVersion": 3,
             "publishedAt": "",
         }
 
@@ -82,7 +83,9 @@ def test_without_the_pointer_the_newest_file_answers(world: World, content: byte
         ready = client.get("/health/ready").json()
         assert ready["status"] == "degraded"
         what = "is missing" if content is None else "cannot be read"
-        assert ready["detail"] == f"current.json {what}; version 2 answers until the next is published"
+        assert ready["detail"] == (
+            f"current.json {what}; the newest version that can be read answers until the next is published"
+        )
 
 
 def test_a_pointer_lost_while_serving(world: World) -> None:
@@ -136,7 +139,7 @@ def test_when_nothing_can_be_read(world: World) -> None:
     with world.client() as client:
         for _ in range(2):
             found = problem(client.get(TOKEN), 503, "not-published")
-            assert found["detail"] == "version 1 cannot be read, nor can any version before it"
+            assert found["detail"] == "the version published last cannot be read, nor can any version before it"
         assert client.get("/health/live").status_code == 200
         problem(client.get("/health/ready"), 503, "not-published")
         assert client.get("/v1/networks/ledgers").status_code == 200

@@ -133,7 +133,7 @@ def forgeries(world: World, token: str) -> dict[str, str]:
         "critical extension": by_hand({"alg": "HS256", "typ": "JWT", "crit": ["exp"]}),
         "other claims under the signature": f"{head}.{part(claims | {'tenant': world.foreign_tenant_id})}.{signature}",
         "another secret": signed({}, key=b"x" * 32),
-        "the key of cursors": signed({}, key=secret_of(world, service_secrets.CURSOR_SIGNING_KEY)),
+        "the key of cursors": signed({}, key=secret_of(world, service_secrets.CURSOR_KEY)),
         "the key of Superset's guests": signed({}, key=secret_of(world, service_secrets.SUPERSET_GUEST_KEY)),
         "another audience": signed({"aud": "superset"}),
         "several audiences": signed({"aud": ["ledgermart-embed", "other"]}),

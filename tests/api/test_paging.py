@@ -197,11 +197,9 @@ def test_a_change_among_delivered_rows_ends_the_walk(
         url = next_of(answer)
         # The second page is of a version of its own.
         ledger.publish()
-    before = ledger.version
     change(ledger, delivered[0], delivered[-1])
     ledger.publish()
     found = problem(ledger.get(url), 410, "cursor-expired")
-    assert f"since version {before - 1};" in found["detail"]
     assert "start again without a cursor" in found["detail"]
     # A walk begun anew shows everything.
     assert go_to_the_end(ledger, f"{URLS[ledger.kind]}?limit=5") == ledger.ids()
@@ -230,12 +228,13 @@ def test_only_what_the_filter_shows_counts(ledger: Ledger, sort: str) -> None:
 def test_a_cursor_of_an_earlier_release_is_told_to_start_again(ledger: Ledger) -> None:
     """Cursors without what their walk delivered were pinned to one version."""
     answer = ledger.get(f"{URLS[ledger.kind]}?limit=5")
-    signer = ledger.client.app.state.services.signer()
+    services = ledger.client.app.state.services
+    cipher, epoch = services.cursor_cipher(), services.serving.epoch()
     request: Any = type("Request", (), {"scope": {"path": URLS[ledger.kind], "query_string": b""}})()
     scope = cursor_scope(request, ledger.world.tenant_id)
-    now = signer.read(scope, answer.json()["page"]["nextCursor"])
+    now = cipher.decrypt(scope, epoch, answer.json()["page"]["nextCursor"])
     assert now.delivered is not None
-    pinned = signer.sign(scope, Position(now.version, now.key))
+    pinned = cipher.encrypt(scope, epoch, Position(now.version, now.key))
     problem(ledger.get(f"{URLS[ledger.kind]}?limit=5&cursor={pinned}"), 410, "cursor-expired")
 
 

@@ -161,4 +161,4 @@ def _publish(marts: Path) -> None:
     settings = load_settings({"LEDGERMART_DATA_DIR": str(marts.parent)})
     if not settings.marts_path.exists():
         os.link(marts, settings.marts_path)
-    Warehouse(settings).publish(1, 0)
+    Warehouse(settings).publish(1, 0, 0)

@@ -231,11 +231,11 @@ def test_links_begin_with_the_public_url_or_where_the_api_listens() -> None:
 
 def test_a_secret_that_an_older_version_did_not_know_is_made_and_the_others_stay(store: ControlStore) -> None:
     with store.write() as session:
-        key = service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY)
+        key = service_secrets.get(session, service_secrets.CURSOR_KEY)
         session.execute(text("delete from service_secrets where name != 'cursor-signing-key'"))
     store.migrate()
     with store.read() as session:
-        assert service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY) == key
+        assert service_secrets.get(session, service_secrets.CURSOR_KEY) == key
         made = {service_secrets.get(session, name) for name in service_secrets.NAMES}
         assert len(made) == len(service_secrets.NAMES)
         assert {len(secret) for secret in made} == {32}

@@ -58,10 +58,10 @@ def test_migrate_makes_the_current_schema_and_runs_again(
     empty_store.migrate()
     assert empty_store.is_current()
     with empty_store.read() as session:
-        key = service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY)
+        key = service_secrets.get(session, service_secrets.CURSOR_KEY)
     empty_store.migrate()
     with empty_store.read() as session:
-        assert service_secrets.get(session, service_secrets.CURSOR_SIGNING_KEY) == key
+        assert service_secrets.get(session, service_secrets.CURSOR_KEY) == key
         assert revision.read_revision(session) == 0
     assert len(key) == 32
 

@@ -59,7 +59,7 @@ def test_what_is_written_alone_is_published_and_copied(settings: Settings, tmp_p
         assert "a test" in str(warehouse.writer())
         with pytest.raises(WriterBusyError, match="a test"), warehouse.exclusive("another"):
             pass
-    made = warehouse.publish(3, recorded=41)
+    made = warehouse.publish(3, recorded=41, control_revision=1)
     assert (made.version, warehouse.published(), warehouse.is_newest_readable()) == (42, made, True)
     with warehouse.open_published() as (publication, reader):
         assert publication == made

@@ -1,5 +1,6 @@
 """Publishing: immutable files, a pointer that moves at once, and old versions that go late."""
 
+import json
 import os
 import time
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ import pytest
 
 from warehouse.versions import (
     current_publication,
+    epoch_of,
     megabytes_needed,
     newest_is_readable,
     publish,
@@ -209,3 +211,49 @@ def test_where_the_file_system_shares_blocks_nothing_is_copied(
     publish(marts, serving, 2)
     assert {version: _number(path) for version, path in published_versions(serving).items()} == {1: 1, 2: 2}
     assert {path.stat().st_mode & 0o777 for path in published_versions(serving).values()} == {0o400}
+
+
+def _epoch(serving: Path) -> str:
+    """The newest version's epoch, which is the pointer's."""
+    newest = current_publication(serving)
+    assert newest is not None
+    with duckdb.connect(str(serving / newest.file), read_only=True) as connection:
+        found = epoch_of(connection)
+    assert json.loads((serving / "current.json").read_text())["epoch"] == found != ""
+    return found
+
+
+@pytest.mark.parametrize(
+    ("batch", "recorded", "revision", "loss", "is_new"),
+    [
+        (9, 2, 7, None, False),
+        (8, 2, 7, None, False),  # nothing new, and published again
+        (8, 1, 7, None, False),  # killed before the warehouse recorded the publication
+        (8, 0, 7, None, True),  # the warehouse is older
+        (7, 2, 7, None, True),
+        (9, 2, 6, None, True),  # the control store is
+        (9, 2, 7, "pointer", True),
+        (9, 2, 7, "half a pointer", True),
+        (9, 2, 7, "of the release before", True),
+        (9, 2, 7, "newest file", False),
+    ],
+)
+def test_an_epoch_ends_with_a_restore_or_a_lost_pointer(
+    marts: Path, tmp_path: Path, batch: int, recorded: int, revision: int, loss: str | None, is_new: bool
+) -> None:
+    serving = tmp_path / "serving"
+    publish(marts, serving, 7, 0, 6)
+    publish(marts, serving, 8, 1, 7)
+    before, pointer = _epoch(serving), serving / "current.json"
+    match loss:
+        case "pointer":
+            pointer.unlink()
+        case "half a pointer":
+            pointer.write_bytes(pointer.read_bytes()[:9])
+        case "of the release before":
+            fields = json.loads(pointer.read_text())
+            pointer.write_text(json.dumps({name: fields[name] for name in ("version", "file", "publishedAt")}))
+        case "newest file":
+            (serving / "marts-000000000002.duckdb").unlink()
+    publish(marts, serving, batch, recorded, revision)
+    assert (_epoch(serving) != before) is is_new
