@@ -57,10 +57,24 @@ touched as (
 ),
 
 {% if keeps_rows() -%}
+-- Those of other subjects need no key.
+legs as (
+
+    select legs.*
+    from {{ rows_within(ref('int_movements_split_to_legs'), stretches_of(touched_ranges())) }} as legs
+    where
+        legs.subject_key in (
+            select touched.subject_key
+            from touched
+            where not touched.is_quiet
+        )
+
+),
+
 movements as (
 
     select legs.*
-    from {{ keyed(rows_within(ref('int_movements_split_to_legs'), stretches_of(touched_ranges()))) }} as legs
+    from {{ keyed('legs') }} as legs
     inner join touched
         on
             {{ is_same_row('legs', 'touched') }}
