@@ -5,8 +5,8 @@ wallets, of what they may hold. Checks are balances at the cycle's head of whoev
 of every holder of a token whose balances were seen to change otherwise than its transfers say. Finals are balances at
 the newest final block of whoever moved in blocks that became final. Closings are balances at the last block of a range
 that ended. Narrowings are native balances in between, which say in which block value moved where its transactions were
-not asked for. Where a node has pruned the state that a reading needs, a later reading serves instead: the marts take it
-minus the movements in between.
+not asked for. Differences are other balances in between, where one changed without a movement. Where a node has pruned
+the state that a reading needs, a later reading serves instead: the marts take it minus the movements in between.
 """
 
 from collections import defaultdict
@@ -16,6 +16,7 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from pipelines.collect.differences import locate
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
@@ -37,6 +38,8 @@ _FEW_HOLDERS = 1_000
 _MOST_SUSPECTS = 20_000
 # Readings by which one cycle narrows down when native value moved.
 _MOST_NARROWING_READS = 5_000
+# Readings by which one cycle finds the blocks in which other balances changed without a movement.
+_MOST_LOCATING_READS = 2_000
 
 Pair = tuple[str, str]
 
@@ -89,16 +92,6 @@ class _Observer:
     def _rows(self, name: str, **extra: object) -> list[tuple[object, ...]]:
         return self.connection.execute(*named(name, self._parameters(extra))).fetchall()
 
-    def _hashes(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Make sure that the blocks' headers are stored, and return their hashes."""
-        self.collector.store_headers(numbers)
-        return dict(
-            self.connection.execute(
-                "select block_number, block_hash from raw.blocks where network = ? and list_contains(?, block_number)",
-                [self.network, list(numbers)],
-            ).fetchall()
-        )
-
     def _read(self, pairs: Sequence[Pair], block_number: int, block_hash: str, purpose: str) -> list[pl.DataFrame]:
         frames = []
         new = pairs
@@ -123,7 +116,7 @@ class _Observer:
                 by_block[block_number].append((str(token), str(holder)))
             else:
                 late.append((str(token), str(holder)))
-        hashes = self._hashes(sorted(by_block))
+        hashes = self.collector.stored_hashes(sorted(by_block))
         for block_number, pairs in sorted(by_block.items()):
             try:
                 self._read(sorted(pairs), block_number, hashes[block_number], purpose)
@@ -187,7 +180,7 @@ class _Observer:
             assert isinstance(block_number, int)
             if self.node.keeps_state(block_number, self.head):
                 by_block[block_number].append(str(token))
-        hashes = self._hashes(sorted(by_block))
+        hashes = self.collector.stored_hashes(sorted(by_block))
         for block_number, tokens in sorted(by_block.items()):
             try:
                 frame = self.node.supplies(sorted(tokens), block_number, hashes[block_number])
@@ -229,6 +222,10 @@ class _Observer:
         if len(owed) < _MOST_SUSPECTS:
             self.connection.execute("delete from raw.suspected_tokens where network = ?", [self.network])
 
+    def locate(self) -> None:
+        """Find the blocks in which other balances changed without a movement."""
+        self.balances += locate(self.collector, self.head, _MOST_LOCATING_READS)
+
     def narrow(self) -> None:
         """Find the blocks in which native balances changed where transactions were not asked for."""
         if PAST_BALANCES not in self.collector.capabilities:
@@ -246,7 +243,7 @@ class _Observer:
             detail = "the chain moved while balances were read"
             names = (self.network, self.node.header_call, self.head.number, self.head.number)
             raise ChainReorganised(*names, detail, block_number=self.head.number)
-        hashes = self._hashes(found["block_number"].unique().to_list())
+        hashes = self.collector.stored_hashes(found["block_number"].unique().to_list())
         frame = found.with_columns(
             pl.lit(NATIVE).alias("token_address"),
             pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
@@ -275,6 +272,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.closings()
     observer.check_supplies()
     observer.suspects()
+    observer.locate()
     observer.narrow()
     observer.store_edges()
     record_observed(collector.connection, collector.network, collector.batch_id)

@@ -1,7 +1,7 @@
 """Collecting what is missing, segment by segment: the rows of some addresses over a range, write by write."""
 
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -11,6 +11,7 @@ from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node, Part
 from pipelines.load.chain import (
     HashMismatchError,
+    hashes_of,
     missing_headers,
     record_collection,
     record_failure,
@@ -124,6 +125,11 @@ class Collector:
         if missing:
             store_headers(self.connection, self.node, self.node.headers(missing), self.batch_id)
             self.report.count("blocks", len(missing))
+
+    def stored_hashes(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Make sure that the blocks' headers are stored, and return their hashes."""
+        self.store_headers(numbers)
+        return hashes_of(self.connection, self.network, numbers)
 
     def note(self, error: ExtractError, detail: str) -> None:
         """Note what could not be read, without a word on the network's status."""

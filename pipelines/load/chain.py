@@ -70,6 +70,16 @@ def missing_headers(connection: duckdb.DuckDBPyConnection, network: str, numbers
     return [number for (number,) in rows]
 
 
+def hashes_of(connection: duckdb.DuckDBPyConnection, network: str, numbers: Sequence[int]) -> dict[int, str]:
+    """Hashes of the blocks whose headers are stored."""
+    return dict(
+        connection.execute(
+            "select block_number, block_hash from raw.blocks where network = ? and list_contains(?, block_number)",
+            [network, list(numbers)],
+        ).fetchall()
+    )
+
+
 def _check_hashes(connection: duckdb.DuckDBPyConnection, network: str, covered: BlockRange) -> None:
     row = connection.execute(
         """

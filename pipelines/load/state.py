@@ -40,6 +40,14 @@ def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(row[0])
 
 
+def has_view(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Tell whether an intermediate model that is a view was built; none is before the first build."""
+    found = connection.execute(
+        "select 1 from duckdb_views() where schema_name = 'intermediate' and view_name = ?", [name]
+    ).fetchone()
+    return found is not None
+
+
 def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
     """Tell whether dbt has something to do.
 

@@ -1,0 +1,118 @@
+"""Where balances change without a movement: in which block what a reading showed came about.
+
+The blocks between the last reading that movements explain and the first that they do not are halved, all such ranges
+at once, by readings that are held against what movements make of the balance. The models then book the difference
+where these readings show it. What one cycle does not come to is left to the next; what the node has no state for stays
+where it was seen.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from pipelines.collect.segments import Collector
+from pipelines.extract.errors import ChainReorganised, StateUnavailable
+from pipelines.extract.family import BALANCES, PAST_BALANCES, Header, Node
+from pipelines.load.chain import insert_balance_observations
+from pipelines.load.state import has_view
+from pipelines.load.warehouse import named
+
+_VIEW = "int_unlocated_adjustments"
+
+
+@dataclass(eq=False)
+class _Difference:
+    """A balance that movements explain at the end of one block and not at the end of a later one.
+
+    Attributes:
+        balances: what movements make of it from the first block on: block and quantity, ascending; 0 before.
+        read: block hash and quantity of the ends that were read here, by block.
+    """
+
+    token: str
+    holder: str
+    explained_to: int
+    seen_at: int
+    balances: Sequence[tuple[int, str]]
+    read: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def is_located(self) -> bool:
+        return self.seen_at - self.explained_to <= 1
+
+    @property
+    def middle(self) -> int:
+        return (self.explained_to + self.seen_at) // 2
+
+    def narrow(self, block_hash: str, quantity: str) -> None:
+        """Take in what was read in the middle."""
+        middle = self.middle
+        self.read[middle] = (block_hash, quantity)
+        expected = next((balance for block, balance in reversed(self.balances) if block <= middle), "0")
+        if quantity == expected:
+            self.explained_to = middle
+        else:
+            self.seen_at = middle
+
+    def ends(self) -> list[tuple[str, str, int, str, str]]:
+        """Rows of BALANCES: those of its ends that were read here."""
+        blocks = (self.explained_to, self.seen_at)
+        return [(self.token, self.holder, block, *self.read[block]) for block in blocks if block in self.read]
+
+
+def locate(collector: Collector, head: Header, most_reads: int) -> int:
+    """Narrow down the differences that the models know of, and store the readings at their ends.
+
+    Args:
+        collector: the network's, in this cycle.
+        head: the newest block in use.
+        most_reads: balances read at most.
+
+    Returns:
+        How many balances were stored.
+
+    Raises:
+        ExtractError: a reading failed; nothing is stored.
+    """
+    connection, network = collector.connection, collector.network
+    if PAST_BALANCES not in collector.capabilities or not has_view(connection, _VIEW):
+        return 0
+    parameters = {"network": network, "head": head.number, "most": most_reads}
+    owed = connection.execute(*named("owed_differences", parameters)).fetchall()
+    differences = [_Difference(*row) for row in owed]
+    _halve(collector.node, differences, most_reads)
+    read = pl.DataFrame([end for one in differences for end in one.ends()], schema=BALANCES, orient="row")
+    hashes = collector.stored_hashes(read["block_number"].unique().to_list())
+    for number, block_hash in read.select("block_number", "block_hash").iter_rows():
+        if hashes[number] != block_hash:
+            names = (network, collector.node.header_call, number, number)
+            raise ChainReorganised(*names, "the chain moved while balances were read", block_number=number)
+    if not read.is_empty():
+        insert_balance_observations(connection, network, read, "Difference", collector.batch_id)
+    return read.height
+
+
+def _halve(node: Node, differences: Sequence[_Difference], most_reads: int) -> None:
+    """Halve the ranges until each is one block wide, has no states, or the readings are used up."""
+    wide = list(differences)
+    while wide:
+        most_reads -= len(wide)
+        by_block: dict[int, list[_Difference]] = defaultdict(list)
+        for one in wide:
+            by_block[one.middle].append(one)
+        wide = []
+        headers = node.headers(sorted(by_block))
+        for number, block_hash in headers.select("block_number", "block_hash").iter_rows():
+            pairs = [(one.token, one.holder) for one in by_block[number]]
+            try:
+                quantities = node.balances(pairs, number, block_hash)["quantity_raw"].to_list()
+            except StateUnavailable:
+                continue
+            for one, quantity in zip(by_block[number], quantities, strict=True):
+                # A contract that tells no balance there is asked no further.
+                if quantity is not None:
+                    one.narrow(block_hash, quantity)
+                    wide.append(one)
+        wide = [one for one in wide if not one.is_located][: max(most_reads, 0)]

@@ -1,0 +1,162 @@
+"""In which block a balance changed without a movement, held against the node's own answers."""
+
+from typing import Any
+
+import pytest
+
+from pipelines.collect import observations
+from tests.chain.fault_proxy import FaultProxy, RpcFault
+from tests.chain.node import AnvilNode
+from tests.chain.world import World, call_data
+from tests.integration.conftest import MakeService
+from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
+from tests.integration.harness import LocalNetwork, Service
+from tests.integration.oracle import instant
+
+_ADJUSTMENTS = """
+select activity_id, coalesce(to_address, from_address), amount_raw::varchar, block_number, is_located
+from marts.token_activities
+where activity_type = 'Adjustment'
+order by block_number, to_address
+"""
+
+
+class _Case:
+    """A token that mints and burns without a word, between transfers, and a service that tracks it."""
+
+    def __init__(self, node: AnvilNode, contract: str) -> None:
+        self.node = node
+        self.world = World(node, wallet_count=4)
+        self.token = self.world.deploy_strange_token(contract, "HUSH", 6)
+        self.contract = contract
+        self.first = self.world.distribute(self.token, 1_000, self.world.wallets)
+
+    def tracked(self, make_service: MakeService, url: str | None = None) -> Service:
+        self.service = make_service(LocalNetwork("local", url or self.node.url))
+        tenant = self.service.tenant()
+        self.service.token(tenant, self.token.address, tracked_from=instant(self.node, self.first))
+        self.build()
+        return self.service
+
+    def build(self) -> None:
+        self.service.good_cycle()
+        self.stores = Stores(self.service.settings.data_dir)
+        run_dbt(self.stores, *CYCLE)
+
+    def quietly(self, function: str, holder: str, amount: int) -> int:
+        """Change a balance without an event and return the block."""
+        self.world.submit(
+            self.world.deployer, self.token.address, call_data(self.contract, function, holder, amount, True)
+        )
+        return self.world.mine()
+
+    def idle(self, blocks: int) -> None:
+        """Mine blocks in which nothing happens."""
+        for _ in range(blocks):
+            self.world.mine()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with open_marts(self.stores) as connection:
+            return connection.execute(query).fetchall()
+
+    def adjustments(self) -> list[tuple[Any, ...]]:
+        return [row[1:] for row in self.rows(_ADJUSTMENTS)]
+
+    def expect_the_nodes_balances(self) -> None:
+        """Every balance at every block since the first is the node's."""
+        head = self.node.head()
+        for holder in self.world.wallets:
+            points = self.rows(
+                "select block_number, balance_raw::varchar from marts.balance_changes "
+                f"where holder_address = '{holder}' order by block_number"
+            )
+            for block in range(self.first, head + 1):
+                known = [quantity for number, quantity in points if number <= block]
+                assert known[-1] == str(self.world.balance_of(self.token, holder, block)), (holder, block)
+
+
+def test_a_difference_is_booked_in_the_block_that_made_it(node: AnvilNode, make_service: MakeService) -> None:
+    case = _Case(node, "LyingToken")
+    case.tracked(make_service)
+    one, other, third, _ = case.world.wallets
+    case.idle(5)
+    minted = case.quietly("mint_silently", one, 77)
+    case.idle(9)
+    case.world.transfer(case.token, one, third, 5)
+    case.world.mine()
+    burnt = case.quietly("burn_silently", other, 40)
+    case.idle(3)
+    head = case.world.mine()
+    case.build()
+    # Seen at the head.
+    seen = sorted([(one, "77", head, False), (other, "40", head, False)])
+    assert sorted(case.adjustments()) == seen
+    first_ids = {row[0] for row in case.rows(_ADJUSTMENTS)}
+    case.build()
+    assert case.adjustments() == [(one, "77", minted, True), (other, "40", burnt, True)]
+    # What stood at the head is another activity, and gone.
+    assert first_ids.isdisjoint(row[0] for row in case.rows(_ADJUSTMENTS))
+    case.expect_the_nodes_balances()
+    readings = case.service.query("select count(*) from raw.balance_observations")
+    case.build()
+    assert case.service.query("select count(*) from raw.balance_observations") == readings
+
+
+def test_what_one_cycle_does_not_come_to_is_left_to_the_next(
+    node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _Case(node, "LyingToken")
+    case.tracked(make_service)
+    case.idle(11)
+    minted = {
+        case.quietly("mint_silently", holder, 10 + number): holder
+        for number, holder in enumerate(case.world.wallets[:2])
+    }
+    case.idle(20)
+    case.build()
+    monkeypatch.setattr(observations, "_MOST_LOCATING_READS", 3)
+    cycles = 0
+    while not all(is_located for *_, is_located in case.adjustments()):
+        before = case.service.query("select count(*) from raw.balance_observations where purpose = 'Difference'")
+        case.build()
+        after = case.service.query("select count(*) from raw.balance_observations where purpose = 'Difference'")
+        assert before[0][0] < after[0][0] <= before[0][0] + 3
+        cycles += 1
+    assert cycles > 2
+    assert {block: holder for holder, _, block, _ in case.adjustments()} == minted
+    case.expect_the_nodes_balances()
+
+
+def test_a_rebase_is_not_looked_for(node: AnvilNode, make_service: MakeService) -> None:
+    case = _Case(node, "RebaseToken")
+    case.tracked(make_service)
+    case.idle(5)
+    case.world.submit(case.world.deployer, case.token.address, call_data("RebaseToken", "rebase", 11 * 10**17))
+    case.world.mine()
+    case.idle(5)
+    case.build()
+    assert case.adjustments()
+    case.build()
+    assert case.service.query("select count(*) from raw.balance_observations where purpose = 'Difference'") == [(0,)]
+
+
+def test_without_past_states_it_stays_where_it_was_seen(node: AnvilNode, make_service: MakeService) -> None:
+    case = _Case(node, "LyingToken")
+    with FaultProxy(node.url) as proxy:
+
+        def is_past(params: Any) -> bool:
+            block = params[1]
+            if isinstance(block, dict):
+                block = node.rpc("eth_getBlockByHash", [block["blockHash"], False])["number"]
+            return str(block).startswith("0x") and int(block, 16) < node.head()
+
+        case.tracked(make_service, proxy.url)
+        case.idle(5)
+        case.quietly("mint_silently", case.world.wallets[0], 77)
+        case.idle(5)
+        head = node.head()
+        case.build()
+        refusal = {"code": -32000, "message": "missing trie node"}
+        proxy.inject(RpcFault(**refusal, methods=("eth_call", "eth_getCode", "eth_getBalance"), when=is_past))
+        case.build()
+    assert case.adjustments() == [(case.world.wallets[0], "77", head, False)]
