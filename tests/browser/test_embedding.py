@@ -50,9 +50,8 @@ def test_without_origins_only_the_api_itself_may_frame_it(own_servers: Servers, 
         visitor.page.goto(own_servers.portal.page("cap-table", tokenId=LUMEN_ID))
         assert visitor.page.wait_for_selector("iframe").content_frame().url.startswith("chrome-error:")
         visitor.forgive(REFUSED)
-        with own_servers.api.client() as client:
-            link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)
-        visitor.open(link["reportUrl"])
+    with visit() as visitor, own_servers.api.client() as client:
+        visitor.open(client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"])
 
 
 @pytest.mark.parametrize(
@@ -163,10 +162,12 @@ def test_revocation_ends_every_open_report(own_servers: Servers, visit: Visit) -
         assert frame.locator("#content").is_hidden()
         visitor.screenshot("state-revoked")
         visitor.forgive(UNAUTHORIZED)
+    with visit() as visitor:
         answer = visitor.page.goto(link)
         assert answer is not None
         assert answer.status == 404
         visitor.forgive("status of 404")
+    with visit() as visitor:
         visitor.open(page)  # by a new link
 
 

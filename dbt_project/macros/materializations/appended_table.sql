@@ -4,7 +4,6 @@
     the contract does that (of the query, before it runs), and a changed project builds everything anew.
 #}
 {% materialization appended_table, adapter='duckdb' -%}
-    {%- set existing_relation = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {{ run_hooks(pre_hooks, inside_transaction=True) }}
     {% call statement('main') -%}
@@ -14,9 +13,7 @@
             {%- endif -%}
             {{ insert_by_name(target_relation, sql) }}
         {%- else -%}
-            {%- if existing_relation is not none and not existing_relation.is_table -%}
-                {% do adapter.drop_relation(existing_relation) %}
-            {%- endif -%}
+            {%- do drop_unless_table() -%}
             {{ create_or_replace_table(target_relation, sql) }}
         {%- endif -%}
     {%- endcall %}

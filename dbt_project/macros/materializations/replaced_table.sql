@@ -3,13 +3,10 @@
     must not miss it; here the writer is alone, and a transaction holds that anyway. With appended_table.sql: a third of a build of nothing.
 #}
 {% materialization replaced_table, adapter='duckdb', supported_languages=['sql', 'python'] -%}
-    {%- set existing_relation = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set language = model['language'] -%}
     {{ run_hooks(pre_hooks, inside_transaction=True) }}
-    {%- if existing_relation is not none and not existing_relation.is_table -%}
-        {% do adapter.drop_relation(existing_relation) %}
-    {%- endif -%}
+    {%- do drop_unless_table() -%}
     {% call statement('main', language=language) -%}
         {%- if language == 'python' -%}
             {{ python_table(target_relation, compiled_code) }}
@@ -21,6 +18,15 @@
     {% do adapter.commit() %}
     {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
+
+
+{# Drop what stands under the model's name, where it is no table: what is a table is replaced. #}
+{% macro drop_unless_table() -%}
+    {%- set existing_relation = load_cached_relation(this) -%}
+    {%- if existing_relation is not none and not existing_relation.is_table -%}
+        {% do adapter.drop_relation(existing_relation) %}
+    {%- endif -%}
+{%- endmacro %}
 
 
 {# The statements that create a table of a query, in place of one that is there; with a contract they hold the query to it. #}
