@@ -83,14 +83,15 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
     owed = connection.execute(*named("owed_differences", parameters)).fetchall()
     differences = [_Difference(*row) for row in owed]
     _halve(collector.node, differences, most_reads)
+    if not any(one.read for one in differences):
+        return 0
     read = pl.DataFrame([end for one in differences for end in one.ends()], schema=BALANCES, orient="row")
     hashes = collector.stored_hashes(read["block_number"].unique().to_list())
     for number, block_hash in read.select("block_number", "block_hash").iter_rows():
         if hashes[number] != block_hash:
             names = (network, collector.node.header_call, number, number)
             raise ChainReorganised(*names, "the chain moved while balances were read", block_number=number)
-    if not read.is_empty():
-        insert_balance_observations(connection, network, read, "Difference", collector.batch_id)
+    insert_balance_observations(connection, network, read, "Difference", collector.batch_id)
     return read.height
 
 
