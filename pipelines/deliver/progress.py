@@ -157,7 +157,7 @@ def write_progress(connection: duckdb.DuckDBPyConnection, data_dir: Path, batch_
     for state in connection.execute(sql("progress"), {"batch": batch_id}).pl().iter_rows(named=True):
         name = state.pop("network")
         budget = read_budget(connection, name)
-        until = waits_until(connection, name)
+        until = waits_until(connection, name, budget)
         networks[name] = NetworkProgress(
             **state,
             collected=tuple(collected.get(name, ())),

@@ -9,7 +9,7 @@ import duckdb
 
 from control.instants import write_instant
 from pipelines.load.coverage import tracked_kind
-from pipelines.load.spending import read_budget
+from pipelines.load.spending import Budget, read_budget
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind
@@ -296,9 +296,9 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
     return states
 
 
-def waits_until(connection: duckdb.DuckDBPyConnection, network: str) -> datetime | None:
+def waits_until(connection: duckdb.DuckDBPyConnection, network: str, budget: Budget) -> datetime | None:
     """Until when a history request of the network waits for its budget of requests; None where none does."""
-    until = read_budget(connection, network).waits_until
+    until = budget.waits_until
     if until is None:
         return None
     states = connection.execute(sql("request_states")).fetchall()
@@ -311,10 +311,10 @@ def waits_until(connection: duckdb.DuckDBPyConnection, network: str) -> datetime
 
 def waiting_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
     """What is told of a network whose history waits for its budget of requests; None where none waits."""
-    until = waits_until(connection, network)
+    budget = read_budget(connection, network)
+    until = waits_until(connection, network, budget)
     if until is None:
         return None
-    budget = read_budget(connection, network)
     return (
         f"WaitingForBudget: history goes on at {write_instant(until.replace(tzinfo=UTC))}; "
         f"{sum(budget.spent.values())} requests of {budget.day} are spent, of {budget.most}"
