@@ -16,7 +16,7 @@ import duckdb
 
 from control.history import Bound, BoundKind, native_mode, parse_bound
 from control.networks.definitions import NativeMode, Network
-from pipelines.collect.segments import Collector, NetworkReport
+from pipelines.collect.segments import Collector, NetworkReport, record_others
 from pipelines.collect.views import FIRST_BLOCK, missing_segments
 from pipelines.extract.errors import (
     CallRefused,
@@ -39,9 +39,9 @@ from pipelines.load.history import (
     open_requests,
     resolve_request,
 )
-from pipelines.load.spending import read_budget, record_spending
+from pipelines.load.spending import read_budget
 from pipelines.ranges import BlockRange
-from pipelines.rows import Purpose, Segment, Spending
+from pipelines.rows import Purpose, Segment
 
 # What is refused for good: asking again would get the same answer.
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
@@ -70,7 +70,7 @@ class _Work:
         for _, collecting in self.missing:
             collecting.close()
         self.missing.clear()
-        self.collector.record_others()
+        record_others(self.collector.connection, self.collector.node, Purpose.HISTORY)
 
 
 def collect_history(
@@ -145,13 +145,13 @@ def _begin(
         for request in requests:
             if not request.is_resolved and not _waits(connection, network):
                 _settle(connection, node, head, request, batch_id)
-                _record_others(connection, node)
+                record_others(connection, node, Purpose.HISTORY)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
         note_error(connection, network, str(error))
         return None
     finally:
-        _record_others(connection, node)
+        record_others(connection, node, Purpose.HISTORY)
     collector = Collector(connection, node, capabilities, final_number, batch_id, report, Purpose.HISTORY)
     missing = missing_segments(connection, network, head_number, is_live=False)
     return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing))
@@ -170,10 +170,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
     except (ChainReorganised, HashMismatchError) as error:
         # The next cycle repairs the tail first.
         note_error(connection, name, str(error))
-        work.collector.record_others()
+        record_others(connection, work.collector.node, Purpose.HISTORY)
         return
     except ExtractError as error:
-        work.collector.record_others()
+        record_others(connection, work.collector.node, Purpose.HISTORY)
         _note(connection, work.collector.report, error, batch_id)
         if isinstance(error, _REFUSALS):
             fail_requests(connection, name, segment.kind, segment.addresses, segment.covered, str(error), batch_id)
@@ -190,10 +190,6 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
 def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:
     report.error = str(error)
     record_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
-
-
-def _record_others(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
-    record_spending(connection, node.network.name, Spending(Purpose.HISTORY, "other", node.meter.take()))
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, request: Request, batch_id: int) -> None:

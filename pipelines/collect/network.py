@@ -3,7 +3,7 @@
 import duckdb
 
 from pipelines.collect.observations import observe
-from pipelines.collect.segments import Collector, NetworkReport
+from pipelines.collect.segments import Collector, NetworkReport, record_others
 from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
 from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
@@ -13,8 +13,7 @@ from pipelines.extract.family import Node
 from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
 from pipelines.load.history import waiting_detail
-from pipelines.load.spending import record_spending
-from pipelines.rows import Purpose, Spending
+from pipelines.rows import Purpose
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
 _ATTEMPTS = 3
@@ -155,5 +154,5 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             call, covered, status = "collect", (None, None), "Unhealthy"
         record_unhealthy(connection, network, status, call, covered, report.error, batch_id)
         break
-    record_spending(connection, network, Spending(Purpose.LIVE, "other", node.meter.take()))
+    record_others(connection, node, Purpose.LIVE)
     return report

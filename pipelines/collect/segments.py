@@ -43,6 +43,11 @@ class NetworkReport:
         self.rows[table] = self.rows.get(table, 0) + rows
 
 
+def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: Purpose) -> None:
+    """Record what a node was asked since, beside the parts that were written."""
+    record_spending(connection, node.network.name, Spending(purpose, "other", node.meter.take()))
+
+
 @dataclass
 class Collector:
     """Collects on one network, at one head.
@@ -114,10 +119,6 @@ class Collector:
         except HashMismatchError:
             record_spending(self.connection, self.network, spending)
             raise
-
-    def record_others(self) -> None:
-        """Record what was asked beside the parts that were written."""
-        record_spending(self.connection, self.network, Spending(self.purpose, "other", self.node.meter.take()))
 
     def store_headers(self, numbers: Iterable[int]) -> None:
         """Store the headers of the blocks that are not stored yet."""

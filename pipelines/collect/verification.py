@@ -11,15 +11,15 @@ from itertools import islice
 
 import duckdb
 
-from pipelines.collect.segments import Collector
+from pipelines.collect.segments import Collector, record_others
 from pipelines.collect.views import segments_of
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.family import Node
 from pipelines.load.chain import read_rows, record_verification
 from pipelines.load.coverage import read_coverage, read_verified
-from pipelines.load.spending import read_budget, record_spending
+from pipelines.load.spending import read_budget
 from pipelines.ranges import BlockRange
-from pipelines.rows import Purpose, Segment, Spending
+from pipelines.rows import Purpose, Segment
 from pipelines.tables.families import ROW_TABLES
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
@@ -43,16 +43,11 @@ def verify(collector: Collector) -> None:
                 if read_budget(connection, network).waits_until is not None:
                     return
                 _verify(collector, second, segment)
-                _record(collector, second)
+                record_others(connection, second, Purpose.SECOND_READING)
         except ExtractError as error:
             collector.note(error, f"second reading: {error}")
         finally:
-            _record(collector, second)
-
-
-def _record(collector: Collector, second: Node) -> None:
-    spending = Spending(Purpose.SECOND_READING, "other", second.meter.take())
-    record_spending(collector.connection, collector.network, spending)
+            record_others(connection, second, Purpose.SECOND_READING)
 
 
 def _owed(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> list[Segment]:
