@@ -257,10 +257,9 @@ def set_tracking(
     session: Session,
     principal: Principal,
     subject: SubjectRow,
-    *,
     enabled: bool,
-    now: datetime | None,
-    is_fungible: bool | None,
+    now: datetime | None = None,
+    is_fungible: bool | None = None,
 ) -> SubjectRow:
     """Open or close the tracking window of a subject; asking for the state it is in changes nothing.
 

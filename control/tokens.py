@@ -62,18 +62,6 @@ def list_page(
     return subjects.list_page(session, tenant_id, Kind.TOKEN, filters, sort=sort, limit=limit, after=after)
 
 
-def set_tracking(
-    session: Session,
-    principal: Principal,
-    token: SubjectRow,
-    enabled: bool,
-    now: datetime | None = None,
-    is_fungible: bool | None = None,
-) -> SubjectRow:
-    """Enable or disable the tracking of a token; idempotent; windows and errors as `subjects.set_tracking`."""
-    return subjects.set_tracking(session, principal, token, enabled=enabled, now=now, is_fungible=is_fungible)
-
-
 def update(
     session: Session,
     principal: Principal,

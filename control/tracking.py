@@ -69,7 +69,7 @@ def set_tracking(
             attempt.rollback()
         current = subjects.get(session, principal.tenant_id, subject.kind, subject.id)
         return Tracking(current, subjects.windows(session, current.subject_key), asked.history, is_dry_run=True)
-    tracked = subjects.set_tracking(session, principal, subject, enabled=enabled, now=now, is_fungible=is_fungible)
+    tracked = subjects.set_tracking(session, principal, subject, enabled, now, is_fungible)
     windows = subjects.windows(session, tracked.subject_key)
     if history is None:
         return Tracking(tracked, windows, None)

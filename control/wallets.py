@@ -63,13 +63,6 @@ def list_page(
     return subjects.list_page(session, tenant_id, Kind.WALLET, filters, sort=sort, limit=limit, after=after)
 
 
-def set_tracking(
-    session: Session, principal: Principal, wallet: SubjectRow, enabled: bool, now: datetime | None = None
-) -> SubjectRow:
-    """Enable or disable the tracking of a wallet; idempotent; windows and errors as `subjects.set_tracking`."""
-    return subjects.set_tracking(session, principal, wallet, enabled=enabled, now=now, is_fungible=None)
-
-
 def update(
     session: Session,
     principal: Principal,

@@ -189,7 +189,7 @@ def test_what_is_tracked_but_not_in_the_marts(world: World) -> None:
     assert completeness(world, coverage)[1] is True
     with world.store.write() as session:
         token = tokens.get(session, world.tenant_id, FRESH_TOKEN_ID)
-        tokens.set_tracking(session, world.principals["admin"], token, True)
+        subjects.set_tracking(session, world.principals["admin"], token, True)
     assert completeness(world, coverage)[1] is False
 
 
@@ -200,7 +200,7 @@ def test_removed_and_disabled_subjects(world: World, client: TestClient[Any]) ->
         big = tokens.get(session, world.tenant_id, BIG_TOKEN_ID)
         tokens.remove(session, admin, big)
         wallet = subjects.get(session, world.tenant_id, Kind.WALLET, EXAMPLE_WALLET_ID)
-        subjects.set_tracking(session, admin, wallet, enabled=False, now=None, is_fungible=None)
+        subjects.set_tracking(session, admin, wallet, False)
     after = client.get(STATISTICS).json()["totals"]
     assert (after["tokens"], after["trackedTokens"]) == (before["tokens"] - 1, before["trackedTokens"] - 1)
     assert (after["wallets"], after["trackedWallets"]) == (1, 0)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from control import access, ledgers, tokens, wallets
+from control import access, ledgers, subjects, tokens, wallets
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.store import open_store
@@ -67,11 +67,11 @@ def track(
                 row = tokens.create(
                     session, principal, ledger=network, symbol=str(token.symbol), ledger_id=token.address
                 )
-                tokens.set_tracking(session, principal, row, True, now=opened_at)
+                subjects.set_tracking(session, principal, row, True, now=opened_at)
                 ids[token.address] = row.id
             for address, opened_at in (tracked_wallets or {}).items():
                 row = wallets.create(session, principal, ledger=network, ledger_id=address)
-                wallets.set_tracking(session, principal, row, True, now=opened_at)
+                subjects.set_tracking(session, principal, row, True, now=opened_at)
                 ids[address] = row.id
             return ids
     finally:

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from control import access, ledgers, operations, tenants, tokens, wallets
+from control import access, ledgers, operations, subjects, tenants, tokens, wallets
 from control.access import Principal
 from control.models import TrackingWindow
 from control.networks.definitions import load_networks
@@ -24,7 +24,7 @@ from control.operations import OperationRow
 from control.settings import load_settings
 from control.snapshot import read_snapshot
 from control.store import open_store
-from control.subjects import Kind, SubjectRow
+from control.subjects import SubjectRow
 from pipelines.collect.history import collect_history
 from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
@@ -182,9 +182,8 @@ class Service:
 
     def track(self, principal: Principal, subject: SubjectRow, enabled: bool, at: datetime) -> SubjectRow:
         """Enable or disable tracking at an instant, also one that is past."""
-        rules = tokens if subject.kind is Kind.TOKEN else wallets
         with self.store.write() as session:
-            return rules.set_tracking(session, principal, subject, enabled, at)
+            return subjects.set_tracking(session, principal, subject, enabled, at)
 
     def add_window(self, principal: Principal, subject: SubjectRow, opened_at: datetime, closed_at: datetime) -> None:
         """Give a subject a closed window in the past, as a history has."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from control import access, audit, ledgers, operations, tokens, wallets
+from control import access, audit, ledgers, operations, subjects, tokens, wallets
 from control.audit import AuditFilters
 from control.errors import Conflict, ControlError, Invalid
 from control.models import AuditEvent
@@ -35,7 +35,7 @@ def live_through(world: World) -> dict[str, str]:
         ledger, _ = ledgers.put(session, acme, world.networks, "ethereum", "main", "Main", now=at(0))
         ledgers.update(session, acme, "main", description="d", now=at(1))
         token = tokens.create(session, acme, ledger="main", symbol="T", ledger_id=USDC, name="n", now=at(2))
-        token = tokens.set_tracking(session, acme, token, True, at(3))
+        token = subjects.set_tracking(session, acme, token, True, at(3))
         operation = operations.request_history(
             session, acme, token, start="creation", end="now", native=None, now=at(4)
         )
@@ -44,7 +44,7 @@ def live_through(world: World) -> dict[str, str]:
         tokens.remove(session, acme, token, at(7))
         wallet = wallets.create(session, acme, ledger="main", ledger_id=USDC, now=at(8))
         wallet = wallets.update(session, acme, wallet, external_id="x", now=at(9))
-        wallet = wallets.set_tracking(session, acme, wallet, True, at(10))
+        wallet = subjects.set_tracking(session, acme, wallet, True, at(10))
         wallets.remove(session, acme, wallet, at(11))
         ledgers.remove(session, acme, "main", at(12))
         key, _ = access.create_key(session, acme.tenant_id, "viewer", at(13))
@@ -118,7 +118,7 @@ def test_what_changes_nothing_leaves_no_event(world: World) -> None:
     with world.store.write() as session:
         ledgers.put(session, acme, world.networks, "ethereum", "main")
         ledgers.update(session, acme, "main", display_name=None)
-        tokens.set_tracking(session, acme, token, False)
+        subjects.set_tracking(session, acme, token, False)
         tokens.update(session, acme, token)
         tokens.update(session, acme, token, symbol="T", name=None)
         access.revoke_key(session, acme.tenant_id, key.id)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from control import ledgers, tokens, wallets
+from control import ledgers, subjects, tokens, wallets
 from control.models import Ledger, Subject
 from control.snapshot import (
     ControlSnapshot,
@@ -27,11 +27,11 @@ def test_a_snapshot_holds_what_is_configured(world: World) -> None:
             session, world.acme, ledger="main", symbol="USDC", ledger_id=USDC, external_id="x", name="n", now=NOON
         )
         wallet = wallets.create(session, world.acme, ledger="main", ledger_id=USDC, now=NOON)
-        tokens.set_tracking(session, world.acme, token, True, NOON)
-        tokens.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=0.5))  # empty: left out
-        tokens.set_tracking(session, world.acme, token, True, NOON + timedelta(seconds=1))
-        tokens.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=2))
-        wallets.set_tracking(session, world.acme, wallet, True, NOON + timedelta(seconds=3))
+        subjects.set_tracking(session, world.acme, token, True, NOON)
+        subjects.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=0.5))  # empty: left out
+        subjects.set_tracking(session, world.acme, token, True, NOON + timedelta(seconds=1))
+        subjects.set_tracking(session, world.acme, token, False, NOON + timedelta(seconds=2))
+        subjects.set_tracking(session, world.acme, wallet, True, NOON + timedelta(seconds=3))
     with world.store.read() as session:
         snapshot = read_snapshot(session)
     tenant_id = world.acme.tenant_id
@@ -60,7 +60,7 @@ def test_what_was_removed_is_left_out(world: World) -> None:
                 token = tokens.create(
                     session, world.acme, ledger=name, symbol="T", ledger_id=f"0x{number:040x}", name=f"{name} {kind}"
                 )
-                tokens.set_tracking(session, world.acme, token, True, NOON)
+                subjects.set_tracking(session, world.acme, token, True, NOON)
                 if kind == "removed":
                     session.get_one(Subject, token.subject_key).removed_at = NOON
         session.get_one(Ledger, ledgers.get(session, world.acme.tenant_id, "removed").id).removed_at = NOON
@@ -78,9 +78,9 @@ def test_networks_with_something_to_do(world: World) -> None:
             ledgers.put(session, world.acme, world.networks, network, network)
             if network != "gnosis":
                 made[network] = wallets.create(session, world.acme, ledger=network, ledger_id=USDC)
-        wallets.set_tracking(session, world.acme, made["polygon"], True, NOON)
-        wallets.set_tracking(session, world.acme, made["base"], True, NOON)
-        wallets.set_tracking(session, world.acme, made["base"], False, NOON + timedelta(hours=1))
+        subjects.set_tracking(session, world.acme, made["polygon"], True, NOON)
+        subjects.set_tracking(session, world.acme, made["base"], True, NOON)
+        subjects.set_tracking(session, world.acme, made["base"], False, NOON + timedelta(hours=1))
     with world.store.read() as session:
         assert networks_with_subjects(session) == {"ethereum", "polygon", "base"}
         assert networks_with_open_windows(session) == {"polygon"}

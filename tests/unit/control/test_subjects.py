@@ -51,7 +51,7 @@ def add_wallet(world: World, ledger_id: str = USDC, **values: Any) -> SubjectRow
 
 def track(world: World, token: SubjectRow, enabled: bool, now: datetime, **values: Any) -> SubjectRow:
     with world.store.write() as session:
-        return tokens.set_tracking(session, world.acme, token, enabled, now, **values)
+        return subjects.set_tracking(session, world.acme, token, enabled, now, **values)
 
 
 def spans(world: World, subject: SubjectRow) -> list[tuple[datetime, datetime | None]]:
@@ -181,12 +181,12 @@ def test_roles(world: World, main: str) -> None:
         with pytest.raises(Denied):
             wallets.create(session, viewer, ledger="main", ledger_id=address(1))
         with pytest.raises(Denied):
-            tokens.set_tracking(session, operator, token, True)
+            subjects.set_tracking(session, operator, token, True)
         with pytest.raises(Denied):
-            wallets.set_tracking(session, operator, wallet, True)
+            subjects.set_tracking(session, operator, wallet, True)
         tokens.create(session, operator, ledger="main", symbol="T", ledger_id=address(1))
     with pytest.raises(NotFound), world.store.write() as session:
-        tokens.set_tracking(session, world.other, token, True)
+        subjects.set_tracking(session, world.other, token, True)
     assert spans(world, token) == spans(world, wallet) == []
 
 
@@ -266,7 +266,7 @@ def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
         ledgers.put(session, acme, shipped_networks, "ethereum", "main")
         wallet = wallets.create(session, acme, ledger="main", ledger_id=USDC)
         for enabled, offset in steps:
-            assert wallets.set_tracking(session, acme, wallet, enabled, NOON + offset).is_tracked is enabled
+            assert subjects.set_tracking(session, acme, wallet, enabled, NOON + offset).is_tracked is enabled
         found = subjects.windows(session, wallet.subject_key)
     store.close()
     edges = [edge for window in found for edge in (window.opened_at, window.closed_at) if edge is not None]
@@ -582,7 +582,7 @@ def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -
 def test_removal_never_closes_a_window_before_it_opened(world: World, main: str) -> None:
     wallet = add_wallet(world)
     with world.store.write() as session:
-        wallet = wallets.set_tracking(session, world.acme, wallet, True, NOON)
+        wallet = subjects.set_tracking(session, world.acme, wallet, True, NOON)
         wallets.remove(session, world.acme, wallet, NOON - timedelta(hours=1))
     assert spans(world, wallet) == [(NOON, NOON)]
 
