@@ -48,7 +48,7 @@
         readings.block_number,
         arg_max(readings.quantity_raw, readings.batch_id) as observed_raw
     from {{ keyed(ref('int_observations_in_view')) }} as readings
-    where readings.batch_id > {{ transformed_batch() }}
+    where {{ is_newly_owed('readings') }}
     group by readings.subject_key, readings.range_from_block, readings.balance_key, readings.block_number
 {%- endmacro %}
 
@@ -239,6 +239,13 @@
 {%- endmacro %}
 
 
+{# Whether a reading became the tenant's since the last build; by the reading's newest batch the scan skips others. #}
+{% macro is_newly_owed(observations) -%}
+    {{ observations }}.batch_id > {{ transformed_batch() }}
+    and {{ observations }}.owed_batch_id > {{ transformed_batch() }}
+{%- endmacro %}
+
+
 {#
     Where points are that may be computed again although their pair is carried on, for stretches_of; `earlier` is what a build that did
     not come to its end had touched, or none.
@@ -251,9 +258,9 @@
         network,
         min(block_number) as from_block,
         {{ last_block() }} as to_block
-    from {{ ref('int_observations_in_view') }}
+    from {{ ref('int_observations_in_view') }} as observations
     where
-        batch_id > {{ transformed_batch() }}
+        {{ is_newly_owed('observations') }}
         and block_number >= range_from_block
     group by network
     {%- if earlier is not none %}

@@ -15,7 +15,7 @@ import polars as pl
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import BALANCES, PAST_BALANCES, Header, Node
-from pipelines.load.chain import insert_balance_observations
+from pipelines.load.readings import insert_balance_observations
 from pipelines.load.state import has_view
 from pipelines.load.warehouse import named
 
@@ -28,6 +28,7 @@ class _Difference:
 
     Attributes:
         balances: what movements make of it from the first block on: block and quantity, ascending; 0 before.
+        tenants: to whom its readings are owed.
         read: block hash and quantity of the ends that were read here, by block.
     """
 
@@ -36,6 +37,7 @@ class _Difference:
     explained_to: int
     seen_at: int
     balances: Sequence[tuple[int, str]]
+    tenants: Sequence[str]
     read: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -56,10 +58,12 @@ class _Difference:
         else:
             self.seen_at = middle
 
-    def ends(self) -> list[tuple[str, str, int, str, str]]:
-        """Rows of BALANCES: those of its ends that were read here."""
+    def ends(self) -> list[tuple[str, str, int, str, str, Sequence[str]]]:
+        """Rows of BALANCES with their tenants: those of its ends that were read here."""
         blocks = (self.explained_to, self.seen_at)
-        return [(self.token, self.holder, block, *self.read[block]) for block in blocks if block in self.read]
+        return [
+            (self.token, self.holder, block, *self.read[block], self.tenants) for block in blocks if block in self.read
+        ]
 
 
 def locate(collector: Collector, head: Header, most_reads: int) -> int:
@@ -85,7 +89,10 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
     _halve(collector.node, differences, most_reads)
     if not any(one.read for one in differences):
         return 0
-    read = pl.DataFrame([end for one in differences for end in one.ends()], schema=BALANCES, orient="row")
+    schema = {**BALANCES, "tenant_ids": pl.List(pl.String)}
+    ends = pl.DataFrame([end for one in differences for end in one.ends()], schema=schema, orient="row")
+    # Differences of several tenants may end with one reading.
+    read = ends.explode("tenant_ids").group_by(*BALANCES, maintain_order=True).agg(pl.col("tenant_ids").unique().sort())
     hashes = collector.stored_hashes(read["block_number"].unique().to_list())
     for number, block_hash in read.select("block_number", "block_hash").iter_rows():
         if hashes[number] != block_hash:

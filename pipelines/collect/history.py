@@ -200,7 +200,7 @@ def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, req
         resolve_request(connection, request, network, None, None, None, str(error), batch_id)
         return
     if resolved.creation is not None:
-        record_creation(connection, network, request.address, resolved.creation, batch_id)
+        record_creation(connection, network, request.address, request.tenant_id, resolved.creation, batch_id)
     resolve_request(connection, request, network, resolved.covered, resolved.native, resolved.note, None, batch_id)
 
 

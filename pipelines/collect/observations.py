@@ -1,4 +1,4 @@
-"""Which balances and supplies a cycle reads from the node, and when.
+"""Which balances and supplies a cycle reads from the node, when, and for whom.
 
 Anchors are balances at the block before a covered range, of every pair that ever moved in its subject's view and, for
 wallets, of what they may hold. Checks are balances at the cycle's head of whoever moved, of a few others in turn, and
@@ -7,10 +7,13 @@ the newest final block of whoever moved in blocks that became final. Closings ar
 that ended. Narrowings are native balances in between, which say in which block value moved where its transactions were
 not asked for. Differences are other balances in between, where one changed without a movement. Where a node has pruned
 the state that a reading needs, a later reading serves instead: the marts take it minus the movements in between.
+
+What is owed is decided for each tenant by its own views and its own readings, as if it were the only one. What several
+are owed is read once, and a reading says to whom it was owed: nobody else sees it.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -19,29 +22,37 @@ import polars as pl
 from pipelines.collect.differences import locate
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
-from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
-from pipelines.load.chain import (
+from pipelines.extract.family import BALANCES, NATIVE, PAST_BALANCES, BalanceRange, Header
+from pipelines.load.chain import record_observed
+from pipelines.load.frames import registered
+from pipelines.load.readings import (
+    FIRST_TURN,
+    Turn,
     insert_balance_observations,
     insert_supply_observations,
-    record_observed,
+    read_turn,
+    record_turn,
     replace_suspected_tokens,
+    stored_balances,
 )
-from pipelines.load.frames import registered
 from pipelines.load.warehouse import named
 
 _PAIRS_PER_WRITE = 20_000
-# Pairs that did not move and are checked all the same, per cycle and network: each takes its turn.
+# Readings of a tenant whose pairs are checked again although they did not move, per cycle and network: in turn.
 _SAMPLE = 100
 # Up to so many holders, one that moved and has another balance than it should is reason enough to check all of them.
 _FEW_HOLDERS = 1_000
-# Holders of suspected tokens that one cycle reads at most; the next ones read the rest.
+# Holders of suspected tokens that one cycle reads at most for a tenant; the next ones read the rest.
 _MOST_SUSPECTS = 20_000
-# Readings by which one cycle narrows down when native value moved.
+# Readings by which one cycle narrows down when native value moved, of wallets that the same tenants track.
 _MOST_NARROWING_READS = 5_000
 # Readings by which one cycle finds the blocks in which other balances changed without a movement.
 _MOST_LOCATING_READS = 2_000
+# Readings at the head that are held against the ones before them.
+_COMPARED = frozenset({"Check", "Sample"})
 
 Pair = tuple[str, str]
+Tenants = Sequence[str]
 
 
 class Reading(NamedTuple):
@@ -65,20 +76,12 @@ class _Observer:
         self.supplies = 0
         self.unavailable = 0
         self.seen: Mapping[str, object] = {}
-        self.connection.execute(*named("network_ranges", self._parameters({})))
+        for name in ("network_ranges", "native_ranges"):
+            self.connection.execute(*named(name, self._parameters({})))
         batch, first_block, final_from = self._rows("seen")[0]
         # Movements in batches after this one, or from this block on, may be unread.
         self.seen = {"batch": batch, "from_block": first_block, "final_from": final_from}
         self.readings: list[pl.DataFrame] = []
-        # Pairs that were read at the head already, by an earlier cycle or this one.
-        self.read_at_head = {
-            (str(token), str(holder))
-            for token, holder in self.connection.execute(
-                "select token_address, holder_address from raw.balance_observations "
-                "where network = ? and block_number = ?",
-                [self.network, head.number],
-            ).fetchall()
-        }
 
     def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:
         return {
@@ -92,78 +95,115 @@ class _Observer:
     def _rows(self, name: str, **extra: object) -> list[tuple[object, ...]]:
         return self.connection.execute(*named(name, self._parameters(extra))).fetchall()
 
-    def _read(self, pairs: Sequence[Pair], block_number: int, block_hash: str, purpose: str) -> list[pl.DataFrame]:
-        frames = []
-        new = pairs
-        if block_number == self.head.number:
-            new = [pair for pair in pairs if pair not in self.read_at_head]
-            self.read_at_head.update(new)
-        for start in range(0, len(new), _PAIRS_PER_WRITE):
-            part = new[start : start + _PAIRS_PER_WRITE]
-            frame = self.node.balances(part, block_number, block_hash)
-            insert_balance_observations(self.connection, self.network, frame, purpose, self.collector.batch_id)
-            frames.append(frame)
-            self.balances += frame.height
-        return frames
+    def _read(self, owed: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> None:
+        """Read what is owed at a block; of what was read there already it is recorded that others are owed it too."""
+        pairs = sorted(owed)
+        for start in range(0, len(pairs), _PAIRS_PER_WRITE):
+            part = pairs[start : start + _PAIRS_PER_WRITE]
+            known = stored_balances(self.connection, self.network, block_number, part)
+            unread = [pair for pair in part if pair not in known]
+            frame = self.node.balances(unread, block_number, block_hash) if unread else pl.DataFrame(schema=BALANCES)
+            self.balances += len(unread)
+            again = [
+                (*pair, block_number, block_hash, quantity)
+                for pair, (quantity, had) in known.items()
+                if not had.issuperset(owed[pair])
+            ]
+            frame = pl.concat([frame, pl.DataFrame(again, schema=BALANCES, orient="row")])
+            had_by = {pair: had for pair, (_, had) in known.items()}
+            self._insert(
+                frame,
+                [
+                    [name for name in owed[token, holder] if name not in had_by.get((token, holder), ())]
+                    for token, holder in frame.select("token_address", "holder_address").iter_rows()
+                ],
+                purpose,
+            )
 
-    def _read_at(self, owed: Iterable[tuple[object, ...]], purpose: str) -> list[Pair]:
-        """Read (token, holder, block) and return the pairs whose state the node has not got."""
-        by_block: dict[int, list[Pair]] = defaultdict(list)
-        late: list[Pair] = []
-        for token, holder, block_number in owed:
+    def _insert(self, frame: pl.DataFrame, tenants: Sequence[Tenants], purpose: str) -> None:
+        """Write balances (BALANCES), each with the tenants to whom it is owed."""
+        if frame.is_empty():
+            return
+        owed = frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
+        insert_balance_observations(self.connection, self.network, owed, purpose, self.collector.batch_id)
+        if purpose in _COMPARED:
+            self.readings.append(owed)
+
+    def _read_at(self, owed: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
+        """Read (token, holder, block, tenants) and return the pairs whose state the node has not got."""
+        by_block: dict[int, dict[Pair, Tenants]] = defaultdict(dict)
+        late: list[tuple[Pair, Tenants]] = []
+        for token, holder, block_number, tenants in owed:
             assert isinstance(block_number, int)
+            pair, names = (str(token), str(holder)), _names(tenants)
             if self.node.keeps_state(block_number, self.head):
-                by_block[block_number].append((str(token), str(holder)))
+                by_block[block_number][pair] = names
             else:
-                late.append((str(token), str(holder)))
+                late.append((pair, names))
         hashes = self.collector.stored_hashes(sorted(by_block))
         for block_number, pairs in sorted(by_block.items()):
             try:
-                self._read(sorted(pairs), block_number, hashes[block_number], purpose)
+                self._read(pairs, block_number, hashes[block_number], purpose)
             except StateUnavailable:
-                late.extend(pairs)
+                late.extend(pairs.items())
         self.unavailable += len(late)
         return late
 
-    def anchors(self) -> list[Pair]:
+    def anchors(self) -> list[tuple[Pair, Tenants]]:
         """Read what opens ranges; return the pairs that must do without."""
         self.connection.execute(*named("moved_pairs", self._parameters({})))
         return self._read_at(self._rows("owed_anchors"), "Anchor")
 
-    def checks(self, late: Sequence[Pair]) -> None:
+    def checks(self, late: Iterable[tuple[Pair, Tenants]]) -> None:
         """Read at the head who moved, who has no anchor, and a sample of the others."""
         tracked = set(self._rows("tracked_at_head"))
-        pairs = {(str(token), str(holder)) for token, holder in self._rows("owed_checks")}
-        pairs |= {pair for pair in late if ("token", pair[0]) in tracked or ("wallet", pair[1]) in tracked}
-        self.readings += self._read(sorted(pairs), self.head.number, self.head.hash, "Check")
-        sample = {(str(token), str(holder)) for token, holder in self._sampled()}
-        self.readings += self._read(sorted(sample - pairs), self.head.number, self.head.hash, "Sample")
+        owed: dict[Pair, set[str]] = defaultdict(set)
+        for token, holder, tenants in self._rows("owed_checks"):
+            owed[str(token), str(holder)].update(_names(tenants))
+        for pair, tenants in late:
+            token, holder = pair
+            owed[pair].update(
+                name for name in tenants if ("token", token, name) in tracked or ("wallet", holder, name) in tracked
+            )
+        self._read_at_head(owed, "Check")
+        sampled: dict[Pair, set[str]] = defaultdict(set)
+        for tenant in sorted({str(tenant) for _, _, tenant in tracked}):
+            for pair in self._sampled(tenant):
+                sampled[pair].add(tenant)
+        self._read_at_head(sampled, "Sample")
 
-    def _sampled(self) -> list[tuple[object, ...]]:
-        row = self.connection.execute("select coalesce(max(rowid), -1) from raw.balance_observations").fetchone()
-        assert row is not None
-        rows = int(row[0]) + 1
-        if not rows:
-            return []
-        first = self.collector.batch_id * _SAMPLE % rows
-        return self._rows("sampled_pairs", first=first, last=first + _SAMPLE - 1)
+    def _read_at_head(self, owed: Mapping[Pair, Collection[str]], purpose: str) -> None:
+        named_pairs = {pair: sorted(names) for pair, names in owed.items() if names}
+        self._read(named_pairs, self.head.number, self.head.hash, purpose)
+
+    def _sampled(self, tenant: str) -> list[Pair]:
+        """Pairs of the tenant's next readings in turn; after the last one the first is next again."""
+        start = read_turn(self.connection, self.network, tenant)
+        rows = self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE, **start._asdict())
+        if len(rows) < _SAMPLE and start != FIRST_TURN:
+            rows += self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE - len(rows), **FIRST_TURN._asdict())
+        if rows:
+            block_number, token, holder, _ = rows[-1]
+            record_turn(self.connection, self.network, tenant, Turn(int(str(block_number)), str(token), str(holder)))
+        return [(str(token), str(holder)) for _, token, holder, is_at_head in rows if is_at_head]
 
     def native(self) -> None:
         """Read every tracked wallet's native balance and keep those that changed: value also moves without a trace."""
-        known = {str(wallet): quantity for wallet, quantity in self._rows("tracked_native")}
+        known: dict[str, dict[str, object]] = defaultdict(dict)
+        for wallet, tenant, quantity in self._rows("tracked_native"):
+            known[str(wallet)][str(tenant)] = quantity
         if not known:
             return
         frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
-        changed = _changed(frame, "holder_address", "quantity_raw", known)
-        self.read_at_head.update((NATIVE, wallet) for wallet in changed["holder_address"])
-        insert_balance_observations(self.connection, self.network, changed, "Check", self.collector.batch_id)
+        changed, tenants = _changed(frame, "holder_address", "quantity_raw", known)
+        self._insert(changed, tenants, "Check")
         self.balances += changed.height
 
     def finals(self) -> None:
         """Read again, at the final block, who moved in what became final."""
         final = self.collector.final_number
         if final > 0:
-            owed = [(token, holder, final) for token, holder in self._rows("owed_finals")]
+            owed = [(token, holder, final, tenants) for token, holder, tenants in self._rows("owed_finals")]
             self._read_at(owed, "Final")
 
     def closings(self) -> None:
@@ -175,52 +215,65 @@ class _Observer:
 
         A supply that minting and burning do not explain casts doubt on the token.
         """
-        by_block: dict[int, list[str]] = defaultdict(list)
-        for token, block_number in self._rows("owed_supplies"):
+        by_block: dict[int, dict[str, Tenants]] = defaultdict(dict)
+        for token, block_number, tenants in self._rows("owed_supplies"):
             assert isinstance(block_number, int)
             if self.node.keeps_state(block_number, self.head):
-                by_block[block_number].append(str(token))
+                by_block[block_number][str(token)] = _names(tenants)
         hashes = self.collector.stored_hashes(sorted(by_block))
-        for block_number, tokens in sorted(by_block.items()):
+        for block_number, owed in sorted(by_block.items()):
             try:
-                frame = self.node.supplies(sorted(tokens), block_number, hashes[block_number])
+                frame = self.node.supplies(sorted(owed), block_number, hashes[block_number])
             except StateUnavailable:
-                self.unavailable += len(tokens)
+                self.unavailable += len(owed)
                 continue
-            self._insert_supplies(frame)
-        rows = self._rows("tracked_supplies")
-        if not rows:
+            self._insert_supplies(frame, [owed[token] for token in sorted(owed)])
+        known: dict[str, dict[str, object]] = defaultdict(dict)
+        expected: dict[str, dict[str, object]] = defaultdict(dict)
+        for token, tenant, quantity, quantity_moved in self._rows("tracked_supplies"):
+            known[str(token)][str(tenant)] = quantity
+            expected[str(token)][str(tenant)] = quantity_moved
+        if not known:
             return
-        known = {str(token): quantity for token, quantity, _ in rows}
-        expected = {str(token): quantity for token, _, quantity in rows}
         frame = self.node.supplies(list(known), self.head.number, self.head.hash)
-        self._insert_supplies(_changed(frame, "token_address", "total_supply_raw", known))
+        self._insert_supplies(*_changed(frame, "token_address", "total_supply_raw", known))
         self._suspect(
             [
-                token
+                (token, tenant)
                 for token, read in frame.select("token_address", "total_supply_raw").iter_rows()
-                if read is not None and expected[token] not in (None, read)
+                for tenant, quantity in expected[token].items()
+                if read is not None and quantity not in (None, read)
             ]
         )
 
-    def _insert_supplies(self, frame: pl.DataFrame) -> None:
-        insert_supply_observations(self.connection, self.network, frame, self.collector.batch_id)
+    def _insert_supplies(self, frame: pl.DataFrame, tenants: Sequence[Tenants]) -> None:
+        owed = frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
+        insert_supply_observations(self.connection, self.network, owed, self.collector.batch_id)
         self.supplies += frame.height
 
-    def _suspect(self, tokens: Sequence[str]) -> None:
-        if tokens:
-            replace_suspected_tokens(self.connection, self.network, tokens, self.head.number, self.collector.batch_id)
+    def _suspect(self, suspected: Sequence[tuple[str, str]]) -> None:
+        """Put tokens under suspicion, each for a tenant."""
+        if suspected:
+            batch_id = self.collector.batch_id
+            replace_suspected_tokens(self.connection, self.network, suspected, self.head.number, batch_id)
 
     def suspects(self) -> None:
         """Read every holder of tokens whose readings at the head are not what they should be."""
         if any(not frame.is_empty() for frame in self.readings):
             with registered(self.connection, readings=pl.concat(self.readings)):
                 unexplained = self._rows("unexplained_tokens", few=_FEW_HOLDERS)
-            self._suspect([str(token) for (token,) in unexplained])
-        owed = [(str(token), str(holder)) for token, holder in self._rows("owed_suspects", most=_MOST_SUSPECTS)]
+            self._suspect([(str(token), str(tenant)) for token, tenant in unexplained])
+        owed = {
+            (str(token), str(holder)): _names(tenants)
+            for token, holder, tenants in self._rows("owed_suspects", most=_MOST_SUSPECTS)
+        }
         self._read(owed, self.head.number, self.head.hash, "Check")
-        if len(owed) < _MOST_SUSPECTS:
-            self.connection.execute("delete from raw.suspected_tokens where network = ?", [self.network])
+        counts = Counter(tenant for tenants in owed.values() for tenant in tenants)
+        unfinished = [tenant for tenant, count in counts.items() if count >= _MOST_SUSPECTS]
+        self.connection.execute(
+            "delete from raw.suspected_tokens where network = ? and not list_contains(?::varchar[], tenant_id)",
+            [self.network, unfinished],
+        )
 
     def locate(self) -> None:
         """Find the blocks in which other balances changed without a movement."""
@@ -230,26 +283,30 @@ class _Observer:
         """Find the blocks in which native balances changed where transactions were not asked for."""
         if PAST_BALANCES not in self.collector.capabilities:
             return
-        ranges = [
-            BalanceRange(str(wallet), int(str(low)), int(str(high)), int(str(before)), int(str(after)))
-            for wallet, low, high, before, after in self._rows("unexplained_native")
-        ]
+        ranges: dict[tuple[str, ...], list[BalanceRange]] = defaultdict(list)
+        for wallet, low, high, before, after, tenants in self._rows("unexplained_native"):
+            found_in = BalanceRange(str(wallet), int(str(low)), int(str(high)), int(str(before)), int(str(after)))
+            ranges[tuple(_names(tenants))].append(found_in)
         if not ranges:
             return
-        found = self.node.balance_changes(ranges, _MOST_NARROWING_READS)
+        found = {
+            tenants: self.node.balance_changes(of_tenants, _MOST_NARROWING_READS)
+            for tenants, of_tenants in ranges.items()
+        }
         # They were read by number: as long as the head is the same block, so are those before it.
         (hash_now,) = self.node.headers([self.head.number])["block_hash"]
         if hash_now != self.head.hash:
             detail = "the chain moved while balances were read"
             names = (self.network, self.node.header_call, self.head.number, self.head.number)
             raise ChainReorganised(*names, detail, block_number=self.head.number)
-        hashes = self.collector.stored_hashes(found["block_number"].unique().to_list())
-        frame = found.with_columns(
-            pl.lit(NATIVE).alias("token_address"),
-            pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
-        )
-        insert_balance_observations(self.connection, self.network, frame, "Narrowing", self.collector.batch_id)
-        self.balances += frame.height
+        for tenants, changes in found.items():
+            hashes = self.collector.stored_hashes(changes["block_number"].unique().to_list())
+            frame = changes.with_columns(
+                pl.lit(NATIVE).alias("token_address"),
+                pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
+            )
+            self._insert(frame, [tenants] * frame.height, "Narrowing")
+            self.balances += frame.height
 
     def store_edges(self) -> None:
         """Store the headers where covered ranges and gaps begin and end: every tenant sees them with their times."""
@@ -279,7 +336,19 @@ def observe(collector: Collector, head: Header) -> Reading:
     return Reading(observer.balances, observer.supplies, observer.unavailable)
 
 
-def _changed(frame: pl.DataFrame, key: str, value: str, known: Mapping[str, object]) -> pl.DataFrame:
-    """The rows whose value is not the one last read for their key."""
-    is_changed = [known[name] != read for name, read in frame.select(key, value).iter_rows()]
-    return frame.filter(pl.Series(is_changed, dtype=pl.Boolean))
+def _names(tenants: object) -> list[str]:
+    """The tenants in a cell of a query's answer."""
+    assert isinstance(tenants, list)
+    return tenants
+
+
+def _changed(
+    frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapping[str, object]]
+) -> tuple[pl.DataFrame, list[list[str]]]:
+    """The rows whose value is not the one last read for their key for some tenant, and these tenants."""
+    tenants = [
+        [tenant for tenant, last_read in known[name].items() if last_read != read]
+        for name, read in frame.select(key, value).iter_rows()
+    ]
+    rows = frame.filter(pl.Series([bool(names) for names in tenants], dtype=pl.Boolean))
+    return rows, [names for names in tenants if names]

@@ -108,6 +108,8 @@ def _insert(
 ) -> None:
     """Insert rows of a segment in the place of those stored under the same keys, and note what that changes.
 
+    A row that is stored as it is given stays with its cycle: for those who saw it before it is no news.
+
     Args:
         is_first: nothing of the segment is stored in its range.
     """
@@ -118,15 +120,21 @@ def _insert(
     with registered(connection, incoming=rows):
         _check_hashes(connection, network, segment.covered)
         connection.execute(f"create or replace temp table unchanged as select {key} from incoming limit 0")
-        if not is_first:
+        rows_given = "by name select *, ? as network, ? as batch_id from incoming"
+        if is_first:
+            connection.execute(f"insert into raw.{table.name} {rows_given}", [network, batch])
+        else:
+            connection.execute(f"create or replace temp table given as from raw.{table.name} limit 0")
+            connection.execute(f"insert into given {rows_given}", [network, batch])
             connection.execute(f"create or replace temp table before as {facts}", parameters)
-            connection.execute(f"delete {stored}", parameters)
-        connection.execute(
-            f"insert into raw.{table.name} by name select *, ? as network, ? as batch_id from incoming",
-            [network, batch],
-        )
-        if not is_first:
-            connection.execute(f"insert into unchanged select {key} from (from before intersect {facts})", parameters)
+            connection.execute(
+                f"""
+                insert into unchanged
+                select {key} from (from before intersect select * exclude (batch_id) from given)
+                """
+            )
+            connection.execute(f"delete {stored} and ({key}) not in (from unchanged)", parameters)
+            connection.execute(f"insert into raw.{table.name} from given anti join unchanged using ({key})")
             _note_changed(connection, network, table, "before", _SUBJECT_KINDS)
         # What moved between nobody and nobody is its token's, and no party's.
         _note_changed(connection, network, table, "incoming", ("token",))
@@ -255,61 +263,6 @@ def _parameters(network: str, segment: Segment) -> dict[str, object]:
     return {"network": network, "first": first, "last": last, "addresses": list(segment.addresses)}
 
 
-def insert_balance_observations(
-    connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
-) -> None:
-    """Add balances as read (columns of `Node.balances`) and mark every subject that they concern.
-
-    A sample that agrees with what is known is no news: it marks nothing, and is taken up when something else is.
-    """
-    with registered(connection, observed=observations), transaction(connection):
-        connection.execute(
-            """
-            insert into raw.balance_observations
-            select
-                ?, observed.token_address, observed.holder_address, observed.block_number, observed.block_hash,
-                observed.quantity_raw::bignum, ?, ?
-            from observed
-            """,
-            [network, purpose, batch_id],
-        )
-        connection.execute(
-            """
-            insert into raw.changes
-            select distinct ?, subjects.subject_key, observed.block_number, observed.block_number, 'Observation'
-            from raw.control_subjects as subjects
-            inner join observed
-                on (subjects.kind = 'token' and subjects.address = observed.token_address)
-                or (subjects.kind = 'wallet' and subjects.address = observed.holder_address)
-            where subjects.network = ? and ? != 'Sample'
-            """,
-            [batch_id, network, purpose],
-        )
-
-
-def replace_suspected_tokens(
-    connection: duckdb.DuckDBPyConnection, network: str, tokens: Sequence[str], block_number: int, batch_id: int
-) -> None:
-    """Put tokens under suspicion since a block, and mark their subjects and the network's wallets."""
-    with transaction(connection):
-        for token in tokens:
-            connection.execute(
-                "delete from raw.suspected_tokens where network = ? and token_address = ?", [network, token]
-            )
-            connection.execute("insert into raw.suspected_tokens values (?, ?, ?)", [network, token, block_number])
-        connection.execute(
-            """
-            insert into raw.changes
-            select $batch, subject_key, $block, $block, 'Observation'
-            from raw.control_subjects
-            where
-                network = $network
-                and ((kind = 'token' and list_contains($tokens, address)) or (kind = 'wallet' and len($tokens) > 0))
-            """,
-            {"batch": batch_id, "block": block_number, "network": network, "tokens": list(tokens)},
-        )
-
-
 def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
     """Record that every reading owed in this batch was made, for the ranges of `network_ranges`."""
     with transaction(connection):
@@ -327,30 +280,6 @@ def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_i
         connection.execute(sql("record_closed"))
 
 
-def insert_supply_observations(
-    connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, batch_id: int
-) -> None:
-    """Add total supplies as read (columns of `Node.supplies`) and mark the tokens."""
-    with registered(connection, observed=observations), transaction(connection):
-        connection.execute(
-            """
-            insert into raw.supply_observations
-            select ?, token_address, block_number, block_hash, total_supply_raw::bignum, ? from observed
-            """,
-            [network, batch_id],
-        )
-        connection.execute(
-            """
-            insert into raw.changes
-            select ?, subjects.subject_key, observed.block_number, observed.block_number, 'Observation'
-            from raw.control_subjects as subjects
-            inner join observed on subjects.address = observed.token_address
-            where subjects.network = ? and subjects.kind = 'token'
-            """,
-            [batch_id, network],
-        )
-
-
 def replace_metadata(
     connection: duckdb.DuckDBPyConnection, network: str, metadata: pl.DataFrame, batch_id: int
 ) -> None:
@@ -363,7 +292,7 @@ def replace_metadata(
         connection.execute(
             f"""
             create or replace temp table changed_contracts as
-            select token_address
+            select token_address, null::varchar as tenant_id
             from (
                 select {columns} from incoming
                 except select {columns} from raw.token_metadata where network = ?
@@ -387,45 +316,66 @@ def replace_metadata(
 
 
 def record_creation(
-    connection: duckdb.DuckDBPyConnection, network: str, token: str, block_number: int, batch_id: int
+    connection: duckdb.DuckDBPyConnection, network: str, token: str, tenant_id: str, block_number: int, batch_id: int
 ) -> None:
-    """Keep the first block at whose end a token's contract was there; subjects that show the token are marked."""
+    """Keep the first block at whose end a token's contract was there, for the tenant who asked since when it is.
+
+    The tenant's subjects that show the token are marked.
+    """
+    key = [network, token, tenant_id]
     with transaction(connection):
         removed = connection.execute(
-            "delete from raw.token_creations where network = ? and token_address = ? returning block_number",
-            [network, token],
+            """
+            delete from raw.token_creations
+            where network = ? and token_address = ? and tenant_id = ?
+            returning block_number
+            """,
+            key,
         ).fetchall()
-        connection.execute("insert into raw.token_creations values (?, ?, ?)", [network, token, block_number])
+        connection.execute(
+            "insert into raw.token_creations values (?, ?, ?, ?)", [network, token, block_number, tenant_id]
+        )
         if removed != [(block_number,)]:
-            connection.execute("create or replace temp table changed_contracts as select ? as token_address", [token])
+            connection.execute(
+                "create or replace temp table changed_contracts as select ? as token_address, ? as tenant_id",
+                [token, tenant_id],
+            )
             _mark_changed_contracts(connection, network, batch_id)
             connection.execute("drop table changed_contracts")
 
 
 def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Mark subjects whose rows show one of the contracts in `changed_contracts`."""
+    """Mark subjects whose rows show one of the contracts in `changed_contracts`: of its tenant, or of all."""
     connection.execute(
         """
         insert into raw.changes
+        with shown as (
+            select 'token' as kind, token_address as address, tenant_id
+            from changed_contracts
+            union
+            select 'wallet', sides.holder_address, changed.tenant_id
+            from raw.movement_sides as sides
+            inner join changed_contracts as changed on sides.asset = changed.token_address
+            where sides.network = $network
+            union
+            select 'wallet', readings.holder_address, readings.tenant_id
+            from (
+                select token_address, holder_address, unnest(map_keys(owed_to)) as tenant_id
+                from raw.balance_observations
+                where network = $network and token_address in (select token_address from changed_contracts)
+            ) as readings
+            inner join changed_contracts as changed
+                on readings.token_address = changed.token_address
+                and readings.tenant_id = coalesce(changed.tenant_id, readings.tenant_id)
+        )
+
         select distinct $batch, subjects.subject_key, 0, null, 'Metadata'
         from raw.control_subjects as subjects
-        where
-            subjects.network = $network
-            and (
-                (subjects.kind = 'token' and subjects.address in (select token_address from changed_contracts))
-                or (
-                    subjects.kind = 'wallet'
-                    and subjects.address in (
-                        select holder_address
-                        from raw.movement_sides
-                        where network = $network and asset in (select token_address from changed_contracts)
-                        union
-                        select holder_address
-                        from raw.balance_observations
-                        where network = $network and token_address in (select token_address from changed_contracts)
-                    )
-                )
-            )
+        inner join shown
+            on subjects.kind = shown.kind
+            and subjects.address = shown.address
+            and subjects.tenant_id = coalesce(shown.tenant_id, subjects.tenant_id)
+        where subjects.network = $network
         """,
         {"batch": batch_id, "network": network},
     )
@@ -581,7 +531,7 @@ def remove_orphaned(
         connection.execute(
             """
             insert into raw.lost_readings
-            select distinct network, token_address, holder_address
+            select distinct network, token_address, holder_address, unnest(map_keys(owed_to))
             from raw.balance_observations
             where network = ? and block_number > ? and token_address != 'native'
             """,
@@ -630,7 +580,7 @@ def remove_orphaned(
         connection.execute(
             """
             create or replace temp table changed_contracts as
-            select token_address from raw.token_creations where network = ? and block_number > ?
+            select token_address, tenant_id from raw.token_creations where network = ? and block_number > ?
             """,
             [network, ancestor],
         )

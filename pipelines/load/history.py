@@ -23,6 +23,7 @@ class Request:
 
     operation_key: int
     subject_key: int
+    tenant_id: str
     kind: str
     address: str
     from_text: str
@@ -62,8 +63,9 @@ def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[R
     rows = connection.execute(
         """
         select
-            requests.operation_key, requests.subject_key, subjects.kind, subjects.address, requests.from_text,
-            requests.to_text, requests.native, requests.is_cancelled, known.operation_key is not null
+            requests.operation_key, requests.subject_key, subjects.tenant_id, subjects.kind, subjects.address,
+            requests.from_text, requests.to_text, requests.native, requests.is_cancelled,
+            known.operation_key is not null
         from raw.control_history_requests as requests
         inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
         left join raw.history_requests as known on requests.operation_key = known.operation_key

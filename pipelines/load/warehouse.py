@@ -59,7 +59,7 @@ def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the raw tables and views that are not there, and the columns that older tables have not.
+    """Create the raw tables and views that are not there, and the columns that older tables have not, filled.
 
     Nothing is done where they were made of the same definitions: of which, a comment says that is written last.
     """
@@ -75,6 +75,8 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
         for column in table.columns:
             if (table.name, column.name) not in known:
                 connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
+    if ("balance_observations", "owed_to") not in known:
+        connection.execute(sql("name_older_readings"))
     connection.execute(sql("views"))
     connection.execute(movement_views())
     connection.execute(f"comment on view raw.movements is '{_fingerprint()}'")

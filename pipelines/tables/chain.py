@@ -3,6 +3,7 @@
 from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK, TOKEN_ADDRESS
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.table import (
+    BATCHES,
     BIGINT,
     BIGNUM,
     BOOLEAN,
@@ -54,6 +55,11 @@ _SIDE = (
     Column("holder_address", VARCHAR, "The party."),
     optional("counterparty_address", VARCHAR, "What is shown as the other party; null: nobody."),
     Column("movement_raw", BIGNUM, "What it does to the party's balance, in base units; 0 for an unknown amount."),
+)
+_OWED_TO = optional(
+    "owed_to",
+    BATCHES,
+    "The tenants to whose views it is owed, each with the cycle since which it is: only they see it.",
 )
 
 SOURCE = Source(
@@ -143,23 +149,29 @@ SOURCE = Source(
             "token_creations",
             "First blocks at whose end a token's contract was there, where the node could tell: nobody held "
             "anything before.",
-            "One row per network and contract.",
+            "One row per network, contract and tenant.",
             NETWORK,
             Column("token_address", VARCHAR, "Contract of the token, lower-case 0x text."),
             Column("block_number", BIGINT, "First block at whose end the contract was there. Unit: block number."),
+            optional("tenant_id", VARCHAR, "Public id of the tenant who asked for a history from creation, ten_."),
         ),
         Table(
             "balance_observations",
             "Balances read from the node, as at the end of the block.",
-            "One row per network, token, holder, block and purpose.",
+            "One row per network, token, holder and block.",
             NETWORK,
             TOKEN_ADDRESS,
             Column("holder_address", VARCHAR, "Holder, lower-case 0x text."),
             BLOCK_NUMBER,
             BLOCK_HASH,
             optional("quantity_raw", BIGNUM, "Balance in base units; null when the contract gave no number."),
-            Column("purpose", VARCHAR, "Anchor, Holdings or Check."),
-            BATCH_ID,
+            Column(
+                "purpose",
+                VARCHAR,
+                "What it was read for: Anchor, Check, Sample, Final, Closing, Narrowing or Difference.",
+            ),
+            Column("batch_id", BIGINT, "Cycle that read it, or since which it is owed to one more tenant."),
+            _OWED_TO,
         ),
         Table(
             "supply_observations",
@@ -170,7 +182,8 @@ SOURCE = Source(
             BLOCK_NUMBER,
             BLOCK_HASH,
             optional("total_supply_raw", BIGNUM, "Total supply in base units; null when the contract gave no number."),
-            BATCH_ID,
+            Column("batch_id", BIGINT, "Cycle that read it, or since which it is owed to one more tenant."),
+            _OWED_TO,
         ),
     ),
     views=(

@@ -145,19 +145,31 @@ SOURCE = Source(
         Table(
             "lost_readings",
             "Pairs whose readings a reorganisation removed: they are owed again.",
-            "One row per network, token and holder.",
+            "One row per network, token, holder and tenant.",
             NETWORK,
             Column("token_address", VARCHAR, "Contract of the token, lower-case 0x text."),
             Column("holder_address", VARCHAR, "Holder, lower-case 0x text."),
+            optional("tenant_id", VARCHAR, "Public id of the tenant to whom they were owed, ten_."),
+        ),
+        Table(
+            "sample_turns",
+            "How far each tenant's readings were gone through for those that are checked although nothing moved.",
+            "One row per network and tenant.",
+            NETWORK,
+            Column("tenant_id", VARCHAR, "Public id of the tenant, ten_."),
+            Column("block_number", BIGINT, "Block of the reading with which the last sample ended."),
+            Column("token_address", VARCHAR, "Its token, lower-case 0x text."),
+            Column("holder_address", VARCHAR, "Its holder, lower-case 0x text."),
         ),
         Table(
             "suspected_tokens",
-            "Tokens whose balances changed otherwise than their transfers say: every holder is read until all "
-            "were since the block.",
-            "One row per network and token.",
+            "Tokens whose balances changed otherwise than their transfers say, as a tenant's readings show: every "
+            "holder that was read for it is read until all were since the block.",
+            "One row per network, token and tenant.",
             NETWORK,
             Column("token_address", VARCHAR, "Contract of the token, lower-case 0x text."),
             Column("since_block", BIGINT, "Block since which every holder is to be read."),
+            optional("tenant_id", VARCHAR, "Public id of the tenant, ten_."),
         ),
         Table(
             "history_requests",

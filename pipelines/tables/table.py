@@ -12,6 +12,8 @@ BIGNUM: Final = "bignum"
 BOOLEAN: Final = "boolean"
 DATE: Final = "date"
 DOUBLE: Final = "double"
+BATCHES: Final = "map(varchar, bigint)"
+"""Cycles by tenant."""
 INTEGER: Final = "integer"
 PRICE: Final = "decimal(38,18)"
 """A price, exact: 20 digits before the point and 18 behind it."""
@@ -21,6 +23,7 @@ VARCHAR: Final = "varchar"
 
 # Integers of any size are decimal text in frames, which have no exact type for them.
 _FRAME_TYPES: dict[str, pl.DataType] = {
+    BATCHES: pl.List(pl.Struct({"key": pl.String(), "value": pl.Int64()})),
     BIGINT: pl.Int64(),
     BIGNUM: pl.String(),
     BOOLEAN: pl.Boolean(),

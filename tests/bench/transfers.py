@@ -15,9 +15,7 @@ from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
 from pipelines.extract.family import PAST_BALANCES
 from pipelines.load.chain import (
-    insert_balance_observations,
     insert_blocks,
-    insert_supply_observations,
     record_creation,
     record_healthy,
     replace_metadata,
@@ -25,6 +23,7 @@ from pipelines.load.chain import (
 )
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.coverage import Watched, record_coverage
+from pipelines.load.readings import insert_balance_observations, insert_supply_observations
 from pipelines.load.state import finish_batch, record_transform
 from pipelines.load.warehouse import open_warehouse, transaction
 from pipelines.ranges import BlockRange
@@ -285,7 +284,7 @@ def _configure(connection: duckdb.DuckDBPyConnection) -> int:
     ).pl()
     replace_metadata(connection, NETWORK, contracts, batch_id)
     for token in contracts["token_address"]:
-        record_creation(connection, NETWORK, token, 1, batch_id)
+        record_creation(connection, NETWORK, token, "ten_bench", 1, batch_id)
     return batch_id
 
 
@@ -319,7 +318,8 @@ def _read(connection: duckdb.DuckDBPyConnection, covered: BlockRange, batch_id: 
                 when from_address = {_address("'nobody'")} then amount_raw
                 when to_address = {_address("'nobody'")} then 0::bignum - amount_raw
                 else 0::bignum
-            end)::varchar as total_supply_raw
+            end)::varchar as total_supply_raw,
+            ['ten_bench'] as tenant_ids
         from raw.token_transfers
         group by token_address
         """,
@@ -363,7 +363,8 @@ def _read(connection: duckdb.DuckDBPyConnection, covered: BlockRange, batch_id: 
                     and row_number() over (order by token_address < '0x8', token_address, holder_address) % 5 = 0,
                     1, 0
                 )::bignum
-            )::varchar as quantity_raw
+            )::varchar as quantity_raw,
+            ['ten_bench'] as tenant_ids
         from summed
         """,
         {"first": covered.first, "last": covered.last},

@@ -43,6 +43,12 @@ from warehouse.versions import current_publication
 CHECKOUT = Path(__file__).parents[2]
 LEDGERMART = Path(sys.executable).with_name("ledgermart")
 
+_OWED_TO = """
+    (
+        select string_agg(tenant_name, ' ' order by tenant_name)
+        from raw.control_tenants
+        where owed_to[tenant_id] is not null
+    ) as owed_to"""
 # What of each raw table does not depend on when, in how many cycles, and in which batch it was collected.
 _STABLE = {
     "token_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
@@ -51,8 +57,10 @@ _STABLE = {
     "internal_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
     "view_ranges": "select *",
     "token_metadata": "select * exclude (read_at)",
-    "balance_observations": "select * exclude (batch_id) replace (quantity_raw::varchar as quantity_raw)",
-    "supply_observations": "select * exclude (batch_id) replace (total_supply_raw::varchar as total_supply_raw)",
+    "balance_observations": f"""
+        select * exclude (batch_id) replace (quantity_raw::varchar as quantity_raw, {_OWED_TO})""",
+    "supply_observations": f"""
+        select * exclude (batch_id) replace (total_supply_raw::varchar as total_supply_raw, {_OWED_TO})""",
     "blocks": "select * exclude (batch_id)",
 }
 

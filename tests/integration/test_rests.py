@@ -105,7 +105,7 @@ class Chain:
             token = NATIVE if story.is_native else address(0xA000 + number)
             wallets = [address(0xB000 + 16 * number + place) for place in range(len(story.lives))]
             if story.is_created:
-                self.world.create(token, FIRST)
+                self.world.create(token, FIRST, "ten_a")
             if story.is_token_tracked and not story.is_native:
                 self._track("token", token)
             for wallet, life in zip(wallets, story.lives, strict=True):
@@ -155,7 +155,8 @@ class Chain:
                 self._later.append((token, wallet, block, truth[block]))
 
     def _read(self, token: str, wallet: str, block: int, quantity: int) -> None:
-        self.world.readings.append(Reading(token, wallet, block, quantity, "Check", self.world.batch))
+        batch = self.world.batch
+        self.world.readings.append(Reading(token, wallet, block, quantity, "Check", batch, {"ten_a": batch}))
 
     def _tell(self, first: int, last: int) -> None:
         for block in range(first, last + 1):

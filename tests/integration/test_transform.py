@@ -306,7 +306,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.request(4, 4, 6, 16)
     world.finalize(12)
     # One window turns out to have begun with its token, another one after it.
-    world.create(TOKEN_A, 10)
+    world.create(TOKEN_A, 10, "ten_a")
     cycle(world, stores, 36, {("token", TOKEN_A, 30), ("wallet", WALLET_B, 33), ("token", EMPTY, 30)}, history=6)
 
     # The gaps are filled, one of them with nothing in it; decimals become known; history joins what was tracked.
@@ -368,7 +368,8 @@ def happen(world: World, number: int) -> None:
             world.finalize(chance.randint(world.final or 1, world.head))
         case "contract":
             world.describe(chance.choice([TOKEN_A, TOKEN_B, TOKEN_C, EMPTY]), "Fungible", "TTT", chance.randint(0, 20))
-            world.create(chance.choice([TOKEN_A, TOKEN_B, TOKEN_C]), chance.randint(1, world.head))
+            token, block = chance.choice([TOKEN_A, TOKEN_B, TOKEN_C]), chance.randint(1, world.head)
+            world.create(token, block, chance.choice(["ten_a", "ten_b"]))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -431,10 +432,10 @@ def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) 
     world.mine(40)
     collect(world)
     for holder in others[:12]:
-        world.read(TOKEN_A, holder, 35, "Sample")
+        world.read(TOKEN_A, holder, 35, "Sample", "ten_a")
     # Just before what will be there of the past.
     for holder in others[12:]:
-        world.read(TOKEN_A, holder, 3, "Sample")
+        world.read(TOKEN_A, holder, 3, "Sample", "ten_a")
     transform(world, stores)
 
     # The other tenant asks for transactions that were collected for the first one, so that nothing says that they came.
@@ -448,7 +449,9 @@ def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) 
     past = {holder for row in token_rows for holder in row[4:6] if row.block < 20} - {ZERO}
     moving = {holder for row in token_rows for holder in row[4:6] if row.block > 40} - {ZERO}
     read = {
-        row.holder for row in world.readings if row.token == TOKEN_A and row.block > 20 and row.quantity is not None
+        row.holder
+        for row in world.readings
+        if row.token == TOKEN_A and row.block > 20 and row.quantity is not None and "ten_a" in row.owed_to
     }
     assert past <= touched(stores, 4)
     assert touched(stores, 21) - {"supply"} == past & read | moving

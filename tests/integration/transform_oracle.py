@@ -184,15 +184,18 @@ class Oracle:
                 readings = {
                     row.block: row.quantity
                     for row in self.world.readings
-                    if (row.token, row.holder) == pair and first - 1 <= row.block <= last and row.quantity is not None
+                    if (row.token, row.holder) == pair
+                    and first - 1 <= row.block <= last
+                    and row.quantity is not None
+                    and subject.tenant in row.owed_to
                 }
-                if points := self._balances(steps, readings, first, self._is_born_inside(pair[0], first)):
+                if points := self._balances(steps, readings, first, self._is_born_inside(subject, pair[0], first)):
                     result[first, last][pair] = points
         return result
 
-    def _is_born_inside(self, token: str, first: int) -> bool:
+    def _is_born_inside(self, subject: Subject, token: str, first: int) -> bool:
         """Whether a range from this block on misses nothing of a token; where nobody knows, the chain's beginning."""
-        return token != NATIVE and first <= self.world.creations.get(token, 1)
+        return token != NATIVE and first <= self.world.creations.get((subject.tenant, token), 1)
 
     def _balances(
         self, steps: dict[int, list[int]], readings: dict[int, int], first: int, is_born_inside: bool
@@ -250,9 +253,12 @@ class Oracle:
         readings = {
             row.block: row.quantity
             for row in self.world.supplies
-            if row.token == subject.address and first - 1 <= row.block <= last and row.quantity is not None
+            if row.token == subject.address
+            and first - 1 <= row.block <= last
+            and row.quantity is not None
+            and subject.tenant in row.owed_to
         }
-        return self._balances(steps, readings, first, self._is_born_inside(subject.address, first))
+        return self._balances(steps, readings, first, self._is_born_inside(subject, subject.address, first))
 
     def _behaviour(self, points: Mapping[Any, Mapping[Pair, list[Point]]]) -> str | None:
         """Of the holders that were known more than once in a range: who was found with another balance, and how."""
@@ -457,8 +463,12 @@ class Oracle:
     def _is_from_nothing(self, subject: Subject) -> bool:
         """Whether the newest range begins with the chain or the token, or the supply was read as zero before it."""
         first = self.world.covered(subject)[-1][0]
-        read = [row.quantity for row in self.world.supplies if row[:2] == (subject.address, first - 1)]
-        return first == 1 or (0 in read if read else first <= self.world.creations.get(subject.address, 1))
+        read = [
+            row.quantity
+            for row in self.world.supplies
+            if row[:2] == (subject.address, first - 1) and subject.tenant in row.owed_to
+        ]
+        return first == 1 or (0 in read if read else self._is_born_inside(subject, subject.address, first))
 
     def _token_activities(self, result: Expected, subject: Subject, points: Points) -> None:
         if not self._is_amount(subject.address):

@@ -27,6 +27,11 @@ def address(number: int) -> str:
     return f"0x{number:040x}"
 
 
+def _map_text(batches: dict[str, int]) -> str:
+    """A map as DuckDB reads it from text."""
+    return "{" + ", ".join(f"{tenant}={batch}" for tenant, batch in batches.items()) + "}"
+
+
 class Subject(NamedTuple):
     """A row of raw.control_subjects."""
 
@@ -93,7 +98,7 @@ class Internal(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A row of raw.balance_observations."""
+    """A row of raw.balance_observations; `owed_to`: tenants with the batch since which it is owed to them."""
 
     token: str
     holder: str
@@ -101,15 +106,17 @@ class Reading(NamedTuple):
     quantity: int | None
     purpose: str
     batch: int
+    owed_to: dict[str, int]
 
 
 class Supply(NamedTuple):
-    """A row of raw.supply_observations."""
+    """A row of raw.supply_observations; `owed_to` as of a reading."""
 
     token: str
     block: int
     quantity: int | None
     batch: int
+    owed_to: dict[str, int]
 
 
 class Coverage(NamedTuple):
@@ -143,8 +150,8 @@ class World:
         self.unresolved: set[tuple[str, int]] = set()
         self.metadata: dict[str, tuple[str, str | None, int | None]] = {}
         self.common: dict[str, str] = {}
-        # First blocks of tokens, as far as somebody asked for a history from creation.
-        self.creations: dict[str, int] = {}
+        # First blocks of tokens, for the tenants who asked for a history from creation.
+        self.creations: dict[tuple[str, str], int] = {}
         self.transfers: list[Transfer] = []
         self.transactions: list[Transaction] = []
         self.internals: list[Internal] = []
@@ -259,9 +266,9 @@ class World:
         self.readings = [row for row in self.readings if row.block <= ancestor]
         self.supplies = [row for row in self.supplies if row.block <= ancestor]
         self.coverage = [row._replace(last=min(row.last, ancestor)) for row in self.coverage if row.first <= ancestor]
-        for token in [token for token, block in self.creations.items() if block > ancestor]:
-            del self.creations[token]
-            self._mark_contract(token)
+        for tenant, token in [key for key, block in self.creations.items() if block > ancestor]:
+            del self.creations[tenant, token]
+            self._mark_contract(token, tenant)
         for key in {view.subject for view in self.views.values() if view.last is None or view.last >= ancestor}:
             self.mark(key, ancestor + 1, None, "Reorganisation")
         self.unresolved |= {
@@ -309,14 +316,14 @@ class World:
         self.metadata[token] = (status, symbol, decimals)
         self._mark_contract(token)
 
-    def create(self, token: str, block: int) -> None:
-        """Tell when a token came into being."""
-        self.creations[token] = block
-        self._mark_contract(token)
+    def create(self, token: str, block: int, tenant: str) -> None:
+        """Tell a tenant when a token came into being."""
+        self.creations[tenant, token] = block
+        self._mark_contract(token, tenant)
 
-    def _mark_contract(self, token: str) -> None:
+    def _mark_contract(self, token: str, tenant: str | None = None) -> None:
         for subject in self.subjects.values():
-            if subject.kind == "wallet" or subject.address == token:
+            if (subject.kind == "wallet" or subject.address == token) and tenant in (None, subject.tenant):
                 self.mark(subject.key, 0, None, "Metadata")
 
     def finalize(self, final: int) -> None:
@@ -444,26 +451,37 @@ class World:
             if subject.address in concerned:
                 self.mark(subject.key, max(transfer.block - 2, 1), transfer.block + 2, "Rows")
 
-    def read(self, token: str, holder: str, block: int, purpose: str) -> None:
-        """Read a balance; sometimes the contract gives no number."""
-        if any(row[:3] == (token, holder, block) and row.purpose == purpose for row in self.readings):
-            return
-        quantity = None if self.random.random() < 0.03 else self.balance(token, holder, block)
-        self.readings.append(Reading(token, holder, block, quantity, purpose, self.batch))
+    def read(self, token: str, holder: str, block: int, purpose: str, tenant: str) -> None:
+        """Read a balance for a tenant, or let it have one that is there; sometimes the contract gives no number."""
+        for position, row in enumerate(self.readings):
+            if row[:3] == (token, holder, block):
+                if tenant in row.owed_to:
+                    return
+                self.readings[position] = row._replace(batch=self.batch, owed_to=row.owed_to | {tenant: self.batch})
+                break
+        else:
+            quantity = None if self.random.random() < 0.03 else self.balance(token, holder, block)
+            self.readings.append(Reading(token, holder, block, quantity, purpose, self.batch, {tenant: self.batch}))
         for subject in self.subjects.values():
-            if (subject.kind == "token" and subject.address == token) or (
-                subject.kind == "wallet" and subject.address == holder
+            if subject.tenant == tenant and (
+                (subject.kind == "token" and subject.address == token)
+                or (subject.kind == "wallet" and subject.address == holder)
             ):
                 self.mark(subject.key, block, block, "Observation")
 
-    def read_supply(self, token: str, block: int) -> None:
-        """Read a total supply; sometimes the contract gives no number."""
-        if any(row[:2] == (token, block) for row in self.supplies):
-            return
-        quantity = None if self.random.random() < 0.03 else self.supply(token, block)
-        self.supplies.append(Supply(token, block, quantity, self.batch))
+    def read_supply(self, token: str, block: int, tenant: str) -> None:
+        """Read a total supply for a tenant, as a balance; sometimes the contract gives no number."""
+        for position, row in enumerate(self.supplies):
+            if row[:2] == (token, block):
+                if tenant in row.owed_to:
+                    return
+                self.supplies[position] = row._replace(batch=self.batch, owed_to=row.owed_to | {tenant: self.batch})
+                break
+        else:
+            quantity = None if self.random.random() < 0.03 else self.supply(token, block)
+            self.supplies.append(Supply(token, block, quantity, self.batch, {tenant: self.batch}))
         for subject in self.subjects.values():
-            if subject.kind == "token" and subject.address == token:
+            if (subject.kind, subject.tenant, subject.address) == ("token", tenant, token):
                 self.mark(subject.key, block, block, "Observation")
 
     def observe(self) -> None:
@@ -485,22 +503,24 @@ class World:
                 for token, holder in sorted(moved | listed):
                     # The node has pruned some of the states, and is asked in vain for them.
                     if random.Random(f"{token} {holder} {first}").random() < 0.7 and self.random.random() < 0.8:
-                        self.read(token, holder, first - 1, "Anchor")
+                        self.read(token, holder, first - 1, "Anchor", subject.tenant)
                     if last < self.head and self.random.random() < 0.5:
-                        self.read(token, holder, last, "Closing")
+                        self.read(token, holder, last, "Closing", subject.tenant)
                 if subject.kind == "token" and self.random.random() < 0.8:
-                    self.read_supply(subject.address, first - 1)
+                    self.read_supply(subject.address, first - 1, subject.tenant)
                 if subject.kind == "wallet" and self.random.random() < 0.5:
-                    self.read(NATIVE, subject.address, self.random.randint(first, last), "Narrowing")
+                    block = self.random.randint(first, last)
+                    self.read(NATIVE, subject.address, block, "Narrowing", subject.tenant)
             for token, holder in sorted(moved):
                 if self.random.random() < 0.3:
-                    self.read(token, holder, self.head, "Check")
+                    self.read(token, holder, self.head, "Check", subject.tenant)
             if subject.kind == "token" and self.random.random() < 0.8:
-                self.read_supply(subject.address, self.head)
+                self.read_supply(subject.address, self.head, subject.tenant)
         for _ in range(30):
             token = self.random.choice([*self.tokens, NATIVE])
             holder = self.random.choice(self.holders)
-            self.read(token, holder, self.random.randrange(self.head + 1), "Sample")
+            block = self.random.randrange(self.head + 1)
+            self.read(token, holder, block, "Sample", self.random.choice(["ten_a", "ten_b"]))
 
     # The raw schema
 
@@ -698,8 +718,8 @@ class World:
                 for token, (status, symbol, decimals) in self.metadata.items()
             ],
             "token_creations": [
-                {"network": NETWORK, "token_address": token, "block_number": block}
-                for token, block in self.creations.items()
+                {"network": NETWORK, "token_address": token, "block_number": block, "tenant_id": tenant}
+                for (tenant, token), block in self.creations.items()
             ],
             "balance_observations": [
                 {
@@ -711,6 +731,7 @@ class World:
                     "quantity_raw": None if row.quantity is None else str(row.quantity),
                     "purpose": row.purpose,
                     "batch_id": row.batch,
+                    "owed_to": _map_text(row.owed_to),
                 }
                 for row in self.readings
             ],
@@ -722,6 +743,7 @@ class World:
                     "block_hash": self.hashes[row.block],
                     "total_supply_raw": None if row.quantity is None else str(row.quantity),
                     "batch_id": row.batch,
+                    "owed_to": _map_text(row.owed_to),
                 }
                 for row in self.supplies
             ],

@@ -296,6 +296,7 @@ carried as (
     left join creations
         on
             subjects.network = creations.network
+            and subjects.tenant_id = creations.tenant_id
             and coalesce(subjects.token_key, {{ keyed_address_key('spread') }}) = creations.address_key
     left join touched
         on

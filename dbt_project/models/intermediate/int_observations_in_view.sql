@@ -1,7 +1,8 @@
 {{ config(materialized='view') }}
 
--- Balances and supplies read from the node, as far as they fall into a view: from the state before a covered range to
--- its newest block. Whether the tenant may know the pair at all is decided where pairs are known.
+-- Balances and supplies read from the node, as far as they are owed to the view's tenant and fall into the view: from
+-- the state before a covered range to its newest block. Whether the tenant may know the pair at all is decided where
+-- pairs are known.
 with
 
 views as (
@@ -46,7 +47,8 @@ of_tokens as (
         observations.block_number,
         observations.quantity_raw,
         observations.purpose,
-        observations.batch_id
+        observations.batch_id,
+        observations.owed_to[views.tenant_id] as owed_batch_id
     from observations
     inner join views
         on
@@ -56,6 +58,7 @@ of_tokens as (
     where
         views.kind = 'token'
         and not views.is_not_fungible
+        and observations.owed_to[views.tenant_id] is not null
 
 ),
 
@@ -71,7 +74,8 @@ of_supplies as (
         supply_observations.block_number,
         supply_observations.total_supply_raw as quantity_raw,
         'Check' as purpose,
-        supply_observations.batch_id
+        supply_observations.batch_id,
+        supply_observations.owed_to[views.tenant_id] as owed_batch_id
     from supply_observations
     inner join views
         on
@@ -81,6 +85,7 @@ of_supplies as (
     where
         views.kind = 'token'
         and not views.is_not_fungible
+        and supply_observations.owed_to[views.tenant_id] is not null
 
 ),
 
@@ -96,7 +101,8 @@ of_wallets as (
         observations.block_number,
         observations.quantity_raw,
         observations.purpose,
-        observations.batch_id
+        observations.batch_id,
+        observations.owed_to[views.tenant_id] as owed_batch_id
     from observations
     inner join views
         on
@@ -107,7 +113,9 @@ of_wallets as (
         on
             observations.network = not_fungible.network
             and observations.token_address = not_fungible.token_address
-    where views.kind = 'wallet'
+    where
+        views.kind = 'wallet'
+        and observations.owed_to[views.tenant_id] is not null
 
 ),
 

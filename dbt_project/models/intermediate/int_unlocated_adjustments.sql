@@ -84,6 +84,7 @@ final as (
 
     select
         explained.subject_key,
+        subjects.tenant_id,
         subjects.network,
         pairs.token_address,
         pairs.holder_address,

@@ -1,4 +1,4 @@
--- Pairs of token and holder that moved inside a view and were not seen yet, by subject.
+-- Pairs of token and holder that moved inside a view and were not seen yet, by subject and its tenant.
 create or replace temp table moved_pairs as
 with parties as (
     select subject_kind, address, asset, holder_address, block_number, false as is_again
@@ -10,7 +10,7 @@ with parties as (
     where network = $network and asset != 'native' and batch_id > $batch
 )
 
-select distinct ranges.subject_key, parties.asset as token_address, parties.holder_address
+select distinct ranges.subject_key, ranges.tenant_id, parties.asset as token_address, parties.holder_address
 from parties
 inner join network_ranges as ranges
     on parties.subject_kind = ranges.kind and parties.address = ranges.address

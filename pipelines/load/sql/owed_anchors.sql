@@ -1,6 +1,6 @@
 -- Balances at the block before covered ranges: of pairs that moved, in every range of their subject; and, where a range is
 -- new, of a wallet's native asset, the network's common tokens and its tenant's tokens. A token that is new to the tenant
--- is read for all its wallets.
+-- is read for all its wallets. Each with the tenants that it was not read for.
 with ranges as (
     select *, opened_to_block is null as is_new
     from network_ranges
@@ -19,29 +19,35 @@ own_tokens as (
 ),
 
 pairs as (
-    select moved_pairs.token_address, moved_pairs.holder_address, ranges.from_block - 1 as block_number
+    select moved_pairs.token_address, moved_pairs.holder_address, ranges.from_block - 1 as block_number, ranges.tenant_id
     from moved_pairs
     inner join ranges on moved_pairs.subject_key = ranges.subject_key
     union
-    select 'native', address, from_block - 1
+    select 'native', address, from_block - 1, tenant_id
     from ranges
     where kind = 'wallet' and is_new
     union
-    select tokens.token_address, ranges.address, ranges.from_block - 1
+    select tokens.token_address, ranges.address, ranges.from_block - 1, ranges.tenant_id
     from ranges
     inner join raw.common_tokens as tokens on tokens.network = $network
     where ranges.kind = 'wallet' and ranges.is_new
     union
-    select own_tokens.address, ranges.address, ranges.from_block - 1
+    select own_tokens.address, ranges.address, ranges.from_block - 1, ranges.tenant_id
     from ranges
     inner join own_tokens on ranges.tenant_id = own_tokens.tenant_id
     where ranges.kind = 'wallet' and (ranges.is_new or own_tokens.is_new)
 )
 
-select pairs.token_address, pairs.holder_address, pairs.block_number
+select
+    pairs.token_address,
+    pairs.holder_address,
+    pairs.block_number,
+    list(distinct pairs.tenant_id order by pairs.tenant_id)
 from pairs
-anti join raw.balance_observations as observations
+left join raw.balance_observations as observations
     on observations.network = $network
     and pairs.token_address = observations.token_address
     and pairs.holder_address = observations.holder_address
-    and pairs.block_number = observations.block_number;
+    and pairs.block_number = observations.block_number
+where observations.owed_to[pairs.tenant_id] is null
+group by pairs.token_address, pairs.holder_address, pairs.block_number;

@@ -1,23 +1,25 @@
--- Pairs that moved, of subjects whose view reaches the head, and those whose readings a reorganisation removed.
+-- Pairs that moved, of subjects whose view reaches the head, and those whose readings a reorganisation removed; each with
+-- the tenants to whom it is owed.
 with at_head as (
     select * from network_ranges
     where to_block >= $head
 ),
 
 pairs as (
-    select moved_pairs.token_address, moved_pairs.holder_address
+    select moved_pairs.token_address, moved_pairs.holder_address, moved_pairs.tenant_id
     from moved_pairs
     where moved_pairs.subject_key in (select subject_key from at_head)
     union
-    select token_address, holder_address
+    select token_address, holder_address, tenant_id
     from raw.lost_readings
     where
         network = $network
         and (
-            token_address in (select address from at_head where kind = 'token')
-            or holder_address in (select address from at_head where kind = 'wallet')
+            (tenant_id, token_address) in (select (tenant_id, address) from at_head where kind = 'token')
+            or (tenant_id, holder_address) in (select (tenant_id, address) from at_head where kind = 'wallet')
         )
 )
 
-select token_address, holder_address
-from pairs;
+select token_address, holder_address, list(tenant_id order by tenant_id)
+from pairs
+group by token_address, holder_address;

@@ -1,5 +1,5 @@
 -- Balances at the last block of ranges that ended before the head: of every pair that moved in them, and of wallets' native
--- asset.
+-- asset. Each with the tenants that it was not read for.
 with ended as (
     select * from network_ranges as ranges
     where
@@ -14,22 +14,28 @@ with ended as (
 ),
 
 pairs as (
-    select parties.asset as token_address, parties.holder_address, ended.to_block
+    select parties.asset as token_address, parties.holder_address, ended.to_block, ended.tenant_id
     from ended
     inner join raw.movement_parties as parties
         on parties.network = $network and parties.asset != 'native'
         and ended.kind = parties.subject_kind and ended.address = parties.address
         and parties.block_number between ended.from_block and ended.to_block
     union
-    select 'native', address, to_block
+    select 'native', address, to_block, tenant_id
     from ended
     where kind = 'wallet'
 )
 
-select pairs.token_address, pairs.holder_address, pairs.to_block as block_number
+select
+    pairs.token_address,
+    pairs.holder_address,
+    pairs.to_block as block_number,
+    list(distinct pairs.tenant_id order by pairs.tenant_id)
 from pairs
-anti join raw.balance_observations as observations
+left join raw.balance_observations as observations
     on observations.network = $network
     and pairs.token_address = observations.token_address
     and pairs.holder_address = observations.holder_address
-    and pairs.to_block = observations.block_number;
+    and pairs.to_block = observations.block_number
+where observations.owed_to[pairs.tenant_id] is null
+group by pairs.token_address, pairs.holder_address, pairs.to_block;

@@ -1,5 +1,6 @@
 -- Supplies of tracked fungible tokens at the block before each new range, at the end of each range that ended, and, where
--- tokens moved in blocks that became final, at the final block.
+-- tokens moved in their views in blocks that became final, at the final block; each with the tenants that it was not read
+-- for.
 with ranges as (
     select ranges.*
     from network_ranges as ranges
@@ -10,11 +11,13 @@ with ranges as (
 ),
 
 owed as (
-    select address, from_block - 1 as block_number from ranges where opened_to_block is null and from_block > 0
+    select address, from_block - 1 as block_number, tenant_id
+    from ranges
+    where opened_to_block is null and from_block > 0
     union
-    select address, to_block from ranges where is_ended
+    select address, to_block, tenant_id from ranges where is_ended
     union
-    select ranges.address, $final
+    select ranges.address, $final, ranges.tenant_id
     from ranges
     where
         $final between ranges.from_block and ranges.to_block
@@ -24,12 +27,15 @@ owed as (
                 movements.network = $network
                 and movements.asset = ranges.address
                 and movements.block_number between $final_from and $final
+                and movements.block_number >= ranges.from_block
         )
 )
 
-select owed.address, owed.block_number
+select owed.address, owed.block_number, list(distinct owed.tenant_id order by owed.tenant_id)
 from owed
-anti join raw.supply_observations as observations
+left join raw.supply_observations as observations
     on observations.network = $network
     and owed.address = observations.token_address
-    and owed.block_number = observations.block_number;
+    and owed.block_number = observations.block_number
+where observations.owed_to[owed.tenant_id] is null
+group by owed.address, owed.block_number;

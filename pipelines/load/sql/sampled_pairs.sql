@@ -1,16 +1,27 @@
--- The next few of the pairs that were read before, in turn, as far as their subjects' views reach the head.
+-- A tenant's next readings after the one that its sample ended with, in turn, with whether its views of them reach the head.
 with at_head as (
     select * from network_ranges
-    where to_block >= $head
+    where tenant_id = $tenant and to_block >= $head
+),
+
+next as (
+    select block_number, token_address, holder_address
+    from raw.balance_observations
+    where
+        network = $network
+        and token_address != 'native'
+        and owed_to[$tenant] is not null
+        and block_number >= $block
+        and (block_number, token_address, holder_address) > ($block, $token, $holder)
+    order by block_number, token_address, holder_address
+    limit $most
 )
 
-select distinct observations.token_address, observations.holder_address
-from raw.balance_observations as observations
-where
-    observations.rowid between $first and $last
-    and observations.network = $network
-    and observations.token_address != 'native'
-    and (
-        observations.token_address in (select address from at_head where kind = 'token')
-        or observations.holder_address in (select address from at_head where kind = 'wallet')
-    );
+select
+    block_number,
+    token_address,
+    holder_address,
+    token_address in (select address from at_head where kind = 'token')
+    or holder_address in (select address from at_head where kind = 'wallet')
+from next
+order by block_number, token_address, holder_address;

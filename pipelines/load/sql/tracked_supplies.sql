@@ -1,33 +1,48 @@
--- Tracked fungible tokens whose view reaches the head: the supply last read, null where none was, and what minting and
--- burning since then make of it.
-with known as (
+-- Tracked fungible tokens whose view reaches the head, by tenant: the supply last read for it, null where none was, and what
+-- minting and burning in its view since then make of it.
+with tracked as (
+    select distinct ranges.tenant_id, ranges.address
+    from network_ranges as ranges
+    inner join raw.token_metadata as metadata
+        on metadata.network = $network and ranges.address = metadata.token_address
+        and metadata.contract_status = 'Fungible'
+    where ranges.kind = 'token' and ranges.to_block >= $head
+),
+
+known as (
     select
-        observations.token_address,
+        tracked.tenant_id,
+        tracked.address,
         arg_max(observations.total_supply_raw, observations.block_number) as supply_raw,
         max(observations.block_number) as block_number
     from raw.supply_observations as observations
+    inner join tracked on observations.token_address = tracked.address
     where
         observations.network = $network
         and observations.total_supply_raw is not null
-    group by observations.token_address
+        and observations.owed_to[tracked.tenant_id] is not null
+    group by tracked.tenant_id, tracked.address
 ),
 
 moved as (
-    select sides.asset as token_address, sum(sides.movement_raw) as movement_raw
+    select known.tenant_id, known.address, sum(sides.movement_raw) as movement_raw
     from raw.movement_sides as sides
-    inner join known on sides.asset = known.token_address and sides.block_number > known.block_number
+    inner join known on sides.asset = known.address and sides.block_number > known.block_number
+    semi join network_ranges as ranges
+        on known.tenant_id = ranges.tenant_id
+        and known.address = ranges.address
+        and ranges.kind = 'token'
+        and sides.block_number >= ranges.from_block
+        and sides.block_number <= ranges.to_block
     where sides.network = $network and sides.kind in ('Mint', 'Burn') and not sides.is_failed
-    group by sides.asset
+    group by known.tenant_id, known.address
 )
 
-select distinct
-    ranges.address,
-    if(moved.token_address is null, known.supply_raw::varchar, null),
+select
+    tracked.address,
+    tracked.tenant_id,
+    if(moved.address is null, known.supply_raw::varchar, null),
     (known.supply_raw + coalesce(moved.movement_raw, 0::bignum))::varchar
-from network_ranges as ranges
-inner join raw.token_metadata as metadata
-    on metadata.network = $network and ranges.address = metadata.token_address
-    and metadata.contract_status = 'Fungible'
-left join known on ranges.address = known.token_address
-left join moved on ranges.address = moved.token_address
-where ranges.kind = 'token' and ranges.to_block >= $head;
+from tracked
+left join known on tracked.tenant_id = known.tenant_id and tracked.address = known.address
+left join moved on tracked.tenant_id = moved.tenant_id and tracked.address = moved.address;

@@ -1,7 +1,7 @@
--- Between two readings of a wallet's native balance that differ and are more than a block apart, where its transactions
--- were not asked for: one of them is new.
+-- Between two readings of a wallet's native balance for a tenant that differ and are more than a block apart, where its
+-- transactions were not asked for: one of them is new to it.
 with balance_only as (
-    select subjects.address, ranges.from_block, ranges.to_block
+    select subjects.tenant_id, subjects.address, ranges.from_block, ranges.to_block
     from raw.view_ranges as ranges
     inner join raw.control_subjects as subjects on ranges.subject_key = subjects.subject_key
     where subjects.network = $network and ranges.native = 'balance-only'
@@ -9,32 +9,43 @@ with balance_only as (
 
 readings as (
     select
+        wallets.tenant_id,
         observations.holder_address,
         observations.block_number,
         arg_max(observations.quantity_raw, observations.batch_id) as quantity_raw,
-        max(observations.batch_id) as batch_id
+        max(observations.owed_to[wallets.tenant_id]) as batch_id
     from raw.balance_observations as observations
+    inner join (select distinct tenant_id, address from balance_only) as wallets
+        on observations.holder_address = wallets.address
     where
         observations.network = $network
         and observations.token_address = 'native'
         and observations.quantity_raw is not null
-        and observations.holder_address in (select address from balance_only)
-    group by observations.holder_address, observations.block_number
+        and observations.owed_to[wallets.tenant_id] is not null
+    group by wallets.tenant_id, observations.holder_address, observations.block_number
 ),
 
 steps as (
     select
+        tenant_id,
         holder_address,
         block_number,
         quantity_raw,
         batch_id,
-        lag(block_number) over (partition by holder_address order by block_number) as previous_block,
-        lag(quantity_raw) over (partition by holder_address order by block_number) as previous_raw,
-        lag(batch_id) over (partition by holder_address order by block_number) as previous_batch
+        lag(block_number) over wallet as previous_block,
+        lag(quantity_raw) over wallet as previous_raw,
+        lag(batch_id) over wallet as previous_batch
     from readings
+    window wallet as (partition by tenant_id, holder_address order by block_number)
 )
 
-select steps.holder_address, steps.previous_block, steps.block_number, steps.previous_raw::varchar, steps.quantity_raw::varchar
+select
+    steps.holder_address,
+    steps.previous_block,
+    steps.block_number,
+    steps.previous_raw::varchar,
+    steps.quantity_raw::varchar,
+    list(steps.tenant_id order by steps.tenant_id)
 from steps
 where
     steps.block_number - steps.previous_block > 1
@@ -43,8 +54,10 @@ where
     and exists (
         select 1 from balance_only
         where
-            balance_only.address = steps.holder_address
+            balance_only.tenant_id = steps.tenant_id
+            and balance_only.address = steps.holder_address
             and balance_only.from_block <= steps.block_number
             and coalesce(balance_only.to_block, steps.block_number) > steps.previous_block
     )
+group by steps.holder_address, steps.previous_block, steps.block_number, steps.previous_raw, steps.quantity_raw
 order by steps.holder_address, steps.block_number;

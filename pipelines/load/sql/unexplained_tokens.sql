@@ -1,24 +1,32 @@
--- Tokens of which a reading is not the one before it moved by the transfers since. A transfer that was due explains a
--- difference of the holders that moved, so that it casts doubt on the others only where they are few.
-with previous as (
+-- Tokens of which a tenant's reading is not the one before it moved by the transfers in its views since. A transfer that was
+-- due explains a difference of the holders that moved, so that it casts doubt on the others only where they are few.
+with own_readings as (
+    select token_address, holder_address, quantity_raw, unnest(tenant_ids) as tenant_id
+    from readings
+    where token_address != 'native' and quantity_raw is not null
+),
+
+previous as (
     select
+        own_readings.tenant_id,
         observations.token_address,
         observations.holder_address,
         arg_max(observations.quantity_raw, observations.block_number) as quantity_raw,
         max(observations.block_number) as block_number
     from raw.balance_observations as observations
-    semi join readings
-        on observations.token_address = readings.token_address
-        and observations.holder_address = readings.holder_address
+    inner join own_readings
+        on observations.token_address = own_readings.token_address
+        and observations.holder_address = own_readings.holder_address
     where
         observations.network = $network
         and observations.block_number < $head
         and observations.quantity_raw is not null
-    group by observations.token_address, observations.holder_address
+        and observations.owed_to[own_readings.tenant_id] is not null
+    group by own_readings.tenant_id, observations.token_address, observations.holder_address
 ),
 
 -- Two scans that each skip what lies before, in the place of one with an `or`, which skips nothing.
-legs as (
+new_legs as (
     select asset as token_address, holder_address, block_number, movement_raw
     from raw.movement_sides
     where network = $network and asset != 'native' and not is_failed and block_number >= $from_block
@@ -29,38 +37,63 @@ legs as (
         network = $network and asset != 'native' and not is_failed and batch_id > $batch and block_number < $from_block
 ),
 
-compared as (
+moved as (
     select
-        readings.token_address,
-        readings.holder_address,
-        any_value(readings.quantity_raw::bignum) as read_raw,
-        any_value(previous.quantity_raw) + coalesce(sum(legs.movement_raw), 0::bignum) as expected_raw,
-        count(legs.movement_raw) > 0 as is_moved
-    from readings
+        previous.tenant_id,
+        previous.token_address,
+        previous.holder_address,
+        sum(new_legs.movement_raw) as movement_raw
+    from new_legs
     inner join previous
-        on readings.token_address = previous.token_address
-        and readings.holder_address = previous.holder_address
-    left join legs
-        on readings.token_address = legs.token_address
-        and readings.holder_address = legs.holder_address
-        and previous.block_number < legs.block_number
-    where readings.token_address != 'native' and readings.quantity_raw is not null
-    group by readings.token_address, readings.holder_address
+        on new_legs.token_address = previous.token_address
+        and new_legs.holder_address = previous.holder_address
+        and new_legs.block_number > previous.block_number
+    where
+        exists (
+            select 1 from network_ranges as ranges
+            where
+                ranges.kind = 'token'
+                and ranges.tenant_id = previous.tenant_id
+                and ranges.address = new_legs.token_address
+                and ranges.from_block <= new_legs.block_number
+                and ranges.to_block >= new_legs.block_number
+        )
+        or exists (
+            select 1 from network_ranges as ranges
+            where
+                ranges.kind = 'wallet'
+                and ranges.tenant_id = previous.tenant_id
+                and ranges.address = new_legs.holder_address
+                and ranges.from_block <= new_legs.block_number
+                and ranges.to_block >= new_legs.block_number
+        )
+    group by previous.tenant_id, previous.token_address, previous.holder_address
 ),
 
 wrong as (
-    select token_address, bool_or(not is_moved) as is_resting
-    from compared
-    where read_raw != expected_raw
-    group by token_address
+    select own_readings.tenant_id, own_readings.token_address, bool_or(moved.tenant_id is null) as is_resting
+    from own_readings
+    inner join previous
+        on own_readings.tenant_id = previous.tenant_id
+        and own_readings.token_address = previous.token_address
+        and own_readings.holder_address = previous.holder_address
+    left join moved
+        on own_readings.tenant_id = moved.tenant_id
+        and own_readings.token_address = moved.token_address
+        and own_readings.holder_address = moved.holder_address
+    where own_readings.quantity_raw::bignum != previous.quantity_raw + coalesce(moved.movement_raw, 0::bignum)
+    group by own_readings.tenant_id, own_readings.token_address
 )
 
-select wrong.token_address
+select wrong.token_address, wrong.tenant_id
 from wrong
 where
     wrong.is_resting
     or (
         select count(distinct observations.holder_address)
         from raw.balance_observations as observations
-        where observations.network = $network and observations.token_address = wrong.token_address
+        where
+            observations.network = $network
+            and observations.token_address = wrong.token_address
+            and observations.owed_to[wrong.tenant_id] is not null
     ) <= $few;

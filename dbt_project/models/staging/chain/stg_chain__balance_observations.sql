@@ -16,7 +16,8 @@ renamed as (
         block_hash,
         quantity_raw,
         purpose,
-        batch_id
+        batch_id,
+        owed_to
     from source
 
 )

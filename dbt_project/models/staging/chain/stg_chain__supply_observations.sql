@@ -14,7 +14,8 @@ renamed as (
         block_number,
         block_hash,
         total_supply_raw,
-        batch_id
+        batch_id,
+        owed_to
     from source
 
 )

@@ -11,7 +11,8 @@ renamed as (
     select
         network,
         token_address,
-        block_number
+        block_number,
+        tenant_id
     from source
 
 )

@@ -1,0 +1,6 @@
+-- The parts of wallets' views in which their transactions were collected for their tenants; by others also elsewhere.
+create or replace temp table native_ranges as
+select covered.subject_key, subjects.address, covered.from_block, covered.to_block
+from raw.covered_ranges as covered
+inner join raw.control_subjects as subjects on covered.subject_key = subjects.subject_key
+where subjects.network = $network and covered.is_native;
