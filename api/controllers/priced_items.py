@@ -193,4 +193,4 @@ class PricedItemController(Controller):
 
 
 def _with_statuses(call: Call, snapshot: Snapshot, item: ItemRow) -> PricedItem:
-    return to_priced_item(item, mapping_statuses(snapshot, item, call.services.price_sources))
+    return to_priced_item(item, mapping_statuses(snapshot, call.tenant_id, item, call.services.price_sources))

@@ -1,13 +1,26 @@
+-- What the market lists say of some symbols; a list that no pair of the tenant's asks for is not collected for it.
 with asked as (
     select
         unnest($source_ids) as source_id,
         unnest($symbols) as symbol
+),
+
+lists as (
+    select source_id
+    from marts.price_market_lists
+    where
+        collected_at is not null
+        and source_id in (
+            select source_id
+            from marts.price_routes
+            where tenant_id = $tenant_id
+        )
 )
 
 select
     asked.source_id,
     asked.symbol,
-    lists.collected_at is not null as is_collected,
+    lists.source_id is not null as is_collected,
     exists(
         from marts.price_markets as markets
         where
@@ -16,4 +29,4 @@ select
             and asked.symbol in (markets.base, markets.quote, markets.base_code, markets.quote_code)
     ) as is_listed
 from asked
-left join marts.price_market_lists as lists on asked.source_id = lists.source_id
+left join lists on asked.source_id = lists.source_id

@@ -17,14 +17,13 @@ from control.pricing.price_types import PriceType
 from control.pricing.routes import MarketsOf, SourceRoute, find_routes, worst_status
 
 
-def markets_in(snapshot: Snapshot) -> MarketsOf:
-    """Return what looks into the market lists of a published version."""
+def markets_in(snapshot: Snapshot, tenant_id: str) -> MarketsOf:
+    """Return what looks into the market lists that a published version has for a tenant."""
 
     def markets_of(asked: Mapping[str, Collection[str]]) -> dict[str, MarketIndex]:
         source_ids, codes = sorted(asked), sorted({code for texts in asked.values() for code in texts})
-        markets: dict[str, list[MarketRow]] = {
-            row.source_id: [] for row in snapshot.rows("collected_market_lists", MarketListRow, source_ids=source_ids)
-        }
+        lists = snapshot.rows("collected_market_lists", MarketListRow, source_ids=source_ids, tenant_id=tenant_id)
+        markets: dict[str, list[MarketRow]] = {row.source_id: [] for row in lists}
         for row in snapshot.rows("price_markets", MarketRow, source_ids=list(markets), codes=codes):
             markets[row.source_id].append(row)
         return {source_id: MarketIndex(listed) for source_id, listed in markets.items()}
@@ -39,7 +38,8 @@ def to_pairs(
     if not rows:
         return []
     tenant_id = rows[0].tenant_id
-    routes = find_routes(session, tenant_id, definitions, [row.question for row in rows], markets_in(snapshot))
+    markets_of = markets_in(snapshot, tenant_id)
+    routes = find_routes(session, tenant_id, definitions, [row.question for row in rows], markets_of)
     latest = latest_prices(snapshot, tenant_id, [row.pair_key for row in rows], utc_now())
     return [_to_pair(row, found, latest.get(row.pair_key)) for row, found in zip(rows, routes, strict=True)]
 

@@ -35,9 +35,9 @@ def to_price_source(source: SourceRow, polls: Mapping[str, price_sources.PollSta
 
 
 def mapping_statuses(
-    snapshot: Snapshot, item: ItemRow, definitions: Mapping[str, PriceSource]
+    snapshot: Snapshot, tenant_id: str, item: ItemRow, definitions: Mapping[str, PriceSource]
 ) -> dict[str, priced_items.SymbolMappingStatus]:
-    """Return what the sources' published market lists say of an item's mappings, by the source's id."""
+    """Return what the sources' market lists, as published for the tenant, say of an item's mappings, by source id."""
     statuses: dict[str, priced_items.SymbolMappingStatus] = {}
     for source_id in item.mappings:
         if source_id in definitions:
@@ -46,7 +46,7 @@ def mapping_statuses(
             # What was preconfigured when it was mapped need not be any more.
             statuses[source_id] = "NotNeeded" if is_manual(source_id) else "Unknown"
     if item.mappings:
-        asked = {"source_ids": list(item.mappings), "symbols": list(item.mappings.values())}
+        asked = {"source_ids": list(item.mappings), "symbols": list(item.mappings.values()), "tenant_id": tenant_id}
         for row in snapshot.rows("listed_symbols", ListedSymbolRow, **asked):
             if row.is_collected:
                 statuses[row.source_id] = "Resolved" if row.is_listed else "Unknown"

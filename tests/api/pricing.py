@@ -29,6 +29,7 @@ from control.models import (
     SourceSwitch,
     SupportedPair,
 )
+from tests.api.market_pair import MARKET_PAIR_KEY, SOURCE_ID
 
 MADE_AT = datetime(2026, 1, 15, tzinfo=UTC)
 NAV = "101.5"  # price of the linked pair in February 2026
@@ -177,7 +178,12 @@ def pair_rows(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
                 "max_age_seconds": 35 * 86_400,
             }
         ],
-        "price_routes": [keys | source | {"status": "Resolved"}],
+        "price_routes": [
+            keys | source | {"status": "Resolved"},
+            keys
+            | {"pair_key": MARKET_PAIR_KEY, "source_id": SOURCE_ID, "position": 0}
+            | {"status": "Resolved", "derivation": "Direct"},
+        ],
         "source_prices": [
             keys
             | source

@@ -113,6 +113,24 @@ def test_a_foreign_token_is_no_filter(client: TestClient[Any]) -> None:
     assert problem(answer, 422, "invalid-parameter")["errors"][0]["code"] == "unknown-token"
 
 
+def test_a_market_list_that_another_tenant_needs_is_not_there(world: World) -> None:
+    """Kraken's list was read for a pair of the first tenant; the other one has none."""
+    with world.client("foreign") as client:
+        for symbol in ("BTC", "USD"):
+            made = client.post("/v1/priced-items", json={"symbol": symbol, "name": symbol, "class": "Other"})
+            assert made.status_code == 201
+        mappings = {"mappings": [{"priceSource": "src_kraken", "symbol": "XXBT"}]}
+        (mapping,) = client.put("/v1/priced-items/BTC/mapping-symbols", json=mappings).json()["mappings"]
+        assert mapping["mappingStatus"] == "Pending"
+        assert client.get("/v1/priced-items/BTC").json()["mappings"] == [mapping]
+        # Neither is a market found in it, nor missed.
+        client.post("/v1/priced-items", json={"symbol": "NONE", "name": "None", "class": "Other"})
+        for symbol in ("BTC", "NONE"):
+            body = {"pricedAs": symbol, "pricedIn": "USD", "priceType": "Trade", "priceSources": ["src_kraken"]}
+            pair = client.post("/v2/pairs", json=body).json()
+            assert (pair["mappingStatus"], pair["mappings"][0]["markets"]) == ("Pending", [])
+
+
 def test_cursors_belong_to_a_tenant(world: World, client: TestClient[Any]) -> None:
     cursor = client.get("/v1/tokens?limit=1").json()["page"]["nextCursor"]
     answer = client.get(f"/v1/tokens?limit=1&cursor={cursor}", headers=world.headers("foreign"))
