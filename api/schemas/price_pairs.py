@@ -74,7 +74,7 @@ class PairMapping(Schema, frozen=True, kw_only=True):
     price_source: Annotated[str, Meta(description="`src_...`")]
     status: Annotated[
         RouteStatus,
-        Meta(description="`Resolved`, or why there is no market; `Pending` until the list is collected for you."),
+        Meta(description="`Resolved`, or why there is no market; `Pending` until its list is read for you."),
     ]
     derivation: Annotated[Derivation | None, Meta(description="Null while there is no market.")]
     markets: list[PairMarket]

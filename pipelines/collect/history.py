@@ -22,7 +22,9 @@ from pipelines.extract.errors import (
     CallRefused,
     ChainReorganised,
     ExtractError,
+    NodeUnreachable,
     RangeRefused,
+    RateLimited,
     StateUnavailable,
 )
 from pipelines.extract.families import open_node
@@ -32,9 +34,11 @@ from pipelines.load.chain import HashMismatchError, record_creation, record_fail
 from pipelines.load.history import (
     Request,
     cancel_request,
+    concerned_requests,
     fail_requests,
     mark_collected,
-    note_error,
+    note_errors,
+    note_network_error,
     note_work,
     open_requests,
     resolve_request,
@@ -43,6 +47,8 @@ from pipelines.load.spending import read_budget
 from pipelines.ranges import BlockRange
 from pipelines.rows import Purpose, Segment
 
+# The node as a whole: nobody's request gets on.
+_OUTAGES = (NodeUnreachable, RateLimited)
 # What is refused for good: asking again would get the same answer.
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
 
@@ -144,11 +150,18 @@ def _begin(
         head = header_of(node.headers([head_number]).row(0))
         for request in requests:
             if not request.is_resolved and not _waits(connection, network):
-                _settle(connection, node, head, request, batch_id)
+                try:
+                    _settle(connection, node, head, request, batch_id)
+                except ExtractError as error:
+                    if isinstance(error, _OUTAGES):
+                        raise
+                    # It waits for the next slice; the others go on.
+                    _note(connection, report, error, batch_id)
                 record_others(connection, node, Purpose.HISTORY)
     except ExtractError as error:
         _note(connection, report, error, batch_id)
-        note_error(connection, network, str(error))
+        # Which block was asked for may be one request's alone.
+        note_network_error(connection, network, error.told_of(None, None))
         return None
     finally:
         record_others(connection, node, Purpose.HISTORY)
@@ -169,22 +182,42 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         covered = next(collecting, None)
     except (ChainReorganised, HashMismatchError) as error:
         # The next cycle repairs the tail first.
-        note_error(connection, name, str(error))
+        note_errors(connection, _told(connection, name, segment, error, error.block_number, None))
         record_others(connection, work.collector.node, Purpose.HISTORY)
         return
     except ExtractError as error:
         record_others(connection, work.collector.node, Purpose.HISTORY)
         _note(connection, work.collector.report, error, batch_id)
+        told = _told(connection, name, segment, error, error.from_block, error.to_block)
         if isinstance(error, _REFUSALS):
-            fail_requests(connection, name, segment.kind, segment.addresses, segment.covered, str(error), batch_id)
+            fail_requests(connection, told, batch_id)
         else:
-            note_error(connection, name, str(error))
+            note_errors(connection, told)
         return
     if covered is not None:
         seconds = time.monotonic() - started
         note_work(connection, name, segment.kind, segment.addresses, covered, seconds)
         mark_collected(connection, name, segment.kind, segment.addresses, covered, batch_id)
         work.missing.append((segment, collecting))
+
+
+def _told(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    segment: Segment,
+    error: ExtractError | HashMismatchError,
+    first: int | None,
+    last: int | None,
+) -> dict[int, str]:
+    """What is told of an error to the requests that asked for the segment's blocks which it concerns, by operation.
+
+    Each is told of its own blocks alone.
+    """
+    blocks = segment.covered if first is None else BlockRange(first, first if last is None else last)
+    concerned = concerned_requests(connection, network, segment.kind, segment.addresses, blocks)
+    if first is None or isinstance(error, HashMismatchError):
+        return dict.fromkeys(concerned, str(error))
+    return {operation_key: error.told_of(*own) for operation_key, own in concerned.items()}
 
 
 def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:

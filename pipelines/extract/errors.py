@@ -42,12 +42,16 @@ class ExtractError(Exception):
         self.detail = detail
 
     def __str__(self) -> str:
-        if self.from_block is None:
+        return self.told_of(self.from_block, self.to_block)
+
+    def told_of(self, from_block: int | None, to_block: int | None) -> str:
+        """What happened, as it is told to those who asked for these of the blocks alone; None: of no block."""
+        if from_block is None:
             blocks = ""
-        elif self.to_block is None or self.from_block == self.to_block:
-            blocks = f" of block {self.from_block}"
+        elif to_block is None or from_block == to_block:
+            blocks = f" of block {from_block}"
         else:
-            blocks = f" of blocks {self.from_block} to {self.to_block}"
+            blocks = f" of blocks {from_block} to {to_block}"
         return f"{self.network}: {self.call}{blocks}: {self.detail}"
 
 

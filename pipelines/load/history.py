@@ -1,6 +1,6 @@
 """The pipeline's record of history requests, and what it tells the control store about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -129,30 +129,35 @@ def cancel_request(connection: duckdb.DuckDBPyConnection, request: Request, batc
         _end_early(connection, request.operation_key, "Cancelled", None, batch_id)
 
 
-def fail_requests(
-    connection: duckdb.DuckDBPyConnection,
-    network: str,
-    kind: Kind,
-    addresses: Sequence[str],
-    covered: BlockRange,
-    error: str,
-    batch_id: int,
-) -> None:
-    """End the running requests that ask for the range as failed; what was collected from their first block on stays."""
+def concerned_requests(
+    connection: duckdb.DuckDBPyConnection, network: str, kind: Kind, addresses: Sequence[str], covered: BlockRange
+) -> dict[int, BlockRange]:
+    """The running requests that ask for blocks of the range, by operation, each with those."""
+    rows = connection.execute(
+        """
+        select requests.operation_key, greatest(requests.from_block, $first), least(requests.to_block, $last)
+        from raw.history_requests as requests
+        inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+        where
+            requests.network = $network and requests.status = 'Running'
+            and requests.from_block <= $last and requests.to_block >= $first
+            and subjects.kind = $kind and list_contains($addresses, subjects.address)
+        """,
+        {
+            "network": network,
+            "kind": tracked_kind(kind),
+            "addresses": list(addresses),
+            "first": covered.first,
+            "last": covered.last,
+        },
+    ).fetchall()
+    return {operation_key: BlockRange(first, last) for operation_key, first, last in rows}
+
+
+def fail_requests(connection: duckdb.DuckDBPyConnection, errors: Mapping[int, str], batch_id: int) -> None:
+    """End running requests as failed, each with its reason; what was collected from their first block on stays."""
     with transaction(connection):
-        concerned = connection.execute(
-            """
-            select requests.operation_key
-            from raw.history_requests as requests
-            inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
-            where
-                requests.network = ? and requests.status = 'Running'
-                and requests.from_block <= ? and requests.to_block >= ?
-                and subjects.kind = ? and list_contains(?, subjects.address)
-            """,
-            [network, covered.last, covered.first, tracked_kind(kind), list(addresses)],
-        ).fetchall()
-        for (operation_key,) in concerned:
+        for operation_key, error in errors.items():
             _end_early(connection, operation_key, "Failed", error, batch_id)
 
 
@@ -192,8 +197,14 @@ def _mark(connection: duckdb.DuckDBPyConnection, subject_key: int, covered: Bloc
     connection.execute("insert into raw.changes values (?, ?, ?, ?, 'Rows')", [batch_id, subject_key, *covered])
 
 
-def note_error(connection: duckdb.DuckDBPyConnection, network: str, error: str | None) -> None:
-    """Say of the network's running requests why they do not get on, for now."""
+def note_errors(connection: duckdb.DuckDBPyConnection, errors: Mapping[int, str]) -> None:
+    """Say of requests, by operation, why they do not get on, for now."""
+    for operation_key, error in errors.items():
+        connection.execute("update raw.history_requests set error = ? where operation_key = ?", [error, operation_key])
+
+
+def note_network_error(connection: duckdb.DuckDBPyConnection, network: str, error: str) -> None:
+    """Say of all of the network's running requests why they do not get on, for now."""
     connection.execute(
         "update raw.history_requests set error = ? where network = ? and status = 'Running'", [error, network]
     )

@@ -1,8 +1,10 @@
 """What history requests collect, over a real node: which blocks, once only, what stays after a cancel or a failure."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -258,6 +260,44 @@ def test_what_a_provider_refuses_for_good_fails_the_request_and_keeps_the_rest(
     assert service.operation(asked).status is Status.FAILED
     assert refusal in str(service.operation(asked).error)
     assert stands(service, other) == (Status.RUNNING, 6, 6)
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED])
+def test_an_error_is_told_to_those_whose_blocks_it_concerns_and_of_these_alone(
+    chain: Chain, service: Service, proxy: FaultProxy, status: Status
+) -> None:
+    """Tenants ask for the same token, so that their blocks are one segment, and one of them for another token."""
+    one, two = service.tenant("one"), service.tenant("two")
+    gold = service.token(one, chain.gold.address)
+    early = service.ask_history(one, gold, "block:1", "block:5")
+    middle = service.ask_history(one, gold, "block:6", "block:13")
+    late = service.ask_history(two, service.token(two, chain.gold.address), "block:14", "block:30")
+    other = service.ask_history(two, service.token(two, chain.coin.address), "block:1", "block:5")
+    service.good_cycle()
+
+    def holds_both(params: Any) -> bool:
+        return "toBlock" in params[0] and all(
+            int(params[0]["fromBlock"], 16) <= block <= int(params[0]["toBlock"], 16) for block in (13, 14)
+        )
+
+    def one_holds_both(calls: Any) -> bool:
+        return any(call["method"] == "eth_getLogs" and holds_both(call["params"]) for call in calls)
+
+    methods = ["eth_getLogs"]
+    proxy.inject(
+        HttpFault(status=503, methods=methods, when=one_holds_both)
+        if status is Status.RUNNING
+        else RpcFault(code=-32601, message="not available", methods=methods, when=holds_both)
+    )
+    service.history()
+    # The node is asked for some of the one's blocks and some of the other's at once.
+    for asked, own in ((middle, range(6, 14)), (late, range(14, 31))):
+        now = service.operation(asked)
+        assert now.status is status
+        named = [int(number) for number in re.findall(r"\d+", str(now.error).split(": ")[1])]
+        assert named
+        assert set(named) <= set(own), now.error
+    assert [service.operation(asked).error for asked in (early, other)] == [None, None]
 
 
 def test_balance_only_finds_the_blocks_in_which_value_moved(chain: Chain, service: Service) -> None:
