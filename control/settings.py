@@ -55,7 +55,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_PRICE_POLL_SECONDS",
         "60",
-        "shortest time between two polls of one price source, in seconds; a source's own definition may ask for more",
+        "intervals in each of which a price source is polled once, in seconds; they divide absolute time, so that who "
+        "wants a price, and since when, does not move a poll; a source's own definition may ask for longer ones",
     ),
     Variable(
         "LEDGERMART_AS_OF_SECONDS",

@@ -1,6 +1,6 @@
 """What price sources said, in the warehouse: market lists, routes of pairs, and polled prices."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,8 +23,7 @@ _ROUTES = TABLES["pair_routes"].schema()
 _LIST_EVERY = timedelta(days=1)
 # After failures in a row a source is asked after 1, 2, 4, ... times the interval between polls, at most this many.
 _MOST_INTERVALS_BETWEEN_TRIES = 32
-# How much earlier than the interval says a poll still counts as due: the start-up of runs varies by so much.
-_EARLY = timedelta(seconds=5)
+_GRID_START = datetime(1970, 1, 1)  # noqa: DTZ001 - as the warehouse stores instants
 
 
 class Price(Protocol):
@@ -69,9 +68,12 @@ class RouteRow:
 
 
 def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
-    """When a source that is asked at an interval is due again; after failures later and later."""
+    """When a source that is asked at an interval is due again; after failures later and later.
+
+    Intervals are those of absolute time, whoever asks for the source and since when.
+    """
     apart: int = min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS_BETWEEN_TRIES)
-    return now + interval * apart - min(_EARLY, interval / 10)
+    return now - (now - _GRID_START) % interval + interval * apart
 
 
 def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -160,21 +162,39 @@ def replace_routes(connection: duckdb.DuckDBPyConnection, routes: Sequence[Route
     return len(changed)
 
 
-def polls_due(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
-    """Markets and price types to poll now by source, each once, whoever wants them."""
+def polls_due(
+    connection: duckdb.DuckDBPyConnection, intervals: Mapping[str, timedelta]
+) -> dict[str, list[tuple[str, str]]]:
+    """Markets and price types to poll now by source, each once, whoever wants them.
+
+    What is wanted since the source's turn in this interval waits for the next one: as it would if nobody else had
+    wanted anything.
+    """
+    now = utc_now()
     due: dict[str, list[tuple[str, str]]] = {}
-    for source_id, market_id, price_type in connection.execute(
+    for source_id, market_id, price_type, turn_at in connection.execute(
         """
-        select wanted.source_id, wanted.market_id, wanted.price_type
+        select wanted.source_id, wanted.market_id, wanted.price_type, turns.turn_at
         from raw.wanted_prices as wanted
         left join raw.price_polls as polls on wanted.source_id = polls.source_id
+        left join raw.price_turns as turns on wanted.source_id = turns.source_id
         where polls.source_id is null or polls.due_at <= ?
         order by wanted.source_id, wanted.market_id, wanted.price_type
         """,
-        [utc_now()],
+        [now],
     ).fetchall():
-        due.setdefault(source_id, []).append((market_id, price_type))
+        if turn_at is None or next_due(turn_at, intervals[source_id]) <= now:
+            due.setdefault(source_id, []).append((market_id, price_type))
     return due
+
+
+def record_turns(connection: duckdb.DuckDBPyConnection, intervals: Mapping[str, timedelta], now: datetime) -> None:
+    """Record that the sources had their turn in the interval that holds an instant, wanted or not."""
+    with transaction(connection):
+        connection.execute("delete from raw.price_turns")
+        for source_id, interval in intervals.items():
+            turn = [source_id, now, next_due(now, interval)]
+            connection.execute("insert into raw.price_turns values (?, ?, ?)", turn)
 
 
 def poll_interval(source: PriceSource, poll_seconds: int) -> timedelta:

@@ -229,6 +229,14 @@ SOURCE = Source(
             BATCH_ID,
         ),
         Table(
+            "price_turns",
+            "When each source had its turn to be polled, in the intervals of absolute time that it is polled in.",
+            "One row per source.",
+            SOURCE_ID,
+            Column("turn_at", TIMESTAMP, "When it had its last turn, UTC; polled or not."),
+            Column("next_at", TIMESTAMP, "Begin of the next interval, UTC."),
+        ),
+        Table(
             "price_problems",
             "What each source's newest poll could not say.",
             "One row per source, market and price type.",

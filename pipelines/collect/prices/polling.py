@@ -21,6 +21,7 @@ from pipelines.load.prices import (
     polls_due,
     record_failed_list,
     record_failed_poll,
+    record_turns,
     replace_markets,
     store_poll,
 )
@@ -70,7 +71,7 @@ def collect_prices(
         connection: the open warehouse, after the control snapshot.
         sources: the definitions in force, by id.
         open_client: opens a source.
-        poll_seconds: least time between two polls; sources may want more.
+        poll_seconds: intervals of absolute time in each of which a source is polled once; sources may want longer ones.
         batch_id: the cycle's batch.
     """
     report = PriceReport()
@@ -78,7 +79,9 @@ def collect_prices(
     with _clients(connection, sources, open_client) as clients:
         _collect_lists(connection, clients, lists_due(connection), intervals, report, batch_id)
         report.changed_routes = update_routes(connection, sources, batch_id)
-        _poll(connection, clients, polls_due(connection), intervals, report, batch_id)
+        turn_at = utc_now()
+        _poll(connection, clients, polls_due(connection, intervals), intervals, report, batch_id)
+        record_turns(connection, intervals, turn_at)
     return report
 
 

@@ -1,4 +1,5 @@
--- Where every price source in use stands; its error is that of this batch. One that was never asked is due at once.
+-- Where every price source in use stands; its error is that of this batch. One that was never asked is due
+-- with its next turn.
 select
     used.source_id as source,
     strftime(polls.polled_at, '%Y-%m-%dT%H:%M:%SZ') as polled_at,
@@ -10,7 +11,7 @@ select
             coalesce(lists.due_at, 'epoch'::timestamp),
             if(
                 exists (select 1 from raw.wanted_prices as wanted where wanted.source_id = used.source_id),
-                coalesce(polls.due_at, 'epoch'::timestamp),
+                greatest(coalesce(polls.due_at, 'epoch'::timestamp), coalesce(turns.next_at, 'epoch'::timestamp)),
                 'infinity'::timestamp
             )
         ),
@@ -24,5 +25,6 @@ select
     ) as error
 from raw.price_sources_in_use as used
 left join raw.price_polls as polls on used.source_id = polls.source_id
+left join raw.price_turns as turns on used.source_id = turns.source_id
 left join raw.market_lists as lists on used.source_id = lists.source_id
 order by used.source_id;

@@ -31,6 +31,8 @@ from pipelines.load.warehouse import utc_now
 from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
 
 MINUTE = timedelta(minutes=1)
+# An interval that does not end while tests run.
+AGE = timedelta(days=100_000)
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def _publish(raw: Raw) -> None:
     record_publication(raw.connection, raw.batch, raw.batch)
 
 
-def _poll(raw: Raw, price: str, interval: timedelta = MINUTE) -> None:
+def _poll(raw: Raw, price: str, interval: timedelta = AGE) -> None:
     now = utc_now()
     at = now.replace(tzinfo=UTC) - datetime(2026, 5, 1, 12, tzinfo=UTC)
     store_poll(raw.connection, "src_kraken", [polled(price, at)], [], now, interval, raw.batch)

@@ -17,6 +17,7 @@ from pipelines.load.prices import (
     read_markets,
     record_failed_list,
     record_failed_poll,
+    record_turns,
     replace_markets,
     store_poll,
 )
@@ -35,6 +36,7 @@ from tests.unit.load.pricing import (
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+INTERVALS = {"src_kraken": MINUTE}
 
 
 @pytest.fixture
@@ -90,13 +92,13 @@ def test_exactly_the_pairs_whose_set_up_differs_are_marked(raw: Raw) -> None:
 
 def test_a_switch_changes_what_is_polled_and_no_stored_price(raw: Raw) -> None:
     _begun(raw, pair(1))
-    assert polls_due(raw.connection) == {"src_kraken": [("BTCUSD", "Trade")]}
+    assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Trade")]}
     raw.snapshot(pricing(pair(1), switches=(SnapshotSourceSwitch("ten_a", "src_kraken", False),)))
     assert raw.changes() == {}
-    assert polls_due(raw.connection) == {}
+    assert polls_due(raw.connection, INTERVALS) == {}
     # Another tenant's switch is its own.
     raw.snapshot(pricing(pair(1), switches=(SnapshotSourceSwitch("ten_b", "src_kraken", False),)))
-    assert polls_due(raw.connection) == {"src_kraken": [("BTCUSD", "Trade")]}
+    assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Trade")]}
 
 
 def test_manual_prices_are_appended_exactly_and_mark_from_the_least_moment_on(raw: Raw) -> None:
@@ -154,7 +156,7 @@ def test_routes_follow_the_list_and_are_rewritten_only_where_they_differ(raw: Ra
         (3, "MarketGone", "Bridge", 1, "ETHUSD", "Trade", False),
         (3, "MarketGone", "Bridge", 2, "EURUSD", "Trade", True),
     ]
-    assert polls_due(raw.connection) == {"src_kraken": [("BTCUSD", "Bid"), ("BTCUSD", "Trade")]}
+    assert polls_due(raw.connection, INTERVALS) == {"src_kraken": [("BTCUSD", "Bid"), ("BTCUSD", "Trade")]}
 
 
 def test_a_list_keeps_what_vanished_and_says_when_it_was_seen_last(raw: Raw) -> None:
@@ -218,17 +220,35 @@ def test_a_price_that_is_seen_again_becomes_visible_to_a_younger_pair(raw: Raw) 
     assert raw.changes() == {}
 
 
+def test_a_pair_waits_for_the_interval_after_the_turn_that_it_came_too_late_for(
+    raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the source was polled then, for somebody else, or not."""
+    for others in ((), (pair(1),)):
+        with raw_warehouse() as warehouse:
+            _begun(warehouse, *others)
+            monkeypatch.setattr("pipelines.load.prices.utc_now", lambda: _naive(NOON) + timedelta(seconds=5))
+            assert bool(polls_due(warehouse.connection, INTERVALS)) == bool(others)
+            record_turns(warehouse.connection, INTERVALS, _naive(NOON) + timedelta(seconds=5))
+            warehouse.snapshot(pricing(*others, pair(2, "BTC", tenant_id="ten_b", price_type="Bid")))
+            _list(warehouse, ("BTC", "USD"))
+            _route(warehouse)
+            due = []
+            for seconds in (30, 59, 60):
+                now = _naive(NOON) + timedelta(seconds=seconds)
+                monkeypatch.setattr("pipelines.load.prices.utc_now", lambda now=now: now)
+                due.append(("BTCUSD", "Bid") in polls_due(warehouse.connection, INTERVALS).get("src_kraken", []))
+            assert due == [False, False, True]
+
+
 def test_sources_that_fail_are_asked_later_and_later_and_say_since_when(raw: Raw) -> None:
     _begun(raw, pair(1))
     now = _naive(NOON)
-    assert next_due(now, MINUTE) == now + MINUTE - timedelta(seconds=5)
-    assert [(next_due(now, MINUTE, failures) - now).total_seconds() for failures in (1, 2, 3, 6, 9)] == [
-        55,
-        115,
-        235,
-        32 * 60 - 5,
-        32 * 60 - 5,
-    ]
+    for second in (0, 1, 59):
+        polled_at = now + timedelta(seconds=second)
+        due = [next_due(polled_at, MINUTE, failures) - now for failures in (0, 1, 2, 3, 6, 9)]
+        assert due == [minutes * MINUTE for minutes in (1, 1, 2, 4, 32, 32)]
+    assert next_due(now + HOUR, 7 * HOUR) == next_due(now + 2 * HOUR, 7 * HOUR)
     _poll(raw, polled("100"))
     (well,) = raw.query("select error, failures_in_a_row, status_since, price_count from raw.price_polls")
     record_failed_poll(raw.connection, "src_kraken", "src_kraken: 503", MINUTE, raw.batch)
@@ -241,4 +261,4 @@ def test_sources_that_fail_are_asked_later_and_later_and_say_since_when(raw: Raw
     assert failed[2] != well[2]
     assert again[1:3] == (2, failed[2])
     assert again[3] > failed[3]  # type: ignore[operator]
-    assert polls_due(raw.connection) == {}
+    assert polls_due(raw.connection, INTERVALS) == {}
