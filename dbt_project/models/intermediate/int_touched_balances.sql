@@ -450,7 +450,7 @@ described as (
         -- What its balance rests on is not what it was: the opening, or the reading that the opening was derived from.
         known.balance_key is null
         or candidates.from_block < candidates.range_from_block
-        or (stored.opened_by = 'Derived' and stored.opening_block >= candidates.from_block)
+        or (stored.opened_by is not distinct from 'Derived' and stored.opening_block >= candidates.from_block)
         or (stored.opened_by is null and newly_read.subject_key is not null) as is_starting_over
     from candidates
     inner join views
