@@ -27,6 +27,8 @@ class Purpose(StrEnum):
     """Heads, what is tracked, and readings; never held back."""
     HISTORY = "History"
     SECOND_READING = "SecondReading"
+    SEARCH = "Search"
+    """Holders that no movement names."""
 
 
 class Spent(NamedTuple):

@@ -2,6 +2,7 @@
 
 import duckdb
 
+from pipelines.collect.holders import search_holders
 from pipelines.collect.observations import observe
 from pipelines.collect.segments import Collector, NetworkReport, record_others
 from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
@@ -13,6 +14,7 @@ from pipelines.extract.family import Node
 from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy, replace_metadata
 from pipelines.load.checks import DECIMALS, run_check
 from pipelines.load.history import waiting_detail
+from pipelines.load.holders import begin_searches
 from pipelines.rows import Purpose
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
@@ -39,8 +41,9 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
             pass
     verify(collector)
     _read_metadata(collector, head.number)
+    begin_searches(connection, network, batch_id)
     reading = observe(collector, head)
-    report.count("balance_observations", reading.balances)
+    report.count("balance_observations", reading.balances + search_holders(collector, head))
     report.count("supply_observations", reading.supplies)
     report.unavailable_readings = reading.unavailable
     report.head, report.final = head.number, final_number

@@ -177,6 +177,21 @@ class Node(Protocol):
             StateUnavailable: the node cannot tell.
         """
 
+    def likely_holders(self, token: str, created: int | None, block_number: int) -> list[str]:
+        """Who may hold a token although no movement named them: itself, its owner, and who created it.
+
+        Args:
+            token: that is there at the block.
+            created: first block at whose end it was there; None where nobody knows.
+            block_number: at whose end it is asked for its owner.
+
+        Returns:
+            Distinct addresses; those that cannot be found are missing.
+        """
+
+    def senders(self, transactions: Sequence[str]) -> list[str | None]:
+        """Who sent each of the transactions, by their hashes; None where the node has not got it (any more)."""
+
     def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
         """Read what tokens say of themselves; a token that tells nothing, or is none, is described as such.
 

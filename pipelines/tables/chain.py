@@ -1,6 +1,6 @@
 """What the networks said: definitions, node states, blocks, transfers, transactions and readings of contracts."""
 
-from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK, TOKEN_ADDRESS
+from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK, SUBJECT_KEY, TOKEN_ADDRESS
 from pipelines.tables.families import ROW_TABLES
 from pipelines.tables.table import (
     BATCHES,
@@ -172,6 +172,15 @@ SOURCE = Source(
             ),
             Column("batch_id", BIGINT, "Cycle that read it, or since which it is owed to one more tenant."),
             _OWED_TO,
+        ),
+        Table(
+            "found_holders",
+            "Holders of tracked tokens whom no movement names: they were searched for, and their balance was read.",
+            "One row per token as tracked and holder.",
+            NETWORK,
+            SUBJECT_KEY,
+            Column("holder_address", VARCHAR, "Holder, lower-case 0x text."),
+            Column("batch_id", BIGINT, "Cycle that found it."),
         ),
         Table(
             "supply_observations",

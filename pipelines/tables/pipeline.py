@@ -1,7 +1,20 @@
 """What the pipeline did and still owes: cycles, collected ranges, failures, changes to transform."""
 
 from pipelines.tables.common import ADDRESS, BATCH_ID, NETWORK, OPERATION_KEY, SUBJECT_KEY
-from pipelines.tables.table import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Column, Source, Table, optional
+from pipelines.tables.table import (
+    BIGINT,
+    BIGNUM,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    TIMESTAMP,
+    VARCHAR,
+    Column,
+    Source,
+    Table,
+    optional,
+)
 
 FROM_BLOCK = Column("from_block", BIGINT, "First block of the range.")
 TO_BLOCK = Column("to_block", BIGINT, "Last block of the range, included.")
@@ -172,6 +185,22 @@ SOURCE = Source(
             optional("tenant_id", VARCHAR, "Public id of the tenant, ten_."),
         ),
         Table(
+            "searched_remainders",
+            "What of the supply of a tracked token no holder has, and how far those were searched who may have it.",
+            "One row per token as tracked, while something remains.",
+            NETWORK,
+            SUBJECT_KEY,
+            Column("remainder_raw", BIGNUM, "What remains, less what was found of it, in base units."),
+            optional(
+                "from_block",
+                BIGINT,
+                "Block from which on the transactions are gone through next, -1 before the first; null: searched.",
+            ),
+            optional("from_position", INTEGER, "Position in that block after which they are; null with from_block."),
+            Column("reading_count", BIGINT, "Transactions and balances that were read for it."),
+            Column("batch_id", BIGINT, "Cycle that began or went on with it."),
+        ),
+        Table(
             "history_requests",
             "What became of each history request: its range when it was resolved, why it went no further, and "
             "how fast it goes.",
@@ -199,7 +228,8 @@ SOURCE = Source(
             Column(
                 "purpose",
                 VARCHAR,
-                "Live: heads, what is tracked, and readings of balances; History; SecondReading of final ranges.",
+                "Live: heads, what is tracked, readings of balances; History; SecondReading of final ranges; Search "
+                "for holders.",
             ),
             Column(
                 "work", VARCHAR, "token, wallet or native: ranges of that kind; other: what belongs to no single range."

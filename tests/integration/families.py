@@ -57,6 +57,12 @@ class Chain(Protocol):
     def creation(self, token: str) -> int:
         """The first block at whose end a token is there."""
 
+    def likely_holders(self, token: str) -> set[str]:
+        """Who may hold a token without a movement: itself, its owner, and who created it."""
+
+    def senders(self, number: int) -> dict[str, str]:
+        """Who sent each transaction of a block, by its hash."""
+
     def replace_tail(self, blocks: int) -> None:
         """Put as many and one more blocks, with traffic, in the place of the newest ones."""
 
@@ -131,6 +137,15 @@ class EvmChain:
     def creation(self, token: str) -> int:
         assert token == self._token.address
         return self._created
+
+    def likely_holders(self, token: str) -> set[str]:
+        # It has no owner.
+        assert token == self._token.address
+        return {token, self._world.deployer}
+
+    def senders(self, number: int) -> dict[str, str]:
+        hashes = self._node.rpc("eth_getBlockByNumber", [hex(number), False])["transactions"]
+        return {one: self._node.rpc("eth_getTransactionReceipt", [one])["from"] for one in hashes}
 
     def replace_tail(self, blocks: int) -> None:
         self._node.rpc("anvil_rollback", [blocks])

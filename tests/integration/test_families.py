@@ -248,6 +248,32 @@ def test_tokens_tell_when_they_began_and_what_they_are(chain: Chain, node: Node)
     assert node.metadata([], head.number).schema == METADATA
 
 
+def test_tokens_tell_who_may_hold_them_without_a_movement(chain: Chain, node: Node) -> None:
+    if "token" not in chain.addresses:
+        pytest.skip("the family has no tokens")
+    head, token = node.head(), chain.addresses["token"]
+    expected = chain.likely_holders(token)
+    told = node.likely_holders(token, chain.creation(token), head.number)
+    assert sorted(told) == sorted(expected)
+    # Of a block that is not that of its creation, or where nobody knows, who created it is not found.
+    for created in (None, head.number):
+        told = node.likely_holders(token, created, head.number)
+        assert token in told
+        assert set(told) < expected
+
+
+def test_transactions_tell_who_sent_them(chain: Chain, node: Node) -> None:
+    expected = {
+        one: sender
+        for number in range(chain.opening, chain.head() + 1)
+        for one, sender in chain.senders(number).items()
+    }
+    assert len(set(expected.values())) > 1
+    unknown = "0x" + "ab" * 32
+    assert node.senders([*expected, unknown]) == [*expected.values(), None]
+    assert node.senders([]) == []
+
+
 def test_what_full_collection_costs_is_told_in_words(node: Node) -> None:
     assert "1234" in node.cost_of_full(1234)
 

@@ -171,6 +171,7 @@ class Oracle:
         shown = {pair for _, pair, _ in moves}
         if subject.kind == "wallet":
             shown |= {(token, subject.address) for token in self._listed(subject)}
+        shown |= {(subject.address, holder) for key, holder in self.world.found if key == subject.key}
         result: Points = {}
         for first, last in self.world.covered(subject):
             result[first, last] = {}
@@ -222,7 +223,10 @@ class Oracle:
                 derived = opening + sum(sum(steps[when]) for when in steps if when <= block)
             balance = readings.get(block, derived)
             known = first - 1 if since is None and opened_by == "Creation" else since
-            is_resting = not any((first - 1 if since is None else since) < when <= block for when in steps)
+            # What is nothing does not grow by itself.
+            is_resting = derived != 0 and not any(
+                (first - 1 if since is None else since) < when <= block for when in steps
+            )
             points.append(
                 Point(
                     block,

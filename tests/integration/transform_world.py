@@ -159,6 +159,8 @@ class World:
         self.left_out: list[Transfer] = []
         self.readings: list[Reading] = []
         self.supplies: list[Supply] = []
+        # Holders whom no movement may name, of tokens as tracked, with the batch that found them.
+        self.found: dict[tuple[int, str], int] = {}
         self.coverage: list[Coverage] = []
         self.changes: list[tuple[int, int, int, int | None, str]] = []
         self.failures: list[tuple[int, int, int]] = []
@@ -516,11 +518,19 @@ class World:
                     self.read(token, holder, self.head, "Check", subject.tenant)
             if subject.kind == "token" and self.random.random() < 0.8:
                 self.read_supply(subject.address, self.head, subject.tenant)
+            if subject.kind == "token" and ranges and self.random.random() < 0.2:
+                self._find(subject, ranges[-1][1])
         for _ in range(30):
             token = self.random.choice([*self.tokens, NATIVE])
             holder = self.random.choice(self.holders)
             block = self.random.randrange(self.head + 1)
             self.read(token, holder, block, "Sample", self.random.choice(["ten_a", "ten_b"]))
+
+    def _find(self, subject: Subject, block: int) -> None:
+        """Find a holder, whether or not something moved."""
+        holder = self.random.choice(self.holders)
+        self.read(subject.address, holder, block, "Check", subject.tenant)
+        self.found.setdefault((subject.key, holder), self.batch)
 
     # The raw schema
 
@@ -734,6 +744,10 @@ class World:
                     "owed_to": _map_text(row.owed_to),
                 }
                 for row in self.readings
+            ],
+            "found_holders": [
+                {"network": NETWORK, "subject_key": key, "holder_address": holder, "batch_id": batch}
+                for (key, holder), batch in self.found.items()
             ],
             "supply_observations": [
                 {

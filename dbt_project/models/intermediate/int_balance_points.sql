@@ -44,6 +44,12 @@ listed_tokens as ( -- noqa: ST03
 
 ),
 
+found_holders as ( -- noqa: ST03
+
+    select * from {{ ref('stg_chain__found_holders') }}
+
+),
+
 observations as (
 
     select * from {{ ref('int_observations_in_view') }}
@@ -120,11 +126,15 @@ readings as (
 ),
 
 {% else -%}
--- A pair is known once it moved, in any range of the view.
+-- A pair is known once it moved, in any range of the view, or its holder was found.
 known as (
 
-    select distinct balance_key
+    select balance_key
     from moved
+    union distinct
+    select {{ balance_key('found_holders.subject_key', 'addresses.address_key') }} as balance_key
+    from found_holders
+    inner join addresses on found_holders.holder_address = addresses.address
 
 ),
 
@@ -365,11 +375,12 @@ points as (
                 and balance_raw - movement_raw - coalesce(adjustment_raw, 0::bignum) != 0::bignum
             )::tinyint
         )::tinyint as holder_change,
-        -- Whether nothing moved since the reading before, or the opening.
+        -- Whether there was a balance, and nothing moved since the reading before, or the opening.
         case
             when adjustment_raw is not null
                 then
-                    coalesce(
+                    balance_raw != adjustment_raw
+                    and coalesce(
                         coalesce(own_moved_block, previous_moved_block)
                         <= coalesce(previous_checked_block, range_from_block - 1),
                         true

@@ -12,7 +12,7 @@
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}, {{ ref('stg_control__subjects') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
 -- depends_on: {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
--- depends_on: {{ ref('int_agreeing_readings') }}
+-- depends_on: {{ ref('int_agreeing_readings') }}, {{ ref('stg_chain__found_holders') }}
 {% if not (carries_on() and points is not none and latest is not none) -%}
 select
     null::bigint as subject_key,
@@ -72,6 +72,24 @@ listed as (
     select {{ balance_key('listed_tokens.subject_key', 'addresses.address_key') }} as balance_key
     from {{ ref('int_wallet_tokens_listed') }} as listed_tokens
     inner join {{ ref('int_addresses') }} as addresses on listed_tokens.token_address = addresses.address
+
+),
+
+found as (
+
+    select
+        {{ balance_key('found_holders.subject_key', 'addresses.address_key') }} as balance_key,
+        found_holders.batch_id
+    from {{ ref('stg_chain__found_holders') }} as found_holders
+    inner join {{ ref('int_addresses') }} as addresses on found_holders.holder_address = addresses.address
+
+),
+
+newly_found_keys as (
+
+    select balance_key
+    from found
+    where batch_id > {{ transformed_batch() }}
 
 ),
 
@@ -231,6 +249,19 @@ newly_listed as (
 
 ),
 
+-- A holder that was found shows what was read of it before, in every range.
+newly_found as (
+
+    select distinct
+        observations.subject_key,
+        observations.range_from_block,
+        observations.balance_key,
+        -1 as from_block
+    from observations
+    semi join newly_found_keys on observations.balance_key = newly_found_keys.balance_key
+
+),
+
 unlisted as (
 
     select of_wallets.balance_key
@@ -251,6 +282,8 @@ loud_reasons as (
     select * from unfinished
     union all
     select * from newly_listed
+    union all
+    select * from newly_found
 
 ),
 
@@ -313,7 +346,8 @@ stored as materialized (
 
 ),
 
--- A pair is known once it moved, in any range of the view: in blocks that are kept, or at or behind the frontier.
+-- A pair is known once it moved, in any range of the view: in blocks that are kept, or at or behind the frontier. So is
+-- one whose holder was found.
 moved_before as (
 
     select distinct stored.balance_key
@@ -337,6 +371,10 @@ known as (
     select concerned.balance_key
     from concerned
     semi join listed on concerned.balance_key = listed.balance_key
+    union distinct
+    select concerned.balance_key
+    from concerned
+    semi join found on concerned.balance_key = found.balance_key
     union distinct
     select balance_key
     from concerned

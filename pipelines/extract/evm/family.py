@@ -19,6 +19,7 @@ from pipelines.extract.evm.collecting import collect_native, collect_transfers
 from pipelines.extract.evm.definition import own_definition
 from pipelines.extract.evm.endpoint import other_urls
 from pipelines.extract.evm.feeds import FeedClient
+from pipelines.extract.evm.holders import read_likely_holders, read_senders
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
@@ -109,6 +110,12 @@ class EvmNode:
 
     def creation(self, token: str, head_number: int) -> int | None:
         return find_creation_block(self.client, token, head_number)
+
+    def likely_holders(self, token: str, created: int | None, block_number: int) -> list[str]:
+        return read_likely_holders(self.client, token, created, block_number)
+
+    def senders(self, transactions: Sequence[str]) -> list[str | None]:
+        return read_senders(self.client, transactions)
 
     def metadata(self, tokens: Sequence[str], block_number: int) -> pl.DataFrame:
         rows = [

@@ -1,4 +1,4 @@
--- Pairs of token and holder that moved inside a view and were not seen yet, by subject and its tenant.
+-- Pairs of token and holder that moved inside a view, or were found, and were not seen yet, by subject and its tenant.
 create or replace temp table moved_pairs as
 with parties as (
     select subject_kind, address, asset, holder_address, block_number, false as is_again
@@ -15,4 +15,10 @@ from parties
 inner join network_ranges as ranges
     on parties.subject_kind = ranges.kind and parties.address = ranges.address
     and parties.block_number between ranges.from_block and ranges.to_block
-    and (parties.is_again or ranges.has_new or parties.block_number > ranges.opened_to_block);
+    and (parties.is_again or ranges.has_new or parties.block_number > ranges.opened_to_block)
+union
+select found.subject_key, ranges.tenant_id, ranges.address, found.holder_address
+from raw.found_holders as found
+inner join network_ranges as ranges on found.subject_key = ranges.subject_key
+-- Found after the other readings of their cycle were made.
+where found.batch_id >= $batch or ranges.has_new;

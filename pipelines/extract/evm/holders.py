@@ -1,0 +1,63 @@
+"""Who may hold a token although no event named them: who created it, who owns it, itself, and who sent transactions."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipelines.extract.errors import MalformedAnswer
+from pipelines.extract.evm.blocks import HEADER_CALL
+from pipelines.extract.evm.hexadecimal import Address, Hash, word_to_int
+from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.state import BlockPoint, Read, read_state
+
+_OWNER = "0x8da5cb5b"
+_LARGEST_ADDRESS = 2**160 - 1
+
+
+class _Transaction(msgspec.Struct, gc=False, rename="camel"):
+    hash: Hash
+    from_: Address = msgspec.field(name="from")
+    to: Address | None = None
+
+
+class _Block(msgspec.Struct):
+    transactions: list[_Transaction]
+
+
+class _Receipt(msgspec.Struct, rename="camel"):
+    contract_address: Address | None = None
+
+
+def read_likely_holders(client: RpcClient, token: str, created: int | None, block_number: int) -> list[str]:
+    """As `Node.likely_holders`; of a contract that another one created the creator is not found."""
+    found = [token, *_read_owner(client, token, block_number)]
+    if created is not None:
+        found += _read_creator(client, token, created)
+    return sorted(set(found))
+
+
+def _read_owner(client: RpcClient, token: str, block_number: int) -> list[str]:
+    (output,) = read_state(client, [Read(token, _OWNER)], BlockPoint(block_number, None), None)
+    owner = word_to_int(output)
+    return [f"0x{owner:040x}"] if owner is not None and 0 < owner <= _LARGEST_ADDRESS else []
+
+
+def _read_creator(client: RpcClient, token: str, created: int) -> list[str]:
+    block = client.call(HEADER_CALL, [hex(created), True], _Block | None)
+    if block is None:
+        raise MalformedAnswer(client.network, HEADER_CALL, created, created, "the block is missing")
+    creating = [transaction for transaction in block.transactions if transaction.to is None]
+    calls: list[Call] = [("eth_getTransactionReceipt", [transaction.hash]) for transaction in creating]
+    receipts = client.batch(calls, _Receipt | None)
+    return [
+        transaction.from_.lower()
+        for transaction, receipt in zip(creating, receipts, strict=True)
+        if receipt is not None and receipt.contract_address is not None and receipt.contract_address.lower() == token
+    ]
+
+
+def read_senders(client: RpcClient, transactions: Sequence[str]) -> list[str | None]:
+    """As `Node.senders`."""
+    calls: list[Call] = [("eth_getTransactionByHash", [hash_]) for hash_ in transactions]
+    answers = client.batch(calls, _Transaction | None)
+    return [None if answer is None else answer.from_.lower() for answer in answers]
