@@ -12,6 +12,7 @@ from litestar.exceptions import HTTPException
 
 from api.auth import authorize, provide_call
 from api.calls import Services
+from api.controllers.attestations import TokenAttestationController, WalletAttestationController
 from api.controllers.audit import AuditController
 from api.controllers.embed import EmbedController
 from api.controllers.health import HealthController
@@ -78,8 +79,10 @@ def create_app(settings: Settings) -> Litestar:
             NetworkController,
             TokenController,
             TokenHistoryController,
+            TokenAttestationController,
             WalletController,
             WalletHistoryController,
+            WalletAttestationController,
             PricedItemController,
             PriceSourceController,
             SupportedPairController,

@@ -150,7 +150,8 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The moment a parameter asks about: a block by number, or what is before `end`, blocks and prices alike.
+    """The moment a parameter, or a property, asks about: a block by number, or what is before `end`, blocks and
+    prices alike.
 
     An instant T ends at T + 1 us, since times in stores have microseconds; a day at the next midnight.
     """
@@ -159,6 +160,7 @@ class Moment:
     text: str
     block_number: int | None = None
     end: datetime | None = None
+    is_in_body: bool = False
 
 
 def read_range(start: str | None, end: str | None) -> TimeRange:

@@ -5,7 +5,7 @@ decimals are unknown. How an answer looks does not go here.
 """
 
 from datetime import UTC, datetime
-from typing import overload
+from typing import Literal, overload
 
 import msgspec
 
@@ -48,12 +48,46 @@ class NetworkHeadRow(Row, frozen=True):
 
 
 class CollectionPaceRow(Row, frozen=True):
-    """`collection_paces`: what a million blocks took of a network's node, by kind of work."""
+    """`collection_paces`: what a million blocks, or balances, took of a network's node, by kind of work."""
 
     work: str
     requests_per_million: int
     answer_bytes_per_million: int
     milliseconds_per_million: int
+
+
+class AttestationRow(Row, frozen=True):
+    """`attestations`: what was attested of a subject."""
+
+    attestation_number: int
+    block_number: int
+    block_hash: str
+    block_time: datetime | None
+    is_automatic: bool
+    status: Literal["Reconciled", "Adjusted", "Incomplete"]
+    balance_count: int
+    read_count: int
+    difference_count: int
+    unconfirmed_count: int
+    balances_raw: str | None
+    balances: str | None
+    total_supply_raw: str | None
+    total_supply: str | None
+    attested_at: datetime
+    superseded_by: Literal["NewHolder", "FilledGap", "ChainReset", "OtherBalance"] | None
+
+
+class StandingAttestationRow(Row, frozen=True):
+    """`standing_attestations`: a block of a subject whose attestation stands."""
+
+    block_number: int
+
+
+class UnconfirmedBalancesRow(Row, frozen=True):
+    """`unconfirmed_balances`: what an attestation of a block would read."""
+
+    balance_count: int
+    is_supply_read: bool
 
 
 class TokenRow(Row, frozen=True):

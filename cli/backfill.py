@@ -1,4 +1,4 @@
-"""Progress bars of history requests, and running cycles until all of them are finished."""
+"""Progress bars of history requests and attestations, and running cycles until all of them are finished."""
 
 import threading
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from cli.cycle import EXIT_NETWORK_FAILED, CycleResult, run_cycle
 from control import operations
 from control.instants import write_instant
+from control.operations import OperationKind, OperationRow, Status
 from control.settings import Settings
 from control.store import ControlStore, open_store
 
@@ -21,7 +22,7 @@ _CYCLES_WITHOUT_PROGRESS = 3
 
 @contextmanager
 def progress_bars(settings: Settings, console: Console) -> Iterator[None]:
-    """Show a bar for each history request that is not finished, while the block runs; nothing without a terminal."""
+    """Show a bar for each operation that is not finished, while the block runs; nothing without a terminal."""
     if not console.is_terminal:
         yield
         return
@@ -54,7 +55,7 @@ def _follow(store: ControlStore, bars: Progress, ended: threading.Event) -> None
                 tasks[name],
                 completed=operation.progress_done,
                 total=operation.progress_total,
-                rate=f"blocks, {operation.rate}/s" if operation.rate else "blocks",
+                rate=f"{_unit(operation)}, {operation.rate}/s" if operation.rate else _unit(operation),
             )
         for name in set(tasks) - set(found):
             task = bars.tasks[bars.task_ids.index(tasks[name])]
@@ -63,8 +64,14 @@ def _follow(store: ControlStore, bars: Progress, ended: threading.Event) -> None
             return
 
 
+def _unit(operation: OperationRow) -> str:
+    return "balances" if operation.kind is OperationKind.ATTESTATION else "blocks"
+
+
 def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
-    """Run cycles until every history request is finished; return how the last one ended.
+    """Run cycles until every history request and attestation is finished; return how the last one ended.
+
+    Attestations of blocks that are not final yet are not waited for.
 
     Ends early when a cycle's own steps fail, when another writer is at work, when every request waits for the budget of
     its network, and when no request has got on for a few cycles: then it failed.
@@ -95,8 +102,7 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
 
 def _all_waiting(store: ControlStore) -> str | None:
     """What is said where every request that is not finished waits for its network's budget; else None."""
-    with store.read() as session:
-        unfinished = operations.unfinished(session)
+    unfinished = _unfinished(store)
     waiting = [(operation.id, operation.waits_until) for operation in unfinished if operation.waits_until is not None]
     if len(waiting) < len(unfinished):
         return None
@@ -105,6 +111,12 @@ def _all_waiting(store: ControlStore) -> str | None:
 
 
 def _standing(store: ControlStore) -> dict[str, int]:
-    """Blocks done of every request that is not finished."""
+    """What is done of every request that is not finished."""
+    return {operation.id: operation.progress_done for operation in _unfinished(store)}
+
+
+def _unfinished(store: ControlStore) -> list[OperationRow]:
     with store.read() as session:
-        return {operation.id: operation.progress_done for operation in operations.unfinished(session)}
+        found = operations.unfinished(session)
+    # A cycle resolves an attestation as soon as its block is final.
+    return [one for one in found if not (one.kind is OperationKind.ATTESTATION and one.status is Status.PENDING)]

@@ -101,7 +101,7 @@ def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
 
 
 def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> list[dict[str, Any]]:
-    """History requests and price discoveries that are not finished, the oldest first."""
+    """History requests, attestations and price discoveries that are not finished, the oldest first."""
     tenants = {t.tenant_id: t.tenant_name for t in snapshot.tenants}
     subjects = {s.subject_key: s for s in snapshot.subjects}
     return [
@@ -111,8 +111,8 @@ def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> li
             "tenant": tenants.get(operation.tenant_id),
             "network": subject.network if subject else None,
             "address": subject.address if subject else None,
-            "from": operation.from_text,
-            "to": operation.to_text,
+            "from": operation.parameters.get("from"),
+            "to": operation.parameters.get("to") or operation.parameters.get("asOf"),
             "status": operation.presented_status,
             "done": operation.progress_done,
             "total": operation.progress_total,

@@ -19,6 +19,8 @@ from control.models import AuditEvent
 from control.pages import After, Page, check_limit, cut_page
 
 Action = Literal[
+    "attestation.cancel",
+    "attestation.request",
     "embedding.origins",
     "embedding.revoke",
     "history.cancel",

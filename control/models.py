@@ -174,7 +174,7 @@ class Operation(Base):
 
     __tablename__ = "operations"
     __table_args__ = (
-        CheckConstraint("kind in ('History', 'PriceDiscovery')", name="kind"),
+        CheckConstraint("kind in ('History', 'PriceDiscovery', 'Attestation')", name="kind"),
         CheckConstraint("(kind = 'PriceDiscovery') = (pair_key is not null)", name="pair_key"),
         CheckConstraint("status in ('Pending', 'Running', 'Succeeded', 'Failed', 'Cancelled')", name="status"),
         CheckConstraint("native in ('full', 'balance-only')", name="native"),
@@ -194,17 +194,17 @@ class Operation(Base):
     """What was asked for.
 
     Of a history request `from`, `to` (canonical texts) and `native`, null where left open; of a price discovery `from`,
-    `to` (instants), `windowSize` and `multiplier` (decimal text).
+    `to` (instants), `windowSize` and `multiplier` (decimal text); of an attestation `asOf` (canonical text).
     """
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """What came of it so far.
 
-    Of a price discovery `pricesStored` and `missing`; of a history request `waitsUntil`, an instant, while it waits for
-    its network's budget of requests.
+    Of a price discovery `pricesStored` and `missing`; of a history request and an attestation `waitsUntil`, an instant,
+    while it waits for its network's budget of requests; of an attestation `attestationNumber`, too.
     """
     status: Mapped[str] = mapped_column(String(20))
     progress_done: Mapped[int] = mapped_column(BigInteger)
-    """Blocks; of a price discovery windows, each counted once per source."""
+    """Blocks; of a price discovery windows, each counted once per source; of an attestation balances."""
     progress_total: Mapped[int | None] = mapped_column(BigInteger)
     from_block: Mapped[int | None] = mapped_column(BigInteger)
     to_block: Mapped[int | None] = mapped_column(BigInteger)

@@ -1,6 +1,7 @@
 """Rules of operations: work that tenants ask for, which the pipeline does and reports on.
 
-Their kinds are `History`, a past range of a token or a wallet, whose bounds are read by `control.history`, and
+Their kinds are `History`, a past range of a token or a wallet, whose bounds are read by `control.history`;
+`Attestation`, a past moment of one that is read against the chain, which is asked for in `control.attestations`; and
 `PriceDiscovery`, past prices of a pair, which is asked for in `control.pricing.discovery`.
 """
 
@@ -33,6 +34,7 @@ class OperationKind(StrEnum):
 
     HISTORY = "History"
     PRICE_DISCOVERY = "PriceDiscovery"
+    ATTESTATION = "Attestation"
 
 
 class _Rules(NamedTuple):
@@ -46,6 +48,7 @@ class _Rules(NamedTuple):
 _RULES = {
     OperationKind.HISTORY: _Rules("subject_key", Role.ADMIN, "history.cancel"),
     OperationKind.PRICE_DISCOVERY: _Rules("pair_key", Role.OPERATOR, "price-pair.discover-cancel"),
+    OperationKind.ATTESTATION: _Rules("subject_key", Role.ADMIN, "attestation.cancel"),
 }
 
 
@@ -60,9 +63,11 @@ class Status(StrEnum):
 
 
 WAITING_FOR_BUDGET = "WaitingForBudget"
-"""How an unfinished history request stands while its network's daily budget of requests is used up."""
+"""How an unfinished history request or attestation stands while its network's daily budget of requests is used up."""
 WAITS_UNTIL = "waitsUntil"
 """Where `result` of such a request says until when."""
+ATTESTATION_NUMBER = "attestationNumber"
+"""Where `result` of an attestation says which record of its subject it is, once its block is known."""
 
 _FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
 
@@ -283,6 +288,18 @@ def queue(
     return _to_row(operation)
 
 
+def newest(
+    session: Session, tenant_id: str, kind: OperationKind, owner_key: int, parameters: Mapping[str, Any]
+) -> OperationRow | None:
+    """Return the newest operation of a kind with these parameters that was not cancelled and has not failed."""
+    known = session.scalars(
+        _select(tenant_id, kind, owner_key)
+        .where(Operation.status.not_in((Status.FAILED, Status.CANCELLED)), Operation.cancel_requested_at.is_(None))
+        .order_by(Operation.operation_key.desc())
+    )
+    return next((_to_row(operation) for operation in known if operation.parameters == parameters), None)
+
+
 def get(session: Session, tenant_id: str, operation_id: str, kind: OperationKind, owner_key: int) -> OperationRow:
     """Return one operation of a kind on a subject or pair of the tenant.
 
@@ -394,7 +411,8 @@ def report(
         session: a write transaction.
         operation_key: which operation.
         status: where it stands now.
-        progress_done: blocks collected so far; windows of a price discovery, counted once per source.
+        progress_done: blocks collected so far; windows of a price discovery, counted once per source; balances of an
+            attestation.
         progress_total: as many of the whole range.
         from_block: first block of the resolved range.
         to_block: last block of the resolved range, included.

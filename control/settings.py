@@ -20,6 +20,7 @@ _SHIPPED_NETWORKS = Path(__file__).resolve().parent / "networks" / "networks.tom
 _SHIPPED_PRICE_SOURCES = Path(__file__).resolve().parent / "pricing" / "sources.toml"
 
 ReportsProvider = Literal["builtin", "superset"]
+AttestedPeriod = Literal["off", "month", "day"]
 
 
 class Variable(NamedTuple):
@@ -63,6 +64,16 @@ VARIABLES = (
         "300",
         "longest time between two published versions while blocks are collected, in seconds",
     ),
+    Variable(
+        "LEDGERMART_ATTEST",
+        "month",
+        "whose end is attested without being asked for, of what is tracked: month, day, or off for none",
+    ),
+    Variable(
+        "LEDGERMART_ATTEST_MAX_HOLDERS",
+        "10000",
+        "most holders of a token, or assets of a wallet, that is attested without being asked for",
+    ),
     Variable("LEDGERMART_LOCK_WAIT_SECONDS", "60", "how long a second writer of the warehouse waits, in seconds"),
     Variable("LEDGERMART_VERSION_GRACE_SECONDS", "900", "how long an old published version stays readable, in seconds"),
     Variable("LEDGERMART_VERSION_DISK_BUDGET_MB", "20000", "most disk space of published versions, in megabytes"),
@@ -104,6 +115,8 @@ class Settings:
     cycle_seconds: int
     price_poll_seconds: int
     as_of_seconds: int
+    attest: AttestedPeriod
+    attest_max_holders: int
     lock_wait_seconds: int
     version_grace_seconds: int
     version_disk_budget_mb: int
@@ -183,6 +196,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),
         price_poll_seconds=_integer(variables, "LEDGERMART_PRICE_POLL_SECONDS", 1, 86_400),
         as_of_seconds=_integer(variables, "LEDGERMART_AS_OF_SECONDS", 1, 86_400),
+        attest=_attested_period(variables),
+        attest_max_holders=_integer(variables, "LEDGERMART_ATTEST_MAX_HOLDERS", 0, 1_000_000_000),
         lock_wait_seconds=_integer(variables, "LEDGERMART_LOCK_WAIT_SECONDS", 0, 86_400),
         version_grace_seconds=_integer(variables, "LEDGERMART_VERSION_GRACE_SECONDS", 0, 31_536_000),
         version_disk_budget_mb=_integer(variables, "LEDGERMART_VERSION_DISK_BUDGET_MB", 1, 1_000_000_000),
@@ -237,6 +252,14 @@ def _origin(variables: Mapping[str, str], name: str) -> str:
         return read_origin(text)
     except ValueError as error:
         raise SettingsError(f"{name} is {text!r}; set it to {FORM}") from error
+
+
+def _attested_period(variables: Mapping[str, str]) -> AttestedPeriod:
+    name = "LEDGERMART_ATTEST"
+    text = variables.get(name) or _DEFAULTS[name]
+    if text not in get_args(AttestedPeriod):
+        raise SettingsError(f"{name} is {text!r}; set it to one of {', '.join(get_args(AttestedPeriod))}")
+    return cast("AttestedPeriod", text)
 
 
 def _provider(variables: Mapping[str, str], name: str) -> ReportsProvider:

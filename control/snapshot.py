@@ -1,5 +1,6 @@
 """One consistent picture of the configuration, in plain rows, for the pipeline."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -77,6 +78,18 @@ class SnapshotHistoryRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotAttestationRequest:
+    """An attestation that was asked for, finished or not; the moment as `control.attestations.read_moment` reads it."""
+
+    operation_key: int
+    subject_key: int
+    as_of_text: str
+    status: str
+    is_cancelled: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ControlSnapshot:
     """The configuration at one revision, without what was removed; each part ordered by its key."""
 
@@ -86,6 +99,7 @@ class ControlSnapshot:
     subjects: tuple[SnapshotSubject, ...]
     windows: tuple[SnapshotWindow, ...]
     history_requests: tuple[SnapshotHistoryRequest, ...]
+    attestation_requests: tuple[SnapshotAttestationRequest, ...] = ()
     pricing: PricingSnapshot = field(default_factory=PricingSnapshot)
 
 
@@ -147,18 +161,41 @@ def read_snapshot(session: Session) -> ControlSnapshot:
             ),
         ),
         history_requests=_read_history_requests(session),
+        attestation_requests=_read_attestation_requests(session),
         pricing=read_pricing(session),
     )
 
 
-def _read_history_requests(session: Session) -> tuple[SnapshotHistoryRequest, ...]:
+def _read_operations(session: Session, kind: OperationKind) -> Iterator[tuple[int, Operation]]:
     found = session.execute(
         select(Subject.subject_key, Operation)
         .join(Operation, Operation.subject_key == Subject.subject_key)
         .join(Ledger, Ledger.id == Subject.ledger_id)
-        .where(Operation.kind == OperationKind.HISTORY, Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
+        .where(Operation.kind == kind, Subject.removed_at.is_(None), Ledger.removed_at.is_(None))
         .order_by(Operation.operation_key)
     )
+    return ((subject_key, operation) for subject_key, operation in found)
+
+
+def _is_cancelled(operation: Operation) -> bool:
+    return operation.cancel_requested_at is not None or operation.status == Status.CANCELLED
+
+
+def _read_attestation_requests(session: Session) -> tuple[SnapshotAttestationRequest, ...]:
+    return tuple(
+        SnapshotAttestationRequest(
+            operation_key=operation.operation_key,
+            subject_key=subject_key,
+            as_of_text=operation.parameters["asOf"],
+            status=operation.status,
+            is_cancelled=_is_cancelled(operation),
+            created_at=operation.created_at,
+        )
+        for subject_key, operation in _read_operations(session, OperationKind.ATTESTATION)
+    )
+
+
+def _read_history_requests(session: Session) -> tuple[SnapshotHistoryRequest, ...]:
     return tuple(
         SnapshotHistoryRequest(
             operation_key=operation.operation_key,
@@ -167,10 +204,10 @@ def _read_history_requests(session: Session) -> tuple[SnapshotHistoryRequest, ..
             to_text=operation.parameters["to"],
             native=operation.native or operation.parameters["native"],
             status=operation.status,
-            is_cancelled=operation.cancel_requested_at is not None or operation.status == Status.CANCELLED,
+            is_cancelled=_is_cancelled(operation),
             created_at=operation.created_at,
         )
-        for subject_key, operation in found
+        for subject_key, operation in _read_operations(session, OperationKind.HISTORY)
     )
 
 

@@ -29,6 +29,7 @@ class Purpose(StrEnum):
     SECOND_READING = "SecondReading"
     SEARCH = "Search"
     """Holders that no movement names."""
+    ATTESTATION = "Attestation"
 
 
 class Spent(NamedTuple):
@@ -42,13 +43,13 @@ class Spending(NamedTuple):
     """What a piece of work took.
 
     Attributes:
-        work: the kind of segment; `other` is what belongs to none.
-        units: blocks of the segment.
+        work: the kind of segment; `balances` of a past block; `other` is what belongs to none.
+        units: blocks of the segment; balances.
         milliseconds: until it was read.
     """
 
     purpose: Purpose
-    work: Kind | Literal["other"]
+    work: Kind | Literal["balances", "other"]
     spent: Spent
     units: int = 0
     milliseconds: int = 0

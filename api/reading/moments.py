@@ -292,11 +292,12 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
         f"the state of {view.subject.id} at {moment.text} is not known: that moment is not covered; "
         "ask for one of the nearest covered instants, before or after"
     )
+    place = {"pointer": f"/{moment.parameter}"} if moment.is_in_body else {"parameter": moment.parameter}
     return ApiError(
         409,
         "not-covered",
         detail,
-        errors=[FieldError(parameter=moment.parameter, code="not-covered", detail=detail)],
+        errors=[FieldError(code="not-covered", detail=detail, **place)],
         before=max(before, default=None),
         after=min(after, default=None),
     )

@@ -11,6 +11,24 @@
 {%- endmacro %}
 
 
+{# The same as an expression, for what is asked where no mart is open; the columns are named as the function's arguments. #}
+{% macro confirming_block_case(balances='', at_block='at_block') -%}
+    {%- set of = balances ~ '.' if balances else '' -%}
+    case
+        when {{ of }}checked_block = {{ at_block }} then {{ of }}checked_block
+        when coalesce({{ of }}behaviour, '') != 'Standard' then null
+        when
+            {{ of }}checked_block >= coalesce({{ of }}moved_block, -1)
+            and coalesce(
+                {{ of }}next_adjusted_block > {{ of }}next_checked_block, {{ of }}next_adjusted_block is null
+            )
+            then {{ of }}checked_block
+        when {{ of }}next_checked_block < coalesce({{ of }}next_changed_block, 9223372036854775807)
+            then {{ of }}next_checked_block
+    end
+{%- endmacro %}
+
+
 {% macro reconciliation(confirming_block, is_adjusted) -%}
     {{ in_marts('reconciliation') }}({{ confirming_block }}, {{ is_adjusted }})
 {%- endmacro %}
@@ -21,15 +39,7 @@
     create or replace macro marts_db.marts.confirming_block(
         behaviour, at_block, moved_block, checked_block, next_changed_block, next_checked_block, next_adjusted_block
     ) as
-    case
-        when checked_block = at_block then checked_block
-        when behaviour is distinct from 'Standard' then null
-        when
-            checked_block >= coalesce(moved_block, -1)
-            and coalesce(next_adjusted_block > next_checked_block, next_adjusted_block is null)
-            then checked_block
-        when next_checked_block < coalesce(next_changed_block, 9223372036854775807) then next_checked_block
-    end;
+    {{ confirming_block_case() }};
     create or replace macro marts_db.marts.reconciliation(confirming_block, is_adjusted) as
     case when confirming_block is null then 'Unchecked' when is_adjusted then 'Adjusted' else 'Reconciled' end;
     comment on macro marts_db.marts.confirming_block is

@@ -16,7 +16,7 @@ from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import BALANCES, PAST_BALANCES, Header, Node
 from pipelines.load.readings import insert_balance_observations
-from pipelines.load.state import has_view
+from pipelines.load.state import has_relation
 from pipelines.load.warehouse import named
 
 _VIEW = "int_unlocated_adjustments"
@@ -81,7 +81,7 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
         ExtractError: a reading failed; nothing is stored.
     """
     connection, network = collector.connection, collector.network
-    if PAST_BALANCES not in collector.capabilities or not has_view(connection, _VIEW):
+    if PAST_BALANCES not in collector.capabilities or not has_relation(connection, _VIEW):
         return 0
     parameters = {"network": network, "head": head.number, "most": most_reads}
     owed = connection.execute(*named("owed_differences", parameters)).fetchall()

@@ -20,9 +20,10 @@ import duckdb
 import polars as pl
 
 from pipelines.collect.differences import locate
+from pipelines.collect.readings import Pair, Tenants, read_owed
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
-from pipelines.extract.family import BALANCES, NATIVE, PAST_BALANCES, BalanceRange, Header
+from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
 from pipelines.load.chain import record_observed
 from pipelines.load.frames import registered
 from pipelines.load.readings import (
@@ -33,7 +34,6 @@ from pipelines.load.readings import (
     read_turn,
     record_turn,
     replace_suspected_tokens,
-    stored_balances,
 )
 from pipelines.load.warehouse import named
 
@@ -50,9 +50,6 @@ _MOST_NARROWING_READS = 5_000
 _MOST_LOCATING_READS = 2_000
 # Readings at the head that are held against the ones before them.
 _COMPARED = frozenset({"Check", "Sample"})
-
-Pair = tuple[str, str]
-Tenants = Sequence[str]
 
 
 class Reading(NamedTuple):
@@ -99,26 +96,10 @@ class _Observer:
         """Read what is owed at a block; of what was read there already it is recorded that others are owed it too."""
         pairs = sorted(owed)
         for start in range(0, len(pairs), _PAIRS_PER_WRITE):
-            part = pairs[start : start + _PAIRS_PER_WRITE]
-            known = stored_balances(self.connection, self.network, block_number, part)
-            unread = [pair for pair in part if pair not in known]
-            frame = self.node.balances(unread, block_number, block_hash) if unread else pl.DataFrame(schema=BALANCES)
-            self.balances += len(unread)
-            again = [
-                (*pair, block_number, block_hash, quantity)
-                for pair, (quantity, had) in known.items()
-                if not had.issuperset(owed[pair])
-            ]
-            frame = pl.concat([frame, pl.DataFrame(again, schema=BALANCES, orient="row")])
-            had_by = {pair: had for pair, (_, had) in known.items()}
-            self._insert(
-                frame,
-                [
-                    [name for name in owed[token, holder] if name not in had_by.get((token, holder), ())]
-                    for token, holder in frame.select("token_address", "holder_address").iter_rows()
-                ],
-                purpose,
-            )
+            part = {pair: owed[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
+            frame, tenants, asked = read_owed(self.connection, self.node, part, block_number, block_hash)
+            self.balances += asked
+            self._insert(frame, tenants, purpose)
 
     def _insert(self, frame: pl.DataFrame, tenants: Sequence[Tenants], purpose: str) -> None:
         """Write balances (BALANCES), each with the tenants to whom it is owed."""

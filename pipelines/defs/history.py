@@ -1,14 +1,17 @@
-"""The slice of history at the end of a cycle, and what the control store learns of it."""
+"""The slice of history and attestations at the end of a cycle, and what the control store learns of it."""
 
 import dagster as dg
+import duckdb
 
 from control.networks.in_force import networks_in_force
-from control.store import open_store
+from control.store import ControlStore, open_store
+from pipelines.collect.attestations import Periods, collect_attestations, owes_periods
 from pipelines.collect.history import collect_history
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Slot, Throttle
-from pipelines.deliver.operations import report_requests
+from pipelines.deliver.operations import report_attestations, report_requests
+from pipelines.load.attestations import has_open_attestations
 from pipelines.load.checks import check_batch
 from pipelines.load.control import batch_of_run, open_batch
 from pipelines.load.history import has_open_history
@@ -20,32 +23,38 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
 
     @dg.asset(key=HISTORY, deps=[SNAPSHOT], group_name="control", kinds={"duckdb"}, op_tags=HISTORY_LAST)
     def history(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-        """Past ranges that tenants asked for, collected until the next cycle is due."""
+        """Past moments and ranges that tenants asked for, read and collected until the next cycle is due."""
         settings = warehouse.settings
+        periods = None if settings.attest == "off" else Periods(settings.attest, settings.attest_max_holders)
         definitions = networks_in_force(settings)
         store = open_store(settings)
         try:
             with warehouse.open() as connection:
-                slot = Slot(connection, store, batch_of_run(connection, context.run_id), settings.cycle_seconds)
-                report_requests(connection, store)
-                if not has_open_history(connection):
+                batch_before = batch_of_run(connection, context.run_id)
+                _report(connection, store)
+                chosen = {name: definitions[name] for name in networks}
+                has_history = has_open_history(connection)
+                has_attestations = has_open_attestations(connection) or owes_periods(connection, chosen, periods)
+                if not has_history and not has_attestations:
                     return dg.MaterializeResult()
                 batch_id = open_batch(connection, f"{context.run_id}/history")
                 throttle = Throttle()
 
                 def on_progress() -> None:
                     if throttle.is_due():
-                        report_requests(connection, store)
+                        _report(connection, store)
 
-                reports = collect_history(
-                    connection,
-                    {name: definitions[name] for name in networks},
-                    batch_id,
-                    slot.is_over,
-                    on_progress,
-                )
+                reports = []
+                slot = Slot(connection, store, batch_before, settings.cycle_seconds)
+                if has_attestations:
+                    first = Slot(connection, store, batch_before, settings.cycle_seconds)
+                    if has_history:
+                        first.halve()
+                    reports += collect_attestations(connection, chosen, periods, batch_id, first.is_over, on_progress)
+                if has_history:
+                    reports += collect_history(connection, chosen, batch_id, slot.is_over, on_progress)
                 finish_batch(connection, batch_id)
-                report_requests(connection, store)
+                _report(connection, store)
                 findings = [
                     finding
                     for report in reports
@@ -61,3 +70,8 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
         return dg.MaterializeResult(metadata={**rows, **errors})
 
     return history
+
+
+def _report(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
+    report_requests(connection, store)
+    report_attestations(connection, store)

@@ -6,8 +6,9 @@ import duckdb
 
 from control import operations
 from control.instants import write_instant
-from control.operations import WAITS_UNTIL, OperationKind, Status
+from control.operations import ATTESTATION_NUMBER, WAITS_UNTIL, OperationKind, Status
 from control.store import ControlStore
+from pipelines.load.attestations import attestation_states
 from pipelines.load.discoveries import discovery_states
 from pipelines.load.history import request_states
 
@@ -34,6 +35,27 @@ def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) 
                 estimated_end=None if ends_at is None else ends_at.replace(tzinfo=UTC),
                 error=state.error,
                 result=None if state.waits_until is None else {WAITS_UNTIL: _utc_text(state.waits_until)},
+            )
+
+
+def report_attestations(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:
+    """Bring the control store up to date on every attestation that it holds for unfinished."""
+    states = attestation_states(connection)
+    if not states:
+        return
+    with store.write() as session:
+        for state in states:
+            waits = {} if state.waits_until is None else {WAITS_UNTIL: _utc_text(state.waits_until)}
+            number = {} if state.number is None else {ATTESTATION_NUMBER: state.number}
+            operations.report(
+                session,
+                state.operation_key,
+                status=Status(state.status),
+                progress_done=state.done,
+                progress_total=state.total,
+                to_block=state.block_number,
+                error=state.error,
+                result={**waits, **number} or None,
             )
 
 

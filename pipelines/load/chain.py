@@ -577,6 +577,7 @@ def remove_orphaned(
         connection.execute(
             "delete from raw.suspected_tokens where network = ? and since_block > ?", [network, ancestor]
         )
+        connection.execute("delete from raw.period_ends where network = ? and block_number > ?", [network, ancestor])
         connection.execute(
             """
             create or replace temp table changed_contracts as

@@ -8,6 +8,7 @@ from decimal import Decimal
 import duckdb
 
 from control.instants import write_instant
+from pipelines.load.attestations import attestations_wait
 from pipelines.load.coverage import tracked_kind
 from pipelines.load.spending import Budget, read_budget
 from pipelines.load.warehouse import sql, transaction, utc_now
@@ -310,10 +311,10 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
 
 
 def waits_until(connection: duckdb.DuckDBPyConnection, network: str, budget: Budget) -> datetime | None:
-    """Until when a history request of the network waits for its budget of requests; None where none does."""
+    """Until when history or attestations of the network wait for its budget of requests; None where none do."""
     until = budget.waits_until
-    if until is None:
-        return None
+    if until is None or attestations_wait(connection, network):
+        return until
     states = connection.execute(sql("request_states")).fetchall()
     is_waiting = any(
         status in _OPEN and done != total and of_network == network
@@ -323,7 +324,7 @@ def waits_until(connection: duckdb.DuckDBPyConnection, network: str, budget: Bud
 
 
 def waiting_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
-    """What is told of a network whose history waits for its budget of requests; None where none waits."""
+    """What is told of a network where what is past waits for its budget of requests; None where nothing does."""
     budget = read_budget(connection, network)
     until = waits_until(connection, network, budget)
     if until is None:

@@ -7,7 +7,7 @@ import duckdb
 import polars as pl
 
 from pipelines.load.frames import registered
-from pipelines.load.state import has_view
+from pipelines.load.state import has_relation
 from pipelines.load.warehouse import named, transaction
 from pipelines.ranges import BlockRange
 
@@ -52,7 +52,7 @@ def begin_searches(connection: duckdb.DuckDBPyConnection, network: str, batch_id
     To be called before the cycle's readings are recorded as made: nothing is compared where no build came after those
     of the cycle before.
     """
-    if not has_view(connection, _VIEW):
+    if not has_relation(connection, _VIEW):
         return
     built = connection.execute(
         """

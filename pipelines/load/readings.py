@@ -60,8 +60,16 @@ def insert_balance_observations(
     Args:
         observations: with `tenant_ids`, those to whom each is owed.
     """
+    with transaction(connection):
+        add_balance_observations(connection, network, observations, purpose, batch_id)
+
+
+def add_balance_observations(
+    connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, purpose: str, batch_id: int
+) -> None:
+    """Do what `insert_balance_observations` does inside the caller's transaction."""
     parameters = {"network": network, "batch": batch_id}
-    with registered(connection, observed=observations), transaction(connection):
+    with registered(connection, observed=observations):
         connection.execute(
             f"""
             update raw.balance_observations as stored
@@ -127,8 +135,16 @@ def insert_supply_observations(
     Args:
         observations: with `tenant_ids`, as for balances.
     """
+    with transaction(connection):
+        add_supply_observations(connection, network, observations, batch_id)
+
+
+def add_supply_observations(
+    connection: duckdb.DuckDBPyConnection, network: str, observations: pl.DataFrame, batch_id: int
+) -> None:
+    """Do what `insert_supply_observations` does inside the caller's transaction."""
     parameters = {"network": network, "batch": batch_id}
-    with registered(connection, observed=observations), transaction(connection):
+    with registered(connection, observed=observations):
         connection.execute(
             f"""
             update raw.supply_observations as stored

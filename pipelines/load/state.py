@@ -40,10 +40,10 @@ def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(row[0])
 
 
-def has_view(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Tell whether an intermediate model that is a view was built; none is before the first build."""
+def has_relation(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Tell whether an intermediate model was built; none is before the first build."""
     found = connection.execute(
-        "select 1 from duckdb_views() where schema_name = 'intermediate' and view_name = ?", [name]
+        "select 1 from information_schema.tables where table_schema = 'intermediate' and table_name = ?", [name]
     ).fetchone()
     return found is not None
 
@@ -70,7 +70,7 @@ def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> 
 
 
 def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> bool:
-    """Tell whether a history request or a price discovery waits for publication alone since after the batch."""
+    """Tell whether history, an attestation or a price discovery waits for publication alone since after the batch."""
     row = connection.execute(
         """
         select
@@ -86,6 +86,7 @@ def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> boo
                 inner join raw.changes on requests.subject_key = changes.subject_key and changes.batch_id > $batch
                 where requests.status = 'Running'
             )
+            or exists (select 1 from raw.attestations where attestations.batch_id > $batch)
             or exists (
                 select 1
                 from raw.price_discoveries as discoveries

@@ -168,7 +168,7 @@ SOURCE = Source(
             Column(
                 "purpose",
                 VARCHAR,
-                "What it was read for: Anchor, Check, Sample, Final, Closing, Narrowing or Difference.",
+                "What it was read for: Anchor, Check, Sample, Final, Closing, Narrowing, Difference or Attestation.",
             ),
             Column("batch_id", BIGINT, "Cycle that read it, or since which it is owed to one more tenant."),
             _OWED_TO,

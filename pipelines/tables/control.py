@@ -77,5 +77,16 @@ SOURCE = Source(
             Column("is_cancelled", BOOLEAN, "Whether the tenant cancelled it."),
             Column("created_at", TIMESTAMP, "When it was asked for, UTC."),
         ),
+        Table(
+            "control_attestation_requests",
+            "Attestations that tenants asked for, finished or not.",
+            "One row per request.",
+            OPERATION_KEY,
+            SUBJECT_KEY,
+            Column("as_of_text", VARCHAR, "Moment whose balances are to be read, as it was asked for."),
+            Column("status", VARCHAR, "Status of the operation in the control store."),
+            Column("is_cancelled", BOOLEAN, "Whether the tenant cancelled it."),
+            Column("created_at", TIMESTAMP, "When it was asked for, UTC."),
+        ),
     ),
 )

@@ -220,6 +220,59 @@ SOURCE = Source(
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
         ),
         Table(
+            "attestation_requests",
+            "What became of each attestation that was asked for: its block when it was resolved, and why it goes no "
+            "further.",
+            "One row per request.",
+            OPERATION_KEY,
+            SUBJECT_KEY,
+            optional("block_number", BIGINT, "Last block before the end of the moment; null until it is resolved."),
+            optional("attestation_number", BIGINT, "Number of the attestation; null until it is resolved."),
+            optional("error", VARCHAR, "Why it goes no further; null while it does."),
+            Column("status", VARCHAR, "Pending, Running, Succeeded, Failed or Cancelled."),
+        ),
+        Table(
+            "attestations",
+            "Blocks at whose end the supply and every balance of a subject that no reading confirmed are read, and "
+            "what that found. What is attested never changes.",
+            "One row per subject and number.",
+            SUBJECT_KEY,
+            Column("attestation_number", BIGINT, "Number of the attestation among those of its subject, from 1."),
+            NETWORK,
+            Column("block_number", BIGINT, "Block whose end is attested."),
+            Column("block_hash", VARCHAR, "Its hash."),
+            optional("period_end", TIMESTAMP, "End of the period that it was begun for, UTC; null: it was asked for."),
+            Column("read_count", BIGINT, "Balances that were read for it."),
+            Column("difference_count", BIGINT, "Those that were not what had been known."),
+            optional(
+                "range_from_block", BIGINT, "First block of the covered range with the block; null until attested."
+            ),
+            optional("owed_count", BIGINT, "Balances that are to be read for it; null until that is known."),
+            optional("balance_count", BIGINT, "Balances at the block that are not zero; null until attested."),
+            optional("unconfirmed_count", BIGINT, "Balances that no reading confirms; null until attested."),
+            optional(
+                "balances_raw",
+                BIGNUM,
+                "Sum of the balances in base units, of a wallet of all its assets; null until attested.",
+            ),
+            optional(
+                "total_supply_raw",
+                BIGNUM,
+                "Of a token, its supply in base units; null for a wallet, where the contract gave no number, and until "
+                "attested.",
+            ),
+            optional("attested_at", TIMESTAMP, "When all was read, UTC; null until then."),
+            optional("batch_id", BIGINT, "Cycle in which all was read; null until then."),
+        ),
+        Table(
+            "period_ends",
+            "Blocks with which periods end, as far as they were looked for.",
+            "One row per network and end.",
+            NETWORK,
+            Column("period_end", TIMESTAMP, "First instant after the period, UTC."),
+            Column("block_number", BIGINT, "Last block before it."),
+        ),
+        Table(
             "requests_spent",
             "What the node of each network was asked, and what its answers took; written with what was read.",
             "One row per network, day, purpose and kind of work.",
@@ -229,14 +282,17 @@ SOURCE = Source(
                 "purpose",
                 VARCHAR,
                 "Live: heads, what is tracked, readings of balances; History; SecondReading of final ranges; Search "
-                "for holders.",
+                "for holders; Attestation.",
             ),
             Column(
-                "work", VARCHAR, "token, wallet or native: ranges of that kind; other: what belongs to no single range."
+                "work",
+                VARCHAR,
+                "token, wallet or native: ranges of that kind; balances: balances of a past block; other: what belongs "
+                "to no such piece.",
             ),
             Column("request_count", BIGINT, "JSON-RPC requests that were sent, each call of a batch one."),
             Column("answer_bytes", BIGINT, "Bytes of the answers, decompressed."),
-            Column("unit_count", BIGINT, "Blocks of the ranges, as often as they were read."),
+            Column("unit_count", BIGINT, "Blocks of the ranges, as often as they were read; of balances, these."),
             Column("milliseconds", BIGINT, "Time that reading them took, in milliseconds."),
             Column("most_requests", BIGINT, "Most requests that one piece of the work took."),
         ),

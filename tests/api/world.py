@@ -39,9 +39,11 @@ from api.operations import (
     EXAMPLE_LINKED_TOKEN_ID,
     EXAMPLE_NETWORK,
     EXAMPLE_PAIR_ID,
+    EXAMPLE_TOKEN_ATTESTATION_ID,
     EXAMPLE_TOKEN_ID,
     EXAMPLE_TOKEN_OPERATION_ID,
     EXAMPLE_UNUSED_LEDGER,
+    EXAMPLE_WALLET_ATTESTATION_ID,
     EXAMPLE_WALLET_ID,
     EXAMPLE_WALLET_OPERATION_ID,
 )
@@ -265,6 +267,11 @@ def make_world(directory: Path) -> World:
             (EXAMPLE_WALLET_OPERATION_ID, EXAMPLE_WALLET_ID),
         ):
             session.add(_history_request(world, operation_id, subject_id))
+        for operation_id, subject_id in (
+            (EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_TOKEN_ID),
+            (EXAMPLE_WALLET_ATTESTATION_ID, EXAMPLE_WALLET_ID),
+        ):
+            session.add(_attestation(world, operation_id, subject_id))
         add_pricing(session, world.principals["admin"])
         linked = session.get_one(Subject, world.subject_keys[EXAMPLE_LINKED_TOKEN_ID])
         linked.pair_key = LINKED_PAIR_KEY
@@ -298,6 +305,27 @@ def _history_request(world: World, operation_id: str, subject_id: str) -> Operat
         native=None if subject_id == EXAMPLE_TOKEN_ID else "balance-only",
         rate="2.5",
         estimated_end=time_of(412),
+        created_by=principal.key_id,
+        created_at=time_of(391),
+        started_at=time_of(392),
+        reported_at=time_of(410),
+    )
+
+
+def _attestation(world: World, operation_id: str, subject_id: str) -> Operation:
+    """An attestation of block 130 that has read two of four balances."""
+    principal = world.principals["admin"]
+    return Operation(
+        id=operation_id,
+        tenant_id=principal.tenant_id,
+        kind="Attestation",
+        subject_key=world.subject_keys[subject_id],
+        parameters={"asOf": "block:130"},
+        result={"attestationNumber": 9},
+        status="Running",
+        progress_done=2,
+        progress_total=4,
+        to_block=130,
         created_by=principal.key_id,
         created_at=time_of(391),
         started_at=time_of(392),

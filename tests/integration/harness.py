@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from control import access, ledgers, operations, subjects, tenants, tokens, wallets
+from control import access, attestations, ledgers, operations, subjects, tenants, tokens, wallets
 from control.access import Principal
 from control.models import TrackingWindow
 from control.networks.definitions import load_networks
@@ -25,10 +25,11 @@ from control.settings import load_settings
 from control.snapshot import read_snapshot
 from control.store import open_store
 from control.subjects import SubjectRow
+from pipelines.collect.attestations import Periods, collect_attestations
 from pipelines.collect.history import collect_history
 from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
-from pipelines.deliver.operations import report_requests
+from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.deliver.progress import write_progress
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.rpc import RpcClient
@@ -282,6 +283,33 @@ class Service:
                 }
                 assert found == dict.fromkeys(found), found
         return reports
+
+    def attest(self, periods: Periods | None = None, parts: int | None = None) -> list[NetworkReport]:
+        """Go on with attestations in this process, to the end or for so many parts; report to the control store."""
+        with self.store.read() as session:
+            snapshot = read_snapshot(session)
+        done = 0
+
+        def count() -> None:
+            nonlocal done
+            done += 1
+
+        with open_warehouse(self.settings.warehouse_path) as connection:
+            self._batches += 1
+            batch = open_batch(connection, f"test run {self._batches}")
+            replace_control(connection, snapshot, self.networks, batch)
+            report_attestations(connection, self.store)
+            reports = collect_attestations(
+                connection, self.networks, periods, batch, lambda: parts is not None and done >= parts, count
+            )
+            finish_batch(connection, batch)
+            report_attestations(connection, self.store)
+        return reports
+
+    def ask_attestation(self, principal: Principal, subject: SubjectRow, as_of: str) -> OperationRow:
+        """Ask for an attestation, as if no record stood."""
+        with self.store.write() as session:
+            return attestations.request(session, principal, subject, as_of=as_of, stands=lambda _: False)
 
     def ask_history(
         self, principal: Principal, subject: SubjectRow, start: str, end: str = "now", native: str | None = None

@@ -1,4 +1,4 @@
--- Of history alone: where the head is followed, a range is a block or two, and costs a request each.
+-- Of what is past alone: where the head is followed, a range is a block or two, and costs a request each.
 with
 
 requests_spent as (
@@ -18,7 +18,7 @@ summed as (
         sum(milliseconds) as milliseconds
     from requests_spent
     where
-        purpose = 'History'
+        purpose in ('History', 'Attestation')
         and work != 'other'
     group by
         network,

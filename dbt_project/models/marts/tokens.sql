@@ -83,22 +83,9 @@ network_states as (
 
 ),
 
-holders as (
+behaviours as (
 
-    select * from {{ ref('int_balances_latest') }}
-    where
-        reading_count > 0
-        and holder_address != {{ supply_holder() }}
-
-),
-
-readings as (
-
-    select
-        holders.subject_key,
-        {{ behaviour_counts('holders') }}
-    from holders
-    group by holders.subject_key
+    select * from {{ ref('int_behaviours') }}
 
 ),
 
@@ -128,7 +115,7 @@ described as (
         token_metadata.symbol as contract_symbol,
         token_metadata.name as contract_name,
         token_metadata.decimals,
-        {{ behaviour('readings') }} as behaviour,
+        behaviours.behaviour,
         supplies.total_supply_raw,
         {{ to_amount('supplies.total_supply_raw', 'token_metadata.decimals') }} as total_supply,
         case when newest_ranges.subject_key is not null then coalesce(holder_counts.holder_count, 0) end
@@ -153,7 +140,7 @@ described as (
     left join newest_ranges on subjects.subject_key = newest_ranges.subject_key
     left join supplies on subjects.subject_key = supplies.subject_key
     left join holder_counts on subjects.subject_key = holder_counts.subject_key
-    left join readings on subjects.subject_key = readings.subject_key
+    left join behaviours on subjects.subject_key = behaviours.subject_key
     left join bounds on subjects.subject_key = bounds.subject_key
     left join blocks as first_blocks
         on

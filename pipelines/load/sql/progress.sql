@@ -27,6 +27,21 @@ select
     )
     or exists (
         select 1
+        from raw.control_attestation_requests as requests
+        inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+        left join raw.attestation_requests as known on requests.operation_key = known.operation_key
+        where
+            subjects.network = networks.network
+            and requests.status in ('Pending', 'Running')
+            and coalesce(known.status, requests.status) in ('Pending', 'Running')
+    )
+    or exists (
+        select 1
+        from raw.attestations as attestations
+        where attestations.network = networks.network and attestations.attested_at is null
+    )
+    or exists (
+        select 1
         from raw.changes
         inner join raw.control_subjects as subjects on changes.subject_key = subjects.subject_key
         where

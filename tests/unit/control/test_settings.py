@@ -29,6 +29,8 @@ def test_defaults() -> None:
         cycle_seconds=30,
         price_poll_seconds=60,
         as_of_seconds=300,
+        attest="month",
+        attest_max_holders=10_000,
         lock_wait_seconds=60,
         version_grace_seconds=900,
         version_disk_budget_mb=20000,

@@ -1,0 +1,70 @@
+-- How many of a subject's balances at a block no reading confirms, also of those that are zero, and whether its supply was
+-- read there.
+with balances as (
+
+    select
+        token_address,
+        holder_address,
+        arg_max(balance_raw, block_number) filter (where block_number <= $block_number) as balance_raw,
+        max(block_number) filter (where block_number <= $block_number and is_moved) as moved_block,
+        max(block_number) filter (where block_number <= $block_number and is_checked) as checked_block,
+        min(block_number) filter (
+            where block_number > $block_number and (is_moved or is_adjusted)
+        ) as next_changed_block,
+        min(block_number) filter (where block_number > $block_number and is_checked) as next_checked_block,
+        min(block_number) filter (where block_number > $block_number and is_adjusted) as next_adjusted_block
+    from marts.balance_changes
+    where
+        subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and range_from_block = $first_block
+    group by token_address, holder_address
+
+),
+
+behaviours as (
+
+    select
+        null as token_address,
+        behaviour
+    from marts.tokens
+    where subject_key = $subject_key and tenant_id = $tenant_id
+    union all
+    select
+        token_address,
+        behaviour
+    from marts.wallet_behaviours
+    where subject_key = $subject_key and tenant_id = $tenant_id
+
+),
+
+judged as (
+
+    select
+        marts.confirming_block(
+            behaviours.behaviour,
+            $block_number,
+            balances.moved_block,
+            balances.checked_block,
+            balances.next_changed_block,
+            balances.next_checked_block,
+            balances.next_adjusted_block
+        ) as confirming_block
+    from balances
+    left join behaviours
+        on coalesce(behaviours.token_address, balances.token_address) = balances.token_address
+    where balances.balance_raw is not null
+
+)
+
+select
+    count_if(confirming_block is null) as balance_count,
+    exists(
+        select 1 from marts.supply_changes
+        where
+            subject_key = $subject_key
+            and tenant_id = $tenant_id
+            and block_number = $block_number
+            and is_observed
+    ) as is_supply_read
+from judged

@@ -1,0 +1,186 @@
+{%- set known = previous('int_attestations') -%}
+{%- set is_carried = carries_on() and known is not none -%}
+
+-- What was attested, and what superseded it. That is looked for where balances of the subject were computed again up to
+-- the block; of a pair that is new, where it has something there. What is superseded stays so.
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('int_touched_balances') }}, {{ ref('int_balance_points') }}
+-- depends_on: {{ ref('stg_pipeline__transforms') }}
+with
+
+attestations as (
+
+    select * from {{ ref('stg_pipeline__attestations') }}
+    where attested_at is not null
+
+),
+
+-- As the last build left it.
+earlier as (
+
+    {% if is_carried -%}
+    select
+        subject_key,
+        attestation_number,
+        superseded_by
+    from {{ known }}
+    where superseded_by is not null
+    {%- else -%}
+    select
+        subject_key,
+        attestation_number,
+        null::varchar as superseded_by
+    from attestations
+    where false
+    {%- endif %}
+
+),
+
+ranges as (
+
+    select * from {{ ref('int_covered_ranges') }}
+
+),
+
+blocks as (
+
+    select * from {{ ref('stg_chain__blocks') }}
+
+),
+
+balances as (
+
+    select * from {{ ref('int_attested_balances') }}
+
+),
+
+{% if is_carried -%}
+touched as (
+
+    select * from {{ ref('int_touched_balances') }}
+
+),
+
+changed as (
+
+    select
+        subject_key,
+        from_block
+    from {{ ref('int_frontier') }}
+    union all
+    select
+        subject_key,
+        from_block
+    from touched
+    where
+        is_stored
+        and not is_quiet
+    union all
+    select
+        points.subject_key,
+        points.block_number as from_block
+    from {{ ref('int_balance_points') }} as points
+    inner join touched on {{ is_same_row('points', 'touched') }}
+    where
+        points.since_batch_id = {{ transformed_batch() }}
+        and points.balance_raw != 0::bignum
+        and not touched.is_stored
+
+),
+
+first_changed as (
+
+    select
+        subject_key,
+        min(from_block) as from_block
+    from changed
+    group by subject_key
+
+),
+
+suspected as (
+
+    select attestations.*
+    from attestations
+    inner join first_changed
+        on
+            attestations.subject_key = first_changed.subject_key
+            and attestations.block_number >= first_changed.from_block
+
+),
+
+{% else -%}
+suspected as (
+
+    select * from attestations
+
+),
+
+{% endif -%}
+summed as (
+
+    select
+        balances.subject_key,
+        balances.attestation_number,
+        count_if(balances.balance_raw != 0::bignum) as balance_count,
+        sum(balances.balance_raw) as balances_raw
+    from balances
+    inner join suspected
+        on
+            balances.subject_key = suspected.subject_key
+            and balances.attestation_number = suspected.attestation_number
+    group by balances.subject_key, balances.attestation_number
+
+),
+
+compared as (
+
+    select
+        suspected.subject_key,
+        suspected.attestation_number,
+        suspected.block_hash != coalesce(blocks.block_hash, '') as is_other_block,
+        suspected.range_from_block != coalesce(ranges.from_block, -1) as is_other_range,
+        suspected.balance_count != coalesce(summed.balance_count, 0) as is_other_count,
+        suspected.balances_raw != coalesce(summed.balances_raw, 0::bignum) as is_other_sum
+    from suspected
+    left join blocks
+        on
+            suspected.network = blocks.network
+            and suspected.block_number = blocks.block_number
+    left join ranges
+        on
+            suspected.subject_key = ranges.subject_key
+            and suspected.block_number between ranges.from_block and ranges.to_block
+    left join summed
+        on
+            suspected.subject_key = summed.subject_key
+            and suspected.attestation_number = summed.attestation_number
+
+),
+
+judged as (
+
+    select
+        subject_key,
+        attestation_number,
+        case
+            when is_other_block then 'ChainReset'
+            when is_other_range then 'FilledGap'
+            when is_other_count then 'NewHolder'
+            when is_other_sum then 'OtherBalance'
+        end as cause
+    from compared
+
+)
+
+select
+    attestations.*,
+    coalesce(earlier.superseded_by, judged.cause) as superseded_by
+from attestations
+left join earlier
+    on
+        attestations.subject_key = earlier.subject_key
+        and attestations.attestation_number = earlier.attestation_number
+left join judged
+    on
+        attestations.subject_key = judged.subject_key
+        and attestations.attestation_number = judged.attestation_number

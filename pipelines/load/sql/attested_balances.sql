@@ -1,0 +1,18 @@
+-- Balances at the block of an attestation, as the last build of the models knows them, with the reading that confirms each
+-- and whether it was read at the block since: computed once for what is asked of it.
+create or replace temp table attested_balances as
+select
+    balances.token_address,
+    balances.holder_address,
+    balances.range_from_block,
+    balances.balance_raw,
+    balances.is_derived,
+    balances.confirming_block,
+    observations.owed_to[$tenant] is not null as is_read
+from intermediate.int_attested_balances as balances
+left join raw.balance_observations as observations
+    on observations.block_number = $block
+    and observations.network = (select network from raw.control_subjects where subject_key = $subject)
+    and balances.token_address = observations.token_address
+    and balances.holder_address = observations.holder_address
+where balances.subject_key = $subject and balances.attestation_number = $number;

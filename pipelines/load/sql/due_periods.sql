@@ -1,0 +1,97 @@
+-- Ends of periods whose attestation is to begin, newest first: periods in a covered range that the models hold, of what is
+-- tracked and has not too many holders, with the block where it is known. A range that begins no later than the token holds
+-- its first period from the beginning. Ends after the newest final block wait.
+with superseded as (
+    select subject_key, attestation_number
+    from intermediate.int_attestations
+    where superseded_by is not null
+),
+
+times as (
+    select max(block_time) as final_time
+    from raw.blocks
+    where network = $network and block_number <= $final
+),
+
+tracked as (
+    select subjects.subject_key, subjects.tenant_id, subjects.address
+    from raw.control_subjects as subjects
+    where
+        subjects.network = $network
+        and exists (
+            select 1 from raw.control_windows as windows
+            where windows.subject_key = subjects.subject_key and windows.closed_at is null
+        )
+        and not exists (
+            select 1 from raw.token_metadata as metadata
+            where
+                metadata.network = $network
+                and metadata.token_address = subjects.address
+                and metadata.contract_status != 'Fungible'
+        )
+        and (
+            select count(*)
+            from intermediate.int_balances_latest as latest
+            where latest.subject_key = subjects.subject_key
+        ) <= $most_holders
+),
+
+ranges as (
+    select
+        tracked.subject_key,
+        covered.from_block,
+        covered.to_block,
+        date_trunc($period, firsts.block_time) + case
+            when
+                firsts.block_time = date_trunc($period, firsts.block_time)
+                or covered.from_block <= 1
+                or creations.block_number >= covered.from_block
+                then interval 0 day
+            else $length::interval
+        end as first_period,
+        least(lasts.block_time, times.final_time) as until
+    from tracked
+    inner join intermediate.int_views_transformed as covered
+        on tracked.subject_key = covered.subject_key and not covered.is_native
+    inner join raw.blocks as firsts on firsts.network = $network and covered.from_block = firsts.block_number
+    inner join raw.blocks as lasts on lasts.network = $network and covered.to_block = lasts.block_number
+    left join raw.token_creations as creations
+        on
+            creations.network = $network
+            and tracked.address = creations.token_address
+            and tracked.tenant_id = creations.tenant_id
+    cross join times
+),
+
+ends as (
+    select
+        subject_key,
+        from_block,
+        to_block,
+        unnest(generate_series(first_period + $length::interval, until, $length::interval)) as period_end
+    from ranges
+    where first_period + $length::interval <= until
+)
+
+select
+    ends.subject_key,
+    ends.period_end,
+    known.block_number
+from ends
+left join raw.period_ends as known on known.network = $network and ends.period_end = known.period_end
+where
+    known.block_number is null
+    or (
+        known.block_number between ends.from_block and ends.to_block
+        and not exists (
+            select 1
+            from raw.attestations as attested
+            anti join superseded
+                on
+                    attested.subject_key = superseded.subject_key
+                    and attested.attestation_number = superseded.attestation_number
+            where attested.subject_key = ends.subject_key and attested.block_number = known.block_number
+        )
+    )
+order by ends.period_end desc, ends.subject_key
+limit $most;

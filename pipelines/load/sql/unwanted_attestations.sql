@@ -1,0 +1,25 @@
+-- Attestations under way that no request waits for and that were not begun for a period, those whose block the chain has not
+-- any more, whose requests are resolved anew, and those of subjects that are gone.
+create or replace temp table unwanted as
+select known.subject_key, known.attestation_number
+from raw.attestations as known
+left join raw.blocks as blocks
+    on known.network = blocks.network and known.block_number = blocks.block_number
+where
+    known.network = $network
+    and known.attested_at is null
+    and (
+        blocks.block_hash is distinct from known.block_hash
+        or known.subject_key not in (select subject_key from raw.control_subjects)
+        or (
+            known.period_end is null
+            and not exists (
+                select 1
+                from raw.attestation_requests as requests
+                where
+                    requests.subject_key = known.subject_key
+                    and requests.attestation_number = known.attestation_number
+                    and requests.status = 'Running'
+            )
+        )
+    );
