@@ -116,7 +116,7 @@ def _insert(
     key = ", ".join(table.key)
     stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)} and ({key}) in (select {key} from incoming)"
     facts = f"select * exclude (batch_id) {stored}"
-    parameters = _parameters(network, segment)
+    parameters, is_native = _parameters(network, segment), segment.kind == "native"
     with registered(connection, incoming=rows):
         _check_hashes(connection, network, segment.covered)
         connection.execute(f"create or replace temp table unchanged as select {key} from incoming limit 0")
@@ -135,15 +135,21 @@ def _insert(
             )
             connection.execute(f"delete {stored} and ({key}) not in (from unchanged)", parameters)
             connection.execute(f"insert into raw.{table.name} from given anti join unchanged using ({key})")
-            _note_changed(connection, network, table, "before", _SUBJECT_KINDS)
+            _note_changed(connection, network, table, "before", _SUBJECT_KINDS, is_native=is_native)
         # What moved between nobody and nobody is its token's, and no party's.
-        _note_changed(connection, network, table, "incoming", ("token",))
+        _note_changed(connection, network, table, "incoming", ("token",), is_native=is_native)
 
 
 def _note_changed(
-    connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, rows: str, kinds: Sequence[Kind]
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    table: RowTable,
+    rows: str,
+    kinds: Sequence[Kind],
+    *,
+    is_native: bool,
 ) -> None:
-    """Note the blocks of the rows that are not in `unchanged`, and the subjects of the kinds that they name."""
+    """Note the blocks of the rows that are not in `unchanged`, and subjects of the kinds in whose views they are."""
     changed = f"{rows} anti join unchanged using ({', '.join(table.key)})"
     connection.execute(f"insert into changed_blocks select distinct block_number from {changed}")
     for kind in kinds:
@@ -154,15 +160,20 @@ def _note_changed(
                 select subjects.subject_key, min(changed.block_number), max(changed.block_number)
                 from (select {column}, block_number from {changed}) as changed
                 inner join raw.control_subjects as subjects on changed.{column} = subjects.address
-                where subjects.network = ? and subjects.kind = ?
+                inner join raw.view_ranges as views
+                    on
+                        subjects.subject_key = views.subject_key
+                        and changed.block_number between views.from_block
+                        and coalesce(views.to_block, changed.block_number)
+                where subjects.network = ? and subjects.kind = ? and (views.native = 'full' or not ?)
                 group by subjects.subject_key
                 """,
-                [network, kind],
+                [network, kind, is_native],
             )
 
 
 def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: Segment, batch: int) -> None:
-    """Mark every subject that the segment's rows concern.
+    """Mark every subject in whose view the segment's rows are.
 
     What one collection brings may be what another one missed: subjects that it was not made for are marked where rows
     were not stored as they are now.
@@ -175,6 +186,11 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: 
             from raw.movement_parties as parties
             inner join raw.control_subjects as subjects
                 on parties.subject_kind = subjects.kind and parties.address = subjects.address
+            inner join raw.view_ranges as views
+                on
+                    subjects.subject_key = views.subject_key
+                    and parties.block_number between views.from_block and coalesce(views.to_block, parties.block_number)
+                    and (parties.asset != 'native' or views.native = 'full')
             where
                 parties.network = $network
                 and subjects.network = $network
@@ -349,33 +365,48 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
     connection.execute(
         """
         insert into raw.changes
-        with shown as (
-            select 'token' as kind, token_address as address, tenant_id
-            from changed_contracts
+        with subjects as (
+            select * from raw.control_subjects
+            where network = $network
+        ),
+
+        shown as (
+            select subjects.subject_key
+            from subjects
+            inner join changed_contracts as changed
+                on
+                    subjects.address = changed.token_address
+                    and subjects.tenant_id = coalesce(changed.tenant_id, subjects.tenant_id)
+            where subjects.kind = 'token'
             union
-            select 'wallet', sides.holder_address, changed.tenant_id
+            select subjects.subject_key
             from raw.movement_sides as sides
             inner join changed_contracts as changed on sides.asset = changed.token_address
-            where sides.network = $network
+            inner join subjects
+                on
+                    sides.holder_address = subjects.address
+                    and subjects.tenant_id = coalesce(changed.tenant_id, subjects.tenant_id)
+            inner join raw.view_ranges as views
+                on
+                    subjects.subject_key = views.subject_key
+                    and sides.block_number between views.from_block and coalesce(views.to_block, sides.block_number)
+            where sides.network = $network and subjects.kind = 'wallet'
             union
-            select 'wallet', readings.holder_address, readings.tenant_id
-            from (
-                select token_address, holder_address, unnest(map_keys(owed_to)) as tenant_id
-                from raw.balance_observations
-                where network = $network and token_address in (select token_address from changed_contracts)
-            ) as readings
-            inner join changed_contracts as changed
-                on readings.token_address = changed.token_address
-                and readings.tenant_id = coalesce(changed.tenant_id, readings.tenant_id)
+            select subjects.subject_key
+            from raw.balance_observations as readings
+            inner join changed_contracts as changed on readings.token_address = changed.token_address
+            inner join subjects
+                on
+                    readings.holder_address = subjects.address
+                    and subjects.tenant_id = coalesce(changed.tenant_id, subjects.tenant_id)
+            where
+                readings.network = $network
+                and subjects.kind = 'wallet'
+                and readings.owed_to[subjects.tenant_id] is not null
         )
 
-        select distinct $batch, subjects.subject_key, 0, null, 'Metadata'
-        from raw.control_subjects as subjects
-        inner join shown
-            on subjects.kind = shown.kind
-            and subjects.address = shown.address
-            and subjects.tenant_id = coalesce(shown.tenant_id, subjects.tenant_id)
-        where subjects.network = $network
+        select $batch, subject_key, 0, null, 'Metadata'
+        from shown
         """,
         {"batch": batch_id, "network": network},
     )
@@ -386,7 +417,7 @@ def record_healthy(
 ) -> None:
     """Keep what the network's node said in a cycle that went well.
 
-    Subjects with rows in blocks that became final since the last state are marked.
+    Subjects in whose views rows became final since the last state are marked.
 
     Args:
         facts: the other columns of raw.network_states by name: head_*, capabilities, and detail where something is

@@ -265,11 +265,26 @@ def mark_collected(
     connection.execute(
         """
         insert into raw.changes
-        select ?, subject_key, ?, ?, 'Rows'
-        from raw.control_subjects
-        where network = ? and kind = ? and list_contains(?, address)
+        select distinct $batch::bigint, subjects.subject_key, $first::bigint, $last::bigint, 'Rows'
+        from raw.control_subjects as subjects
+        inner join raw.view_ranges as views on subjects.subject_key = views.subject_key
+        where
+            subjects.network = $network
+            and subjects.kind = $kind
+            and list_contains($addresses, subjects.address)
+            and views.from_block <= $last
+            and coalesce(views.to_block, $first) >= $first
+            and (views.native = 'full' or not $is_native)
         """,
-        [batch_id, *covered, network, tracked_kind(kind), list(addresses)],
+        {
+            "batch": batch_id,
+            "first": covered.first,
+            "last": covered.last,
+            "network": network,
+            "kind": tracked_kind(kind),
+            "addresses": list(addresses),
+            "is_native": kind == "native",
+        },
     )
 
 

@@ -7,10 +7,12 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipelines.load.chain import record_healthy, remove_orphaned, store_segment
+from pipelines.load.chain import record_healthy, remove_orphaned, replace_metadata, store_segment
+from pipelines.load.readings import insert_balance_observations
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind, Segment
+from pipelines.tables.sources import TABLES
 
 TOKEN, WALLET = "0xcoin", "0xme"
 COVERED = BlockRange(1, 9)
@@ -63,6 +65,14 @@ def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             select unnest([1, 2]) as subject_key, unnest(['token', 'wallet']) as kind, 'n' as network,
                 unnest(['0xcoin', '0xme']) as address, 's' as subject_id, 't' as tenant_id, 'l' as ledger_id,
                 timestamp '2026-01-01' as created_at
+            """
+        )
+        connection.execute(
+            """
+            insert into raw.view_ranges by name
+            select 'Window' as origin, subject_key as origin_key, subject_key, network, 1 as from_block,
+                if(kind = 'wallet', 'full', null) as native
+            from raw.control_subjects
             """
         )
         connection.execute(
@@ -125,3 +135,77 @@ def test_what_moved_between_nobody_and_nobody_becomes_final_and_is_orphaned(
     assert marked.fetchall() == [(1,)]
     remove_orphaned(connection, "n", 7, "0x8", "0xother", 4)
     assert connection.execute("select to_block, row_count from raw.coverage").fetchall() == [(7, 2)]
+
+
+class Others:
+    """Another tenant follows the same token and wallet, in blocks 6 and 7 alone, and no transactions of the wallet."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        connection.execute(
+            """
+            insert into raw.control_subjects by name
+            select subject_key + 2 as subject_key, 'u' as tenant_id, * exclude (subject_key, tenant_id)
+            from raw.control_subjects;
+            insert into raw.view_ranges by name
+            select 'Window' as origin, 3 as origin_key, unnest([3, 4]) as subject_key, 'n' as network, 6 as from_block,
+                7 as to_block, unnest([null, 'balance-only']) as native
+            """
+        )
+
+    def marked(self, batch: int) -> list[int]:
+        """The tenant's subjects that a batch marks."""
+        found = self.connection.execute(
+            "select distinct subject_key from raw.changes where batch_id = ? and subject_key > 2 order by 1", [batch]
+        ).fetchall()
+        return [key for (key,) in found]
+
+
+@pytest.fixture
+def others(connection: duckdb.DuckDBPyConnection) -> Others:
+    return Others(connection)
+
+
+@pytest.mark.parametrize(("blocks", "marked"), [((2, 4, 9), []), ((2, 6, 9), [3, 4])])
+def test_rows_mark_those_in_whose_views_they_are(
+    connection: duckdb.DuckDBPyConnection, others: Others, blocks: tuple[int, ...], marked: list[int]
+) -> None:
+    """Also where what one batch brings of a subject begins before its view, and ends after it."""
+    rows = transfers(*((block, "5") for block in blocks))
+    collect(connection, "token", 1, rows)
+    assert others.marked(1) == marked
+    collect(connection, "wallet", 2, rows.with_columns(amount_raw=pl.lit("6")))
+    assert others.marked(2) == marked
+    record_healthy(connection, "n", {"head_number": 9}, 9, 3)
+    assert others.marked(3) == marked
+    schema = TABLES["token_metadata"].schema_without("network", "read_at")
+    said = [(TOKEN, "Fungible", "ERC-20", "C", "Coin", 18, None)]
+    replace_metadata(connection, "n", pl.DataFrame(said, schema=schema, orient="row"), 4)
+    # The token says something else of itself; the wallet shows it where it moved in the view.
+    assert others.marked(4) == sorted({3, *marked})
+
+
+def test_transactions_mark_those_who_follow_them(connection: duckdb.DuckDBPyConnection, others: Others) -> None:
+    row = transfers((6, "5")).drop("log_index", "token_address", "amount_raw")
+    rest = {"created_address": None, "value_raw": "1", "fee_raw": "1", "gas_used": 1, "is_success": True}
+    rows = row.with_columns(**{name: pl.lit(value) for name, value in rest.items()})
+    store_segment(connection, "n", Segment("native", COVERED, (WALLET,)), {"transactions": rows}, "node", 1)
+    assert others.marked(1) == []
+    assert connection.execute("select subject_key from raw.changes where batch_id = 1").fetchall() == [(2,)]
+    record_healthy(connection, "n", {"head_number": 9}, 9, 2)
+    assert others.marked(2) == []
+
+
+def test_readings_mark_those_to_whom_they_are_owed(connection: duckdb.DuckDBPyConnection, others: Others) -> None:
+    read = {
+        "token_address": TOKEN,
+        "holder_address": WALLET,
+        "block_number": 6,
+        "block_hash": "0x6",
+        "quantity_raw": "5",
+    }
+    insert_balance_observations(connection, "n", pl.DataFrame([{**read, "tenant_ids": ["t"]}]), "Check", 1)
+    record_healthy(connection, "n", {"head_number": 9}, 7, 2)
+    assert (others.marked(1), others.marked(2)) == ([], [])
+    insert_balance_observations(connection, "n", pl.DataFrame([{**read, "tenant_ids": ["u"]}]), "Check", 3)
+    assert others.marked(3) == [3, 4]
