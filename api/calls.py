@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -176,15 +175,16 @@ class Call:
         fetch: Fetch[Item],
         as_of: AsOf | DataVersion | None = None,
         coverage: Coverage | None = None,
-        state: str | datetime | None = None,
+        state: object = None,
     ) -> Response[Any]:
         """Answer a whole collection in the tabular form asked for, or 304 when the client has it already.
 
         Every batch is read from the snapshot's version; configuration alone has no snapshot. What can change with
-        neither version nor configuration says so by another `state`.
+        neither the tenant's data nor its configuration says so by another `state`.
         """
         version = snapshot.version if snapshot else None
-        etag = f'W/"{self._identity(self.media_type, version, state, str(self.request.url))}"'
+        data_version = snapshot.data_version(self.tenant_id) if snapshot else None
+        etag = f'W/"{self._identity(self.media_type, data_version, state, str(self.request.url))}"'
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)

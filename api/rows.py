@@ -90,6 +90,20 @@ class UnconfirmedBalancesRow(Row, frozen=True):
     is_supply_read: bool
 
 
+class VersionsRow(Row, frozen=True):
+    """`versions_of_number`: which versions show a tenant a number of its own: after one, up to another."""
+
+    after_version: int
+    last_version: int
+
+
+class TenantHeadRow(Row, frozen=True):
+    """`tenant_heads`: the newest final block that a tenant is shown of a network."""
+
+    network: str
+    final_number: int | None
+
+
 class TokenRow(Row, frozen=True):
     """`token`: what is known of a token at its newest covered block."""
 

@@ -21,6 +21,7 @@ import msgspec
 
 from api.errors import ApiError
 from api.kept import Kept
+from api.rows import VersionsRow
 from warehouse import versions
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -105,6 +106,7 @@ class _OpenVersion:
         self.last_used = time.monotonic()
         self._connection = versions.open_locked_down(path, memory_megabytes)
         self.epoch = versions.epoch_of(self._connection)
+        self.tenant_versions = versions.tenant_versions_of(self._connection)
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
         self._remembered = Kept(_MOST_REMEMBERED)
@@ -145,6 +147,10 @@ class Snapshot:
         self._cursor = cursor
         self._deadlines = deadlines
         self._queries = queries
+
+    def data_version(self, tenant_id: str) -> int:
+        """Return the tenant's own number, which nothing of others moves on; 0 before anything was built for it."""
+        return self._version.tenant_versions.get(tenant_id, 0)
 
     def rows(self, query: str, row_type: type[Row], **parameters: Any) -> list[Row]:
         """Run a named query and return its rows, in the order of the query.
@@ -265,6 +271,30 @@ class Serving:
         finally:
             opened.return_cursor(cursor)
             self._release(opened)
+
+    @contextmanager
+    def tenant_snapshot(self, tenant_id: str, data_version: int | None) -> Iterator[Snapshot]:
+        """Give a view of the newest version that shows a tenant this number of its own; None: the one in force.
+
+        Raises:
+            ApiError: 410 when there is none any more, 503 when nothing is published.
+        """
+        with self.snapshot() as current:
+            if data_version is None or data_version == current.data_version(tenant_id):
+                yield current
+                return
+            bounds = current.rows("versions_of_number", VersionsRow, tenant_id=tenant_id, data_version=data_version)
+        kept = (
+            version
+            for bound in bounds
+            for version in versions.published_versions(self._directory)
+            if bound.after_version < version <= bound.last_version
+        )
+        newest = max(kept, default=None)
+        if newest is None:
+            raise _cursor_expired("has been removed")
+        with self.snapshot(newest) as found:
+            yield found
 
     def in_force(self) -> InForce:
         """Return what is in force now.

@@ -12,6 +12,7 @@ from control.settings import Settings
 from control.store import open_store
 from pipelines.deliver.export import Format, Listener, export
 from warehouse.port import Warehouse
+from warehouse.versions import tenant_versions_of
 
 
 def run_export(
@@ -34,8 +35,9 @@ def run_export(
         tenant = tenants.get_by_name(session, tenant_name)
         identity = (tenant.name, tenant.id)
     if folder is None:
-        publication = Warehouse(settings).published()
-        folder = Path(f"ledgermart-export-{identity[1]}-{publication.version if publication else 0}-{form}")
+        with Warehouse(settings).open_published() as (_, connection):
+            data_version = tenant_versions_of(connection).get(identity[1], 0)
+        folder = Path(f"ledgermart-export-{identity[1]}-{data_version}-{form}")
     folder = folder.absolute()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(), MofNCompleteColumn())
     elapsed = TimeElapsedColumn()
@@ -61,7 +63,7 @@ def run_export(
     files = [{name: file[name] for name in ("mart", "file", "rows")} for file in manifest["files"]]
     return {
         "folder": str(folder),
-        **{name: manifest[name] for name in ("version", "publishedAt", "tenant", "tenantId", "format")},
+        **{name: manifest[name] for name in ("dataVersion", "publishedAt", "tenant", "tenantId", "format")},
         "files": files,
     }
 
@@ -73,4 +75,4 @@ def print_export(found: dict[str, Any], console: Console) -> None:
     for file in found["files"]:
         table.add_row(file["mart"], f"{file['rows']:,}", file["file"])
     console.print(table)
-    console.print(f"version {found['version']} of {found['tenant']} in {found['folder']}")
+    console.print(f"data version {found['dataVersion']} of {found['tenant']} in {found['folder']}")

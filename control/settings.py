@@ -62,7 +62,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_AS_OF_SECONDS",
         "300",
-        "longest time between two published versions while blocks are collected, in seconds",
+        "length of the periods of absolute time; in each, as-of moves over blocks without rows that are collected in "
+        "it, in seconds",
     ),
     Variable(
         "LEDGERMART_ATTEST",

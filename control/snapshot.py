@@ -19,6 +19,7 @@ class SnapshotTenant:
 
     tenant_id: str
     tenant_name: str
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,9 @@ def read_snapshot(session: Session) -> ControlSnapshot:
     """
     return ControlSnapshot(
         revision=read_revision(session),
-        tenants=to_rows(SnapshotTenant, session.execute(select(Tenant.id, Tenant.name).order_by(Tenant.id))),
+        tenants=to_rows(
+            SnapshotTenant, session.execute(select(Tenant.id, Tenant.name, Tenant.revision).order_by(Tenant.id))
+        ),
         ledgers=to_rows(
             SnapshotLedger,
             session.execute(

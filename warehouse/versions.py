@@ -149,6 +149,17 @@ def epoch_of(connection: duckdb.DuckDBPyConnection) -> str:
     return str(row[0]) if row else ""
 
 
+def tenant_versions_of(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Every tenant's own number in a version; empty where a release before published it."""
+    try:
+        rows = connection.execute(
+            "select tenant_id, max(data_version) from marts.tenant_versions group by tenant_id"
+        ).fetchall()
+    except (duckdb.CatalogException, duckdb.BinderException):
+        return {}
+    return dict(rows)
+
+
 def _readable(serving_dir: Path) -> int:
     """The mode of a file that whoever may read the folder may read."""
     return 0o400 | (serving_dir.stat().st_mode & 0o040)

@@ -340,7 +340,7 @@ def _list(
         return Fetched([to_item(row) for row in kept], last)
 
     with call.snapshot(position) as snapshot:
-        as_of = DataVersion(data_version=snapshot.version)
+        as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
         if call.is_tabular:
             return call.tabular(snapshot, item_type, fetch, as_of)
         fetched = fetch(snapshot, position.key if position else None, limit)

@@ -134,7 +134,7 @@ def _answer(
     else:
         fetch = price_steps(filters)
     with call.snapshot(position) as snapshot:
-        as_of = DataVersion(data_version=snapshot.version)
+        as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
         if call.is_tabular:
             return call.tabular(snapshot, PricePoint, fetch, as_of, state=now)
         fetched = fetch(snapshot, position.key if position else None, limit)

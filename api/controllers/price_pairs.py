@@ -117,7 +117,7 @@ class PairController(Controller):
 
         position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.version)
+            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
             if call.is_tabular:
                 # Whether a price is stale changes with the time alone.
                 return call.tabular(snapshot, Pair, fetch, as_of, state=utc_now())

@@ -78,7 +78,7 @@ class PriceReviewController(Controller):
             return Fetched([_to_quarantined(row, decided.get(row.price_id)) for row in kept], last)
 
         with call.snapshot(position) as snapshot:
-            as_of = DataVersion(data_version=snapshot.version)
+            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
             if call.is_tabular:
                 return call.tabular(snapshot, QuarantinedPrice, fetch, as_of)
             fetched = fetch(snapshot, position.key if position else None, limit)

@@ -85,9 +85,9 @@ class PriceSourceController(Controller):
 
         position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.version)
+            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
             if call.is_tabular:
-                return call.tabular(snapshot, PriceSource, fetch, as_of)
+                return call.tabular(snapshot, PriceSource, fetch, as_of, state=read_polls(snapshot, call.tenant_id))
             fetched = fetch(snapshot, position.key if position else None, limit)
             page, headers = call.page(snapshot, fetched, limit)
         return call.answer(PriceSources(data=list(fetched.rows), page=page, as_of=as_of), headers)

@@ -149,7 +149,7 @@ class CapTableReportController(Controller):
                     total=holders.count(filters),
                     limit=limit,
                     offset=offset,
-                    data_version=snapshot.version,
+                    data_version=snapshot.data_version(call.tenant_id),
                 )
             )
 
@@ -277,7 +277,7 @@ class WalletActivityReportController(Controller):
                     total=wallet.activities.count(filters),
                     limit=limit,
                     offset=offset,
-                    data_version=snapshot.version,
+                    data_version=snapshot.data_version(call.tenant_id),
                 )
             )
 
@@ -391,7 +391,7 @@ def _cap_table_file(
         found, holders = cap_table.open_holders(call, snapshot)
         filters = HolderFilters(sort, q, Names(call.store, found.subject).matching(q), reconciliation)
         view, state, version = holders.view, holders.state, snapshot.version
-        as_of, coverage = to_as_of(view, state, version), to_coverage(view, state, TimeRange(None, None))
+        as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, TimeRange(None, None))
 
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
         return holders.on(opened).fetch(filters, limit, after)
@@ -416,7 +416,7 @@ def _wallet_activity_file(
         wallet = wallet_activity.open_wallet(call, snapshot)
         filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times)
         view, version = wallet.view, snapshot.version
-        as_of, coverage = to_as_of(view, wallet.state, version), to_coverage(view, wallet.state, filters.times)
+        as_of, coverage = to_as_of(view, wallet.state, snapshot), to_coverage(view, wallet.state, filters.times)
 
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportActivity]:
         return wallet.activities.on(opened).fetch(filters, limit, after)
@@ -433,7 +433,7 @@ def _batches(
 ) -> Iterator[Sequence[msgspec.Struct]]:
     """Read all rows of one version as the client takes them."""
     after: Key | None = None
-    with call.snapshot(version) as snapshot:
+    with call.services.serving.snapshot(version) as snapshot:
         while True:
             fetched = read(snapshot, after, count)
             yield fetched.rows

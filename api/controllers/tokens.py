@@ -182,7 +182,7 @@ class TokenController(Controller):
 
         position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.version)
+            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
             if call.is_tabular:
                 return call.tabular(snapshot, TokenSummary, fetch, as_of)
             fetched = fetch(snapshot, position.key if position else None, limit)
@@ -346,7 +346,7 @@ class TokenController(Controller):
         Movements seen from the token, newest first, as far as they are covered; `coverage` says what of the range is
         not. Each is valued at the price of its block's time.
 
-        Each page is of the newest version, which its `asOf.dataVersion` names. Activities that come to lie before the
+        Each page is of the newest data, which its `asOf.dataVersion` numbers. Activities that come to lie before the
         first one of the first page do not stop the pages; 410 says that among those delivered one has appeared, gone or
         changed its quantity since.
         """
@@ -366,7 +366,7 @@ class TokenController(Controller):
                 explains=explain,
             )
             walk = activities.token_activities(view, filters)
-            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             if call.is_tabular:
                 return call.tabular(snapshot, TokenActivity, walk.fetch, as_of, coverage)
             fetched = go_on(snapshot, walk, position, limit)
@@ -411,7 +411,7 @@ class TokenController(Controller):
             state = resolve(snapshot, view, moment)
             summary = cap_table.read_summary(snapshot, view, state)
             fetch = cap_table.holders(view, state, summary, sort, explains=explain)
-            echo, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, read_range(None, None))
+            echo, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, read_range(None, None))
             if call.is_tabular:
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)
             fetched = fetch(snapshot, position.key if position else None, limit)
@@ -471,7 +471,7 @@ class TokenController(Controller):
                 after = before
             cap_table_changes.check_order(before, after)
             changes = cap_table_changes.Changes(view, before, after, change, sort)
-            echoes = [to_as_of(view, state, snapshot.version) for state in (before, after)]
+            echoes = [to_as_of(view, state, snapshot) for state in (before, after)]
             coverage = to_coverage(view, after, read_range(None, None), since=before)
             if call.is_tabular:
                 return call.tabular(

@@ -58,7 +58,7 @@ class MarketCapitalizationController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, token, windows)
             state = resolve(snapshot, view, None)
-            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             history = capitalization.history(snapshot, view, state, times, length, explains=explain)
             if call.is_tabular:
                 return call.tabular(snapshot, CapitalizationPoint, lambda *_: Fetched(history, None), as_of, coverage)
@@ -116,7 +116,7 @@ class WalletValueController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, wallet, windows)
             state = resolve(snapshot, view, None)
-            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             points = wallet_values.history(snapshot, view, state, times, length, explains=explain)
             if call.is_tabular:
                 return call.tabular(snapshot, WalletValuePoint, lambda *_: Fetched(points, None), as_of, coverage)

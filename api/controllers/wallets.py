@@ -162,7 +162,7 @@ class WalletController(Controller):
 
         position = call.position(cursor, tuple[str, str])
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.version)
+            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
             if call.is_tabular:
                 return call.tabular(snapshot, WalletSummary, fetch, as_of)
             fetched = fetch(snapshot, position.key if position else None, limit)
@@ -319,7 +319,7 @@ class WalletController(Controller):
         Movements of all assets seen from the wallet, newest first, as far as they are covered; `coverage` says what of
         the range is not. Each is valued at the price of its block's time.
 
-        Each page is of the newest version, which its `asOf.dataVersion` names. Activities that come to lie before the
+        Each page is of the newest data, which its `asOf.dataVersion` numbers. Activities that come to lie before the
         first one of the first page do not stop the pages; 410 says that among those delivered one has appeared, gone or
         changed its quantity since.
         """
@@ -339,7 +339,7 @@ class WalletController(Controller):
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, None)
             walk = activities.wallet_activities(view, filters)
-            as_of, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             if call.is_tabular:
                 return call.tabular(snapshot, WalletActivity, walk.fetch, as_of, coverage)
             fetched = go_on(snapshot, walk, position, limit)
@@ -384,7 +384,7 @@ class WalletController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, moment)
-            echo, coverage = to_as_of(view, state, snapshot.version), to_coverage(view, state, times)
+            echo, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             current = balances.positions(snapshot, view, state, explains=explain)
             check_explain(explain, call.is_tabular, len(current), "explain")
             if call.is_tabular and not asks_history:

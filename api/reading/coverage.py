@@ -53,5 +53,5 @@ def to_subject_coverage(snapshot: Snapshot, view: View, history: Sequence[Operat
             if row.is_covered and row.to_block is not None
         ],
         gaps=all_gaps(view),
-        as_of=to_as_of(view, resolve(snapshot, view, None), snapshot.version),
+        as_of=to_as_of(view, resolve(snapshot, view, None), snapshot),
     )

@@ -14,7 +14,7 @@ import msgspec
 
 from api.errors import ApiError
 from api.parameters import INSTANT, Moment, TimeRange
-from api.rows import BlockRow, CoverageRow, NetworkRow, TokenRow, WalletRow, as_naive, as_utc
+from api.rows import BlockRow, CoverageRow, TenantHeadRow, TokenRow, WalletRow, as_naive, as_utc
 from api.schemas.common import AsOf, Coverage, FieldError, Finality, Gap, GapReason
 from api.serving import Snapshot
 from control.subjects import Kind, SubjectRow, Window
@@ -106,7 +106,7 @@ def state_before(snapshot: Snapshot, view: View, end: datetime) -> State | None:
     return _state(snapshot, view, covered, number, block, end - INSTANT)
 
 
-def to_as_of(view: View, state: State | None, version: int) -> AsOf:
+def to_as_of(view: View, state: State | None, snapshot: Snapshot) -> AsOf:
     """Return the echo of the moment."""
     return AsOf(
         ledger=view.subject.ledger_name,
@@ -115,7 +115,7 @@ def to_as_of(view: View, state: State | None, version: int) -> AsOf:
         block_time=state.block_time if state else None,
         finality=state.finality if state else None,
         at=state.valued_at if state else None,
-        data_version=version,
+        data_version=snapshot.data_version(view.subject.tenant_id),
     )
 
 
@@ -246,8 +246,11 @@ def _state(
     block: BlockRow | None,
     valued_at: datetime | None,
 ) -> State:
-    networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
-    final = next((row.final_number for row in networks if row.network == view.subject.network), None)
+    tenant_id = view.subject.tenant_id
+    heads = snapshot.remember(
+        ("heads", tenant_id), lambda: snapshot.rows("tenant_heads", TenantHeadRow, tenant_id=tenant_id)
+    )
+    final = next((row.final_number for row in heads if row.network == view.subject.network), None)
     return State(
         block_number=number,
         block_hash=block.block_hash if block else None,

@@ -113,7 +113,7 @@ def read_statistics(
             lag_status=status,
         ),
         series=series,
-        as_of=DataVersion(data_version=snapshot.version),
+        as_of=DataVersion(data_version=snapshot.data_version(ledger.tenant_id)),
     )
 
 

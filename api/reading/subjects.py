@@ -120,7 +120,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         windows=to_windows(view.windows),
         created_at=subject.created_at,
         updated_at=subject.updated_at,
-        as_of=to_as_of(view, resolve(snapshot, view, None), snapshot.version),
+        as_of=to_as_of(view, resolve(snapshot, view, None), snapshot),
     )
 
 
@@ -153,5 +153,5 @@ def to_wallet(snapshot: Snapshot, view: View) -> wallets.Wallet:
         windows=to_windows(view.windows),
         created_at=subject.created_at,
         updated_at=subject.updated_at,
-        as_of=to_as_of(view, resolve(snapshot, view, None), snapshot.version),
+        as_of=to_as_of(view, resolve(snapshot, view, None), snapshot),
     )

@@ -68,12 +68,15 @@ class EmbedCall:
         return self.claims.params
 
     def snapshot(self, data_version: int | None = None) -> AbstractContextManager[Snapshot]:
-        """Open the version the page began with, or the one in force.
+        """Open a version that shows what the page began with, or the one in force.
+
+        Args:
+            data_version: the tenant's own number that the page began with.
 
         Raises:
-            ApiError: 410, the version has been removed.
+            ApiError: 410, such versions have been removed.
         """
-        return self.services.serving.snapshot(data_version)
+        return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
 
     def answer(self, body: Schema) -> Response[bytes]:
         """Answer as JSON that no cache keeps, compressed where that is worth it: a year of days is some 200 kB."""

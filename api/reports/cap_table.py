@@ -64,7 +64,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
     view, state, summary, subject = holders.view, holders.state, holders.summary, found.subject
     parts = _read_parts(snapshot, holders)
     price = _read_worth(snapshot, view, state, summary.total_supply)
-    link, as_of = read_link(snapshot, subject), to_as_of(view, state, snapshot.version)
+    link, as_of = read_link(snapshot, subject), to_as_of(view, state, snapshot)
     if state is None or state.is_current:
         current = capitalization.current(snapshot, view, state, as_of)
         told, status = (current.price, current.price_status), (current.value, current.value_status)
@@ -103,7 +103,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
         largest=_to_largest(holders, parts.largest),
         curve=parts.curve,
         holders_over_time=parts.holders_over_time,
-        data_version=snapshot.version,
+        data_version=snapshot.data_version(subject.tenant_id),
     )
 
 

@@ -34,7 +34,7 @@ def read_index(call: EmbedCall, snapshot: Snapshot, q: str | None, limit: int, o
         wallet_total=wallet_total,
         limit=limit,
         offset=offset,
-        data_version=snapshot.version,
+        data_version=snapshot.data_version(call.tenant_id),
     )
 
 

@@ -138,7 +138,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         currency=CURRENCY,
         range=ReportRange(from_=coverage.from_, to=coverage.to),
         is_current=wallet.is_current,
-        as_of=to_as_of(view, state, snapshot.version),
+        as_of=to_as_of(view, state, snapshot),
         coverage=coverage,
         holdings_complete=balances.is_complete(state),
         reconciliation=_to_counts(state, parts.positions),
@@ -158,7 +158,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         balances=parts.positions,
         tokens=parts.tokens,
         types=parts.types,
-        data_version=snapshot.version,
+        data_version=snapshot.data_version(subject.tenant_id),
     )
 
 

@@ -116,6 +116,9 @@ class Page(Schema, frozen=True, kw_only=True):
     next_cursor: Annotated[str | None, Meta(description="Pass as `cursor` to get the next page; null on the last one.")]
 
 
+DataNumber = Annotated[int, Meta(description="Number of the tenant's data: raised when something it sees changes.")]
+
+
 class AsOf(Schema, frozen=True, kw_only=True):
     """The moment of the ledger that an answer describes; block fields are null while nothing is collected."""
 
@@ -138,13 +141,13 @@ class AsOf(Schema, frozen=True, kw_only=True):
             "time of the block; null when that was not stored."
         ),
     ]
-    data_version: Annotated[int, Meta(description="The published version that answered.")]
+    data_version: DataNumber
 
 
 class DataVersion(Schema, frozen=True, kw_only=True):
     """As-of of a list over several ledgers."""
 
-    data_version: Annotated[int, Meta(description="The published version that answered.")]
+    data_version: DataNumber
 
 
 class Gap(Schema, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from api.schemas.wallets import Direction, Position, WalletActivity, WalletActiv
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
 OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
-Version = Annotated[int, Meta(description="The published version that answered; pass it to page within it.")]
+Version = Annotated[int, Meta(description="Number of the tenant's data that answered; pass it to page within it.")]
 Total = Annotated[int, Meta(description="Rows that match, on all pages.")]
 RowLimit = Annotated[int, Meta(ge=1, le=200, description="Most rows of a page.")]
 HoldersAtStatus = Annotated[

@@ -474,17 +474,15 @@
 
 {# Says of activities that became final that they are. #}
 {% macro finalize_activities() -%}
-    {%- set subjects = ref('stg_control__subjects') -%}
-    {%- set network_states = ref('stg_chain__network_states') -%}
+    {%- set heads = ref('stg_pipeline__shown_heads') -%}
     {%- if keeps_rows() -%}
         update {{ this }} as written
         set status = 'Finalized'
-        from {{ subjects }} as subjects
-        inner join {{ network_states }} as network_states on subjects.network = network_states.network
+        from {{ heads }} as heads
         where
-            written.subject_key = subjects.subject_key
+            written.subject_key = heads.subject_key
             and written.status = 'Confirmed'
-            and written.block_number <= network_states.final_number
+            and written.block_number <= heads.final_number
     {%- endif -%}
 {%- endmacro %}
 

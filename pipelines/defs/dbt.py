@@ -12,7 +12,14 @@ from pipelines.defs.keys import filled_by
 from pipelines.defs.project import keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
-from pipelines.load.state import begin_build, has_prices_to_build, record_transform, transform_due
+from pipelines.load.state import (
+    begin_build,
+    has_prices_to_build,
+    newest_publication,
+    record_transform,
+    transform_due,
+)
+from pipelines.load.tenants import advance
 
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
 # `make test`; the audits of the whole history in the daily job.
@@ -90,6 +97,9 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             if not is_due and warehouse.port.is_newest_readable():
                 context.log.info("nothing new: the marts stay as they are")
                 return
+            published = warehouse.port.published()
+            newest = max(newest_publication(connection), published.version if published else 0)
+            advance(connection, newest, warehouse.settings.as_of_seconds)
             keeps_marts = begin_build(connection, project.fingerprint)
             is_priced = has_prices_to_build(connection)
         arguments, excluded = [*CYCLE_ARGUMENTS], [AUDIT]

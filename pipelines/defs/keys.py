@@ -21,7 +21,10 @@ DISCOVERIES = dg.AssetKey(["prices", "discoveries"])
 DISCOVERIES_LAST, HISTORY_LAST, OUTCOME_LAST = ({"dagster/priority": str(-place)} for place in (1, 2, 3))
 
 _OF_EVERY_NETWORK: dict[str, tuple[str, ...]] = {
-    "blocks": ("blocks", "view_ranges", "covered_ranges", "network_states", "collection_failures", "reorganisations"),
+    "blocks": (
+        *("blocks", "view_ranges", "covered_ranges", "shown_ranges", "shown_heads"),
+        *("network_states", "collection_failures", "reorganisations"),
+    ),
     "token_metadata": ("token_metadata",),
     "balance_observations": ("balance_observations", "supply_observations"),
 }

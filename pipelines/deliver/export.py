@@ -16,7 +16,7 @@ import duckdb
 from control.settings import Settings
 from warehouse.folders import FolderError, new_folder
 from warehouse.port import Warehouse
-from warehouse.versions import Publication
+from warehouse.versions import Publication, tenant_versions_of
 
 _POLL_SECONDS = 0.2
 _MANIFEST = "manifest.json"
@@ -24,7 +24,6 @@ _KIND = "ledgermart-export"
 
 # Marts without a tenant tell what somebody tracks: of these, only the rows that the tenant's own rows name.
 _NAMED_BY_TENANT = {
-    "publication": "true",
     "networks": "network in (select network from own_subjects)",
     "collection_paces": "network in (select network from own_subjects)",
     "blocks": """(network, block_number) in (
@@ -43,6 +42,9 @@ _NAMED_BY_TENANT = {
     "price_markets": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
     "price_market_lists": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
 }
+# The installation's own numbers tick with everybody's changes; a tenant's tell of its own.
+_LEFT_OUT_MARTS = {"publication"}
+_LEFT_OUT = {("tenant_versions", "after_version"), ("recomputed_ranges", "shown_until_version")}
 _OWN_SUBJECTS = """
     with own_subjects as (
         select subject_key, network, as_of_block_number from marts.tokens where tenant_id = $tenant_id
@@ -157,7 +159,7 @@ def _check_target(folder: Path, force: bool) -> None:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
-    """Every table and view of the file with its columns."""
+    """Every table and view of the file with its columns, as far as a tenant may have them."""
     found: dict[str, list[_Column]] = {}
     for mart, name, kind, comment in connection.execute(
         """
@@ -165,7 +167,8 @@ def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
         where schema_name = 'marts' order by table_name, column_index
         """
     ).fetchall():
-        found.setdefault(mart, []).append(_Column(name, kind, comment))
+        if mart not in _LEFT_OUT_MARTS and (mart, name) not in _LEFT_OUT:
+            found.setdefault(mart, []).append(_Column(name, kind, comment))
     return found
 
 
@@ -264,7 +267,7 @@ def _manifest(
     ).fetchall()
     return {
         "kind": _KIND,
-        "version": publication.version,
+        "dataVersion": tenant_versions_of(connection).get(tenant[1], 0),
         "publishedAt": publication.published_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "tenant": tenant[0],
         "tenantId": tenant[1],

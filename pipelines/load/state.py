@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import duckdb
 
+from pipelines.load.tenants import is_any_due
 from pipelines.load.warehouse import transaction, utc_now
 
 
@@ -51,22 +52,10 @@ def has_relation(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
     """Tell whether dbt has something to do.
 
-    It has where the marts are behind, and, so that as-of advances over blocks without rows, where blocks were collected
-    since the last build and that is older than `as_of_seconds`.
+    It has where the marts are behind, and where a tenant is to be shown more all the same, so that as-of advances over
+    blocks without rows.
     """
-    row = connection.execute(
-        """
-        select exists (
-            select 1
-            from raw.transforms as built
-            inner join raw.coverage on built.finished_at < coverage.collected_at
-            where built.finished_at < ?
-        )
-        """,
-        [utc_now() - timedelta(seconds=as_of_seconds)],
-    ).fetchone()
-    assert row is not None
-    return bool(row[0]) or is_behind(connection)
+    return is_behind(connection) or is_any_due(connection, as_of_seconds)
 
 
 def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> bool:

@@ -19,6 +19,7 @@ SOURCE = Source(
             "One row per tenant.",
             TENANT_ID,
             Column("tenant_name", VARCHAR, "Name of the tenant."),
+            optional("revision", BIGINT, "Configuration writes of the tenant so far."),
         ),
         Table(
             "control_ledgers",

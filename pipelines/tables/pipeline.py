@@ -1,6 +1,6 @@
 """What the pipeline did and still owes: cycles, collected ranges, failures, changes to transform."""
 
-from pipelines.tables.common import ADDRESS, BATCH_ID, NETWORK, OPERATION_KEY, SUBJECT_KEY
+from pipelines.tables.common import ADDRESS, BATCH_ID, NETWORK, OPERATION_KEY, SUBJECT_KEY, TENANT_ID
 from pipelines.tables.table import (
     BIGINT,
     BIGNUM,
@@ -54,6 +54,26 @@ SOURCE = Source(
             Column("version", BIGINT, "Number of the version."),
             Column("batch_id", BIGINT, "Newest batch in the version."),
             Column("published_at", TIMESTAMP, "When it was published, UTC."),
+        ),
+        Table(
+            "tenant_versions",
+            "What changed for each tenant, counted by itself: whatever changes for others, its number stays.",
+            "One row per tenant and number, of the last day and the newest.",
+            TENANT_ID,
+            Column("data_version", BIGINT, "The tenant's own number, ascending."),
+            Column("after_version", BIGINT, "Newest published version that does not show it."),
+            Column("raised_at", TIMESTAMP, "When it was raised, UTC."),
+            optional("revision", BIGINT, "The tenant's configuration that it shows."),
+            Column("failing", VARCHAR, "Parts of its views that failed to be collected, as coverage says."),
+        ),
+        Table(
+            "tenant_horizons",
+            "How far each tenant is shown each network.",
+            "One row per tenant and network with subjects of it.",
+            TENANT_ID,
+            NETWORK,
+            Column("head_number", BIGINT, "Newest block that is shown; -1 before there is one."),
+            optional("final_number", BIGINT, "Newest final block that is shown."),
         ),
         Table(
             "view_ranges",
@@ -345,6 +365,23 @@ SOURCE = Source(
             ),
             FROM_BLOCK,
             TO_BLOCK,
+        ),
+        Table(
+            "shown_ranges",
+            "Of the collected parts of each view, what the tenant is shown.",
+            "One row per subject, is_native and range.",
+            Column("subject_key", BIGINT, "Integer key of the token or wallet."),
+            Column("is_native", BOOLEAN, "As in covered_ranges."),
+            FROM_BLOCK,
+            TO_BLOCK,
+        ),
+        Table(
+            "shown_heads",
+            "How far each subject's tenant is shown its network.",
+            "One row per subject.",
+            Column("subject_key", BIGINT, "Integer key of the token or wallet."),
+            optional("head_number", BIGINT, "Newest block that is shown; null before the node was asked."),
+            optional("final_number", BIGINT, "Newest final block that is shown."),
         ),
     ),
 )

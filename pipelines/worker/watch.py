@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from control.networks.definitions import Network
 from control.revision import read_revision
@@ -79,8 +79,13 @@ class Watch:
             return False
         if progress.is_behind or progress.was_read_to_end or has_price_work(progress):
             return False
-        now = datetime.now(UTC)
+        now = _now()
         if any(network.is_history_due(now) for network in progress.networks.values()):
             return False
-        # Blocks without rows are published, too, though later.
-        return now - publication.published_at < timedelta(seconds=self.settings.as_of_seconds)
+        # Blocks without rows are published, too, in the next period of absolute time.
+        period = self.settings.as_of_seconds
+        return now.timestamp() // period == publication.published_at.timestamp() // period
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

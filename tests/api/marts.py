@@ -86,10 +86,30 @@ def publish(
                 connection.execute(f"insert into marts.{table} select * from lines")
                 connection.unregister("lines")
         count_holders(connection)
+        _count_versions(connection, version, rows)
         connection.execute(views())
         connection.execute("create table marts.publication as select ? as version, ? as epoch", [version, epoch])
     move_pointer(directory, version, path.name)
     return path
+
+
+def _count_versions(
+    connection: duckdb.DuckDBPyConnection, version: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]
+) -> None:
+    """Unless the rows say it: each version is a number of everybody, and what the node says is shown to everybody."""
+    tenants = "select distinct tenant_id, network from (from marts.tokens union all by name from marts.wallets)"
+    if "tenant_versions" not in rows:
+        connection.execute(
+            f"""insert into marts.tenant_versions by name
+            select distinct tenant_id, number as data_version, number - 1 as after_version, now() as raised_at
+            from ({tenants}), range(1, {version + 1}) as numbers(number)"""
+        )
+    if "tenant_heads" not in rows:
+        connection.execute(
+            f"""insert into marts.tenant_heads by name
+            select tenant_id, network, head_number, final_number
+            from ({tenants}) inner join marts.networks using (network) where head_number is not null"""
+        )
 
 
 def count_holders(connection: duckdb.DuckDBPyConnection) -> None:

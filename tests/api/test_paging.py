@@ -65,6 +65,12 @@ class Ledger:
                     for row in random.Random(self.version).sample(self.rows, len(self.rows))
                 ],
             )
+            connection.execute(
+                "insert into marts.tenant_versions by name "
+                "select * replace (? as data_version, ? as after_version) from marts.tenant_versions "
+                "where data_version = 1",
+                [self.version, self.version - 1],
+            )
         move_pointer(path.parent, self.version, path.name)
         time.sleep(0.25)  # the pointer is looked at every 0.2 s
 

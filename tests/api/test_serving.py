@@ -168,6 +168,79 @@ def test_an_etag_is_of_its_epoch(world: World, path: str, accept: str) -> None:
         assert client.get(path, headers=known).status_code == 200
 
 
+def publish_numbered(world: World, version: int, numbers: dict[str, list[int]], kept_activities: int = 5) -> None:
+    """Publish a version with numbers of callers' tenants: for each number from 1 on, the newest version without it."""
+    rows = marts_rows(world)
+    own = [row for row in rows["token_activities"] if row["token_id"] == EXAMPLE_TOKEN_ID]
+    rows["token_activities"] = own[:kept_activities]
+    rows["tenant_versions"] = [
+        {
+            "tenant_id": world.principals[caller].tenant_id,
+            "data_version": number,
+            "after_version": after,
+            "raised_at": "2026-03-01 00:00:00",
+        }
+        for caller, afters in numbers.items()
+        for number, after in enumerate(afters, start=1)
+    ]
+    publish(world.settings.serving_dir, version, rows)
+    time.sleep(0.25)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/csv"])
+def test_what_changes_for_others_shows_neither_as_number_nor_as_etag(
+    world: World, client: TestClient[Any], accept: str
+) -> None:
+    paths = [f"{TOKEN}/activities", f"{TOKEN}/cap-table", "/v1/tokens", "/v1/networks", "/v1/priced-items"]
+    publish_numbered(world, 2, {"admin": [0], "foreign": [0]})
+    etags = [client.get(path, headers={"Accept": accept}).headers["etag"] for path in paths]
+    publish_numbered(world, 3, {"admin": [0], "foreign": [0, 2]})
+    for path, etag in zip(paths, etags, strict=True):
+        assert client.get(path, headers={"Accept": accept, "If-None-Match": etag}).status_code == 304
+    assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 1
+    assert client.get("/v1/tokens", headers=world.headers("foreign")).json()["asOf"]["dataVersion"] == 2
+    publish_numbered(world, 4, {"admin": [0, 3], "foreign": [0, 2]}, kept_activities=1)
+    answer = client.get(paths[0], headers={"Accept": accept, "If-None-Match": etags[0]})
+    assert answer.status_code == 200
+    assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 2
+
+
+def test_a_number_of_the_tenants_own_opens_the_newest_version_that_shows_it(world: World) -> None:
+    for version, numbers in ((1, [0]), (2, [0]), (3, [0, 2]), (4, [0, 2, 3]), (5, [0, 2, 3, 3])):
+        publish_numbered(world, version, {"admin": numbers})
+    serving = Serving(world.settings.serving_dir, 200, 1.0)
+
+    def opened(number: int | None) -> int:
+        with serving.tenant_snapshot(world.tenant_id, number) as snapshot:
+            return snapshot.version
+
+    try:
+        assert [opened(number) for number in (None, 1, 2, 4)] == [5, 2, 3, 5]
+        (world.settings.serving_dir / "marts-000000000002.duckdb").unlink()
+        assert opened(1) == 1
+        # No version shows 3, and 5 was never told.
+        for number in (0, 3, 5):
+            with pytest.raises(ApiError) as raised:
+                opened(number)
+            assert raised.value.status == 410
+    finally:
+        serving.close()
+
+
+def test_before_anything_was_built_for_a_tenant_its_number_is_0(world: World, client: TestClient[Any]) -> None:
+    publish_numbered(world, 2, {"foreign": [0]})
+    assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 0
+
+
+def test_a_version_of_the_release_before_has_no_numbers(world: World) -> None:
+    path = world.settings.serving_dir / "marts-000000000001.duckdb"
+    path.chmod(0o600)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("drop table marts.tenant_versions; drop table marts.publication; force checkpoint")
+    with world.client() as client:
+        assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 0
+
+
 def test_a_cursor_shows_nothing_of_what_it_names(client: TestClient[Any]) -> None:
     """Neither the key that it goes on after nor the version, which everybody's changes move on."""
     answers = [client.get(f"{TOKEN}/activities?limit=1").json() for _ in range(2)]

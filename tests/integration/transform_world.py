@@ -7,7 +7,8 @@ rows, marks in raw.changes. Nothing here knows how the marts are computed.
 
 import random
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Collection, Iterator, Set
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -171,6 +172,8 @@ class World:
         self.rebasing: set[str] = set()
         self.holders: list[str] = []
         self.transformed: int | None = None
+        # Whom the pipeline reads for; None: everybody.
+        self.acting: Collection[str] | None = None
 
     # The chain itself
 
@@ -336,8 +339,23 @@ class World:
         self.final = final
 
     def mark(self, key: int, first: int, last: int | None, reason: str) -> None:
-        """Write a row of raw.changes."""
+        """Write a row of raw.changes; of rows that no view of the subject holds there is none."""
+        rows = set() if last is None else set(range(first, last + 1))
+        if reason == "Rows" and not any(
+            view.subject == key and rows & self.blocks_of(view) for view in self.views.values()
+        ):
+            return
         self.changes.append((self.batch, key, first, last, reason))
+
+    @contextmanager
+    def only(self, tenants: Collection[str]) -> Iterator[None]:
+        """Read for these tenants alone, and nothing that others see."""
+        self.acting = tenants
+        yield
+        self.acting = None
+
+    def _acts(self, subject: Subject) -> bool:
+        return self.acting is None or subject.tenant in self.acting
 
     # What the pipeline collects
 
@@ -488,7 +506,7 @@ class World:
 
     def observe(self) -> None:
         """Make the readings of a cycle: most of what is owed, and some that nobody asked for."""
-        for subject in list(self.subjects.values()):
+        for subject in filter(self._acts, list(self.subjects.values())):
             visible, ranges = self.visible(subject), self.covered(subject)
             moved = {
                 (row.token, holder)
@@ -524,7 +542,7 @@ class World:
             token = self.random.choice([*self.tokens, NATIVE])
             holder = self.random.choice(self.holders)
             block = self.random.randrange(self.head + 1)
-            self.read(token, holder, block, "Sample", self.random.choice(["ten_a", "ten_b"]))
+            self.read(token, holder, block, "Sample", self.random.choice(sorted(self.acting or {"ten_a", "ten_b"})))
 
     def _find(self, subject: Subject, block: int) -> None:
         """Find a holder, whether or not something moved."""

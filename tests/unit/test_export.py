@@ -47,6 +47,14 @@ def _token(tenant: str, key: int, network: str) -> dict[str, Any]:
 _ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "networks": [{"network": name} for name in ("ours", "theirs", "nobodys")],
     "collection_paces": [{"network": name, "work": "token"} for name in ("ours", "theirs")],
+    "tenant_versions": [
+        {"tenant_id": tenant, "data_version": number, "after_version": 6, "raised_at": _AT}
+        for tenant, number in (("acme", 3), ("globex", 5))
+    ],
+    "tenant_heads": [{"tenant_id": "acme", "network": "ours", "head_number": 9, "final_number": 4}],
+    "recomputed_ranges": [
+        {"tenant_id": "acme", "shown_until_version": 6, "shown_until_data_version": 2, "subject_key": 1}
+    ],
     "tokens": [_token("acme", 1, "ours"), _token("globex", 2, "ours"), _token("globex", 3, "theirs")],
     "token_activities": [
         _activity("acme", 1, 2, _HUGE),
@@ -114,7 +122,7 @@ def _column(folder: Path, mart: str, column: str) -> list[Any]:
 def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: Settings, tmp_path: Path) -> None:
     manifest = _export(settings, tmp_path / "out")
     folder = tmp_path / "out"
-    assert {path.stem for path in folder.glob("*.parquet")} == {*marts.contract(), "publication"}
+    assert {path.stem for path in folder.glob("*.parquet")} == set(marts.contract())
     for mart in marts.contract():
         table = pq.read_table(folder / f"{mart}.parquet")  # type: ignore[no-untyped-call]
         if "tenant_id" in table.column_names:
@@ -128,12 +136,21 @@ def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: S
     assert _column(folder, "price_markets", "source_id") == ["src_a"]
     assert _column(folder, "price_market_lists", "source_id") == ["src_a"]
     assert manifest == json.loads((folder / "manifest.json").read_text())
-    assert (manifest["version"], manifest["tenant"], manifest["tenantId"]) == (7, "Acme", "acme")
+    assert (manifest["dataVersion"], manifest["tenant"], manifest["tenantId"]) == (3, "Acme", "acme")
     assert {file["mart"]: file["rows"] for file in manifest["files"]}["blocks"] == 4
     assert [(s["id"], s["asOfBlockNumber"], s["asOfBlockTime"]) for s in manifest["subjects"]] == [
         ("tok_acme", 9, "2026-03-02T00:00:00Z")
     ]
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_export_shows_no_number_that_changes_of_others_move_on(settings: Settings, tmp_path: Path) -> None:
+    manifest = _export(settings, tmp_path / "out")
+    assert not (tmp_path / "out" / "publication.parquet").exists()
+    shown = {column["name"] for file in manifest["files"] for column in file["columns"]}
+    assert shown & {"version", "batch_id", "epoch", "after_version", "shown_until_version"} == set()
+    assert _column(tmp_path / "out", "recomputed_ranges", "shown_until_data_version") == [2]
+    assert _column(tmp_path / "out", "tenant_versions", "data_version") == [3]
 
 
 def test_parquet_keeps_every_digit_and_instants(settings: Settings, tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ _PROGRESS = Progress(
     1, "a run", 7, "2026-01-01T00:00:00Z", {"one": _NETWORK}, {"a source": _SOURCE}, False, False, False
 )
 
+_NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
 
 class Scene:
     """A worker's look at things as a test sets them."""
@@ -35,7 +37,7 @@ class Scene:
         self.watch = Watch(settings, {})
         self.progress, self.revision, self.now = _PROGRESS, 7, 0.0
         self.due: Sequence[str] = ["one"]
-        self.published = Publication(1, "marts-1.duckdb", datetime.now(UTC))
+        self.published = Publication(1, "marts-1.duckdb", _NOON)
         warehouse = {
             "is_written": lambda _: False,
             "published": lambda _: self.published,
@@ -49,6 +51,7 @@ class Scene:
             watch, "due_networks", lambda *_: (list(self.due), self.revision != self.progress.control_revision)
         )
         monkeypatch.setattr(watch.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(watch, "_now", lambda: _NOON + timedelta(minutes=4, seconds=59))
         monkeypatch.setattr(self.store, "read", open_nothing)
 
     def look(self, *, after: float = _CYCLE_SECONDS, **progress: Any) -> Cycle | None:
@@ -114,12 +117,12 @@ def unfinished_history(scene: Scene) -> None:
 
 
 def history_that_may_go_on_again(scene: Scene) -> None:
-    network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True, waits_until=datetime.now(UTC))
+    network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True, waits_until=_NOON)
     scene.progress = msgspec.structs.replace(scene.progress, networks={"one": network})
 
 
 def test_history_that_waits_for_another_day_is_no_reason_for_a_whole_cycle(scene: Scene) -> None:
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    tomorrow = _NOON + timedelta(days=1)
     network = msgspec.structs.replace(_NETWORK, has_unfinished_history=True, waits_until=tomorrow)
     scene.progress = msgspec.structs.replace(scene.progress, networks={"one": network})
     assert scene.look() == Cycle(["one"], is_short=True)
@@ -143,7 +146,7 @@ def changed_configuration(scene: Scene) -> None:
 
 
 def old_version(scene: Scene) -> None:
-    scene.published = replace(scene.published, published_at=datetime.now(UTC) - timedelta(days=1))
+    scene.published = replace(scene.published, published_at=_NOON - timedelta(minutes=5))
 
 
 @pytest.mark.parametrize(

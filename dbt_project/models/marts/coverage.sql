@@ -24,9 +24,9 @@ covered_ranges as (
 
 ),
 
-network_states as (
+heads as (
 
-    select * from {{ ref('stg_chain__network_states') }}
+    select * from {{ ref('stg_pipeline__shown_heads') }}
 
 ),
 
@@ -70,15 +70,15 @@ axes as (
         subjects.tenant_id,
         subjects.network,
         -- A cycle that failed after collecting leaves the node's newest block as it was.
-        greatest(network_states.head_number, max(covered_ranges.to_block)) as head_number,
+        greatest(heads.head_number, max(covered_ranges.to_block)) as head_number,
         min(views.from_block) filter (where views.origin = 'Window') as tracked_from_block,
         any_value(awaited.from_time) as awaited_from_time
     from subjects
-    left join network_states on subjects.network = network_states.network
+    left join heads on subjects.subject_key = heads.subject_key
     left join views on subjects.subject_key = views.subject_key
     left join covered_ranges on subjects.subject_key = covered_ranges.subject_key
     left join awaited on subjects.subject_key = awaited.subject_key
-    group by subjects.subject_key, subjects.tenant_id, subjects.network, network_states.head_number
+    group by subjects.subject_key, subjects.tenant_id, subjects.network, heads.head_number
 
 ),
 

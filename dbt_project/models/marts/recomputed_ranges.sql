@@ -46,6 +46,17 @@ versions as (
 
 ),
 
+numbers as (
+
+    select
+        numbered.tenant_id,
+        max(numbered.data_version) as data_version
+    from {{ ref('stg_pipeline__tenant_versions') }} as numbered
+    inner join versions on numbered.after_version < versions.version
+    group by numbered.tenant_id
+
+),
+
 -- Balances that a range opens with stand at the block before it.
 pairs as ( -- noqa: ST03
 
@@ -93,6 +104,7 @@ shown as (
     select
         versions.version as shown_until_version,
         subjects.tenant_id,
+        numbers.data_version as shown_until_data_version,
         named.subject_key,
         named.from_block,
         least(named.to_block, held.to_block) as to_block,
@@ -103,6 +115,7 @@ shown as (
             named.subject_key = held.subject_key
             and named.from_block <= held.to_block
     inner join subjects on named.subject_key = subjects.subject_key
+    left join numbers on subjects.tenant_id = numbers.tenant_id
     cross join versions
     where versions.version is not null
 

@@ -54,9 +54,9 @@ blocks as (
 
 ),
 
-network_states as (
+heads as (
 
-    select * from {{ ref('stg_chain__network_states') }}
+    select * from {{ ref('stg_pipeline__shown_heads') }}
 
 ),
 
@@ -143,7 +143,7 @@ described as (
         )) as activity_id,
         activities.activity_type,
         case
-            when activities.block_number <= network_states.final_number then 'Finalized'
+            when activities.block_number <= heads.final_number then 'Finalized'
             else 'Confirmed'
         end as status,
         activities.block_number,
@@ -167,7 +167,7 @@ described as (
         on
             activities.network = labels.network
             and activities.token_address = labels.token_address
-    left join network_states on activities.network = network_states.network
+    left join heads on activities.subject_key = heads.subject_key
     where not coalesce(labels.is_not_fungible, false)
 
 ),

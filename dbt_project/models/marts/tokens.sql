@@ -77,9 +77,9 @@ blocks as (
 
 ),
 
-network_states as (
+heads as (
 
-    select * from {{ ref('stg_chain__network_states') }}
+    select * from {{ ref('stg_pipeline__shown_heads') }}
 
 ),
 
@@ -129,7 +129,7 @@ described as (
         as_of_blocks.block_hash as as_of_block_hash,
         as_of_blocks.block_time as as_of_block_time,
         case
-            when bounds.as_of_block_number <= network_states.final_number then 'Finalized'
+            when bounds.as_of_block_number <= heads.final_number then 'Finalized'
             when bounds.as_of_block_number is not null then 'Confirmed'
         end as as_of_finality
     from subjects
@@ -150,7 +150,7 @@ described as (
         on
             subjects.network = as_of_blocks.network
             and bounds.as_of_block_number = as_of_blocks.block_number
-    left join network_states on subjects.network = network_states.network
+    left join heads on subjects.subject_key = heads.subject_key
 
 )
 

@@ -83,9 +83,9 @@ blocks as (
 
 ),
 
-network_states as (
+heads as (
 
-    select * from {{ ref('stg_chain__network_states') }}
+    select * from {{ ref('stg_pipeline__shown_heads') }}
 
 ),
 
@@ -186,7 +186,7 @@ described as (
         activities.direction,
         case
             when activities.is_failed then 'Failed'
-            when activities.block_number <= network_states.final_number then 'Finalized'
+            when activities.block_number <= heads.final_number then 'Finalized'
             else 'Confirmed'
         end as status,
         activities.block_number,
@@ -218,7 +218,7 @@ described as (
         on
             activities.subject_key = listed_tokens.subject_key
             and activities.token_address = listed_tokens.token_address
-    left join network_states on activities.network = network_states.network
+    left join heads on activities.subject_key = heads.subject_key
     where not coalesce(labels.is_not_fungible, false)
 
 ),

@@ -38,7 +38,7 @@ def test_a_snapshot_holds_what_is_configured(world: World) -> None:
     common = (tenant_id, ledger.id, "ethereum", USDC.lower())
     assert snapshot == ControlSnapshot(
         revision=10,
-        tenants=(SnapshotTenant(tenant_id, "acme"), SnapshotTenant(world.other.tenant_id, "other")),
+        tenants=(SnapshotTenant(tenant_id, "acme", 9), SnapshotTenant(world.other.tenant_id, "other", 1)),
         ledgers=(SnapshotLedger(ledger.id, tenant_id, "ethereum", "main", "Main"),),
         subjects=(
             SnapshotSubject(token.subject_key, token.id, "token", *common, "USDC", "n", "x", None, NOON),

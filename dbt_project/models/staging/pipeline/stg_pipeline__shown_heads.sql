@@ -1,0 +1,19 @@
+with
+
+source as (
+
+    select * from {{ source('pipeline', 'shown_heads') }}
+
+),
+
+renamed as (
+
+    select
+        subject_key,
+        head_number,
+        final_number
+    from source
+
+)
+
+select * from renamed

@@ -1,0 +1,146 @@
+"""Whatever happens to others, a tenant's rows and number stay; whatever changes of its rows, its number is raised."""
+
+from collections.abc import Set
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipelines.load.tenants import advance
+from pipelines.load.warehouse import open_warehouse
+from tests.integration.dbt_runner import CYCLE, LATER_CYCLE, Stores, open_marts, run_dbt
+from tests.integration.test_transform import TOKEN_A, TOKEN_B, WALLET_A, WALLET_B, publish
+from tests.integration.transform_world import GENESIS_TIME, Subject, World, address
+
+_PERIOD = 300
+_TENANTS = ("ten_a", "ten_b")
+_OTHERS = [address(0xD0 + number) for number in range(10)]
+# Numbers themselves, and ranges named once more by a build that changed nothing in them.
+_NOT_ROWS = ("tenant_versions",)
+Said = dict[str, set[tuple[object, ...]]]
+
+
+def make_world(seed: int) -> World:
+    """Two tenants with a token in common, and one token and wallet each that are theirs alone."""
+    world = World(seed)
+    world.begin()
+    for key, kind, tenant, where in (
+        (1, "token", "ten_a", TOKEN_A),
+        (2, "wallet", "ten_a", WALLET_A),
+        (3, "token", "ten_b", TOKEN_A),
+        (4, "token", "ten_b", TOKEN_B),
+        (5, "wallet", "ten_b", WALLET_B),
+    ):
+        world.add(Subject(key, kind, tenant, f"led_{tenant}", where))
+    return world
+
+
+def said(stores: Stores) -> dict[str, Said]:
+    """Every row that each tenant sees, by mart."""
+    with open_marts(stores) as connection:
+        marts = [
+            mart
+            for (mart,) in connection.execute(
+                "select table_name from information_schema.columns where column_name = 'tenant_id' order by all"
+            ).fetchall()
+            if mart not in _NOT_ROWS
+        ]
+        return {
+            tenant: {
+                mart: set(
+                    connection.execute(
+                        f"select cast(columns(*) as varchar) from marts.{mart} where tenant_id = ?", [tenant]
+                    ).fetchall()
+                )
+                for mart in marts
+            }
+            for tenant in _TENANTS
+        }
+
+
+def happen(world: World, tenant: str, number: int) -> None:
+    """Let something happen to what a tenant configured, or to the chain."""
+    subject = world.random.choice([row for row in world.subjects.values() if row.tenant == tenant])
+    windows = [view for view in world.views.values() if (view.origin, view.subject) == ("Window", subject.key)]
+    native = world.random.choice(["full", "balance-only"])
+    match world.random.choice(["window", "request", "request", "nothing", "nothing", "fork", "final"]):
+        case "window":
+            newest = max(windows, key=lambda view: view.first, default=None)
+            if newest is not None and newest.last is None:
+                world.track(
+                    newest.key, subject.key, newest.first, max(world.head, newest.first), newest.native or native
+                )
+            elif newest is None or (newest.last is not None and newest.last < world.head):
+                world.track(100 + number, subject.key, world.head + 1, native=native)
+        case "request":
+            first = world.random.randint(1, world.head)
+            world.request(100 + number, subject.key, first, first + 10, native)
+        case "fork":
+            world.fork_at(world.random.randint(max(world.final or 0, world.head - 6, 1), world.head))
+        case "final":
+            world.finalize(world.random.randint(world.final or 1, world.head))
+
+
+def moving(tenants: Set[str]) -> tuple[list[str], list[str]]:
+    """Tokens and holders that only these tenants follow, and holders whom nobody does."""
+    tokens = {"ten_a": [TOKEN_A, TOKEN_A], "ten_b": [TOKEN_B]}
+    wallets = {"ten_a": [WALLET_A] * 2, "ten_b": [WALLET_B] * 2}
+    return (
+        [token for tenant in sorted(tenants) for token in tokens[tenant]],
+        [*(wallet for tenant in sorted(tenants) for wallet in wallets[tenant]), *_OTHERS],
+    )
+
+
+def begin_build(stores: Stores, now: datetime) -> set[str]:
+    """What comes before a build; return who is shown more."""
+    with open_warehouse(stores.warehouse) as connection:
+        ((version,),) = connection.execute("select coalesce(max(version), 0) from raw.publications").fetchall()
+        return set(advance(connection, version, _PERIOD, now))
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 9))])
+def test_a_number_is_raised_exactly_where_rows_change(tmp_path: Path, seed: int) -> None:
+    stores, world, now = Stores(tmp_path / "stores"), make_world(seed), GENESIS_TIME
+    for key in (1, 2, 4, 5):
+        world.track(key, key, 3 + key)
+    raised_at: dict[str, int] = {}
+    untouched = 0
+    for number in range(10 if seed == 1 else 30):
+        acting = world.random.choice([{"ten_a"}, {"ten_a"}, {"ten_b"}, set(_TENANTS)]) if number else set(_TENANTS)
+        for tenant in sorted(acting) if number else ():
+            happen(world, tenant, number)
+        # What is mined then moves nothing of those who do nothing; their blocks are collected all the same.
+        world.tokens, world.holders = moving(acting)
+        world.mine(max(world.head, world.known_head) + world.random.randint(0, 5) + (15 if number == 0 else 0))
+        world.resolve()
+        world.collect(history=1000)
+        with world.only(acting):
+            world.observe()
+        now += timedelta(seconds=world.random.randint(1, 120))
+        period = int((now - GENESIS_TIME).total_seconds()) // _PERIOD
+        world.write(stores.warehouse)
+        viewed = {view.subject for view in world.views.values()}
+        marked = {
+            world.subjects[key].tenant for batch, key, *_ in world.changes if batch == world.batch and key in viewed
+        }
+        raised = begin_build(stores, now)
+        before = said(stores) if number else {}
+        if number and world.random.random() < 0.15:
+            # The build ends half-way; the next cycle finds nothing new.
+            run_dbt(stores, *LATER_CYCLE, "--select", "+token_holders", "+wallet_activities")
+            world.begin()
+            world.write(stores.warehouse)
+            raised |= begin_build(stores, now)
+        run_dbt(stores, *(LATER_CYCLE if number else CYCLE))
+        after = said(stores)
+        for tenant in _TENANTS if number else ():
+            changed = {mart for mart in after[tenant] if after[tenant][mart] != before[tenant][mart]}
+            assert (tenant, number, tenant in raised or changed) == (tenant, number, tenant in raised or set())
+            is_quiet = tenant not in acting | marked and raised_at[tenant] == period
+            assert not (is_quiet and tenant in raised), f"{tenant} was raised for others"
+            untouched += is_quiet
+        raised_at |= dict.fromkeys(raised, period)
+        publish(stores, world.batch)
+        world.transformed = world.batch
+        world.begin()
+    assert untouched > 0
