@@ -211,10 +211,10 @@
 
 
 {#
-    Agreeing readings that were appended to touched pairs, whose other rows stand: gone only where the build that touched them came to its
-    end, as above.
+    Agreeing readings of touched pairs whose other rows stand, where there is a row of their block: of what moved in it, or theirs, where
+    the build that touched them came to its end, as above.
 #}
-{% macro appended_readings() -%}
+{% macro replaced_readings() -%}
     (
         select
             touched.*,
@@ -224,7 +224,7 @@
         where
             touched.is_quiet
             and not readings.is_stored
-            and touched.since_batch_id < {{ transformed_batch() }}
+            and (readings.is_moved or touched.since_batch_id < {{ transformed_batch() }})
     )
 {%- endmacro %}
 
@@ -311,7 +311,7 @@
 #}
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
     {%- set touched = touched_rows() -%}
-    {%- set appended = appended_readings() -%}
+    {%- set replaced = replaced_readings() -%}
     {{ delete_whole_ranges() }}
     {%- if keeps_rows() -%}
     {%- for network, from_block, to_block in stretches_of(deleted_ranges()) %}
@@ -326,7 +326,7 @@
             and written.block_number between {{ from_block }} and {{ to_block }};
     {%- endfor %}
         delete from {{ this }} as written
-        using {{ appended }} as touched
+        using {{ replaced }} as touched
         where
             written.subject_key = touched.subject_key
             and written.range_from_block = touched.range_from_block

@@ -210,7 +210,7 @@ def read_past(path: Path, base: int, count: int) -> None:
 
             select
                 token_address, holder_address, $block::bigint as block_number, {_block_hash("$block")} as block_hash,
-                sum(movement_raw)::varchar as quantity_raw
+                sum(movement_raw)::varchar as quantity_raw, ['ten_bench'] as tenant_ids
             from moved
             where holder_address != {_address("'nobody'")}
             group by token_address, holder_address

@@ -50,7 +50,7 @@ latest as (
         coalesce(written.opened_by, carried.opened_by) as opened_by,
         coalesce(written.opening_block, carried.opening_block) as opening_block,
         coalesce(carried.first_moved_block, written.first_moved_block) as first_moved_block,
-        coalesce(written.moved_block, carried.moved_block) as moved_block,
+        greatest(written.moved_block, carried.moved_block) as moved_block,
         greatest(written.checked_block, carried.checked_block) as checked_block,
         case
             when written.checked_block is null or carried.checked_block > written.checked_block then carried.read_raw

@@ -7,8 +7,8 @@
 -- the block before it (is_carried): all that have a point, a movement or a reading at or behind the frontier of their
 -- range, and single pairs of which an earlier block was read, or which the tenant may know now, or may not any more.
 -- from_block is -1 where the pair starts over. Its rows are deleted from rows_from_block on, and its movements are read
--- from there. Where all that concerns a pair are new readings that agree (is_quiet), nothing is deleted: they are
--- appended, and what is known of its newest balance is written again.
+-- from there. Where all that concerns a pair are new readings that agree (is_quiet), the rows of their blocks alone are
+-- written, and what is known of its newest balance.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}, {{ ref('stg_control__subjects') }}
 -- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('int_observations_in_view') }}
 -- depends_on: {{ ref('int_addresses') }}, {{ ref('int_wallet_tokens_listed') }}, {{ ref('stg_pipeline__transforms') }}
@@ -346,6 +346,21 @@ stored as materialized (
 
 ),
 
+quiet_keys as (
+
+    select balance_key from quiet
+    where balance_key >= 0
+
+),
+
+quiet_latest as (
+
+    select latest.*
+    from latest
+    semi join quiet_keys on latest.balance_key = quiet_keys.balance_key
+
+),
+
 -- A pair is known once it moved, in any range of the view: in blocks that are kept, or at or behind the frontier. So is
 -- one whose holder was found.
 moved_before as (
@@ -533,6 +548,13 @@ replaced as materialized (
 
 ),
 
+-- As a list, which the planner takes for one row: it takes the pairs for more than the points, and would hash those.
+replaced_keys as (
+
+    select unnest(list(balance_key)) as balance_key from replaced
+
+),
+
 -- And those before them, when it moved and was read last.
 kept as (
 
@@ -544,6 +566,7 @@ kept as (
         max(points.block_number) filter (where points.observed_raw is not null) as checked_block,
         arg_max(points.observed_raw, points.block_number) as read_raw
     from {{ points }} as points
+    semi join replaced_keys on points.balance_key = replaced_keys.balance_key
     inner join replaced
         on
             {{ is_same_row('points', 'replaced') }}
@@ -622,34 +645,19 @@ touched as (
     from judged
     where is_known or has_points or is_unfinished
 
-    union all
+    union all by name
 
     select
-        latest.subject_key,
-        latest.range_from_block,
+        latest.* replace ({{ transformed_batch() }} as since_batch_id),
         views.network,
-        latest.balance_key,
         quiet.from_block,
         quiet.from_block as rows_from_block,
         views.to_block,
         true as is_known,
         true as is_stored,
         true as is_carried,
-        true as is_quiet,
-        latest.balance_raw,
-        latest.opened_by,
-        latest.opening_block,
-        latest.first_moved_block,
-        latest.moved_block,
-        latest.checked_block,
-        latest.read_raw,
-        latest.reading_count,
-        latest.resting_adjustment_count,
-        latest.short_adjustment_count,
-        latest.ignored_adjustment_count,
-        latest.adjustment_count,
-        {{ transformed_batch() }} as since_batch_id
-    from latest
+        true as is_quiet
+    from quiet_latest as latest
     inner join quiet on {{ is_same_row('latest', 'quiet') }}
     inner join views
         on
