@@ -7,6 +7,16 @@ with superseded as (
     where superseded_by is not null
 ),
 
+-- Not by a correlated anti join, which DuckDB does not plan.
+standing as (
+    select distinct attested.subject_key, attested.block_number
+    from raw.attestations as attested
+    anti join superseded
+        on
+            attested.subject_key = superseded.subject_key
+            and attested.attestation_number = superseded.attestation_number
+),
+
 times as (
     select max(block_time) as final_time
     from raw.blocks
@@ -79,19 +89,9 @@ select
     known.block_number
 from ends
 left join raw.period_ends as known on known.network = $network and ends.period_end = known.period_end
+left join standing on ends.subject_key = standing.subject_key and known.block_number = standing.block_number
 where
     known.block_number is null
-    or (
-        known.block_number between ends.from_block and ends.to_block
-        and not exists (
-            select 1
-            from raw.attestations as attested
-            anti join superseded
-                on
-                    attested.subject_key = superseded.subject_key
-                    and attested.attestation_number = superseded.attestation_number
-            where attested.subject_key = ends.subject_key and attested.block_number = known.block_number
-        )
-    )
+    or (known.block_number between ends.from_block and ends.to_block and standing.block_number is null)
 order by ends.period_end desc, ends.subject_key
 limit $most;
