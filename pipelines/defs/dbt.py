@@ -17,9 +17,8 @@ from pipelines.load.state import (
     has_prices_to_build,
     newest_publication,
     record_transform,
-    transform_due,
 )
-from pipelines.load.tenants import advance
+from pipelines.load.tenants import advance, transform_due
 
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
 # `make test`; the audits of the whole history in the daily job.

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import duckdb
 
-from pipelines.load.tenants import is_any_due
 from pipelines.load.warehouse import transaction, utc_now
 
 
@@ -47,15 +46,6 @@ def has_relation(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
         "select 1 from information_schema.tables where table_schema = 'intermediate' and table_name = ?", [name]
     ).fetchone()
     return found is not None
-
-
-def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
-    """Tell whether dbt has something to do.
-
-    It has where the marts are behind, and where a tenant is to be shown more all the same, so that as-of advances over
-    blocks without rows.
-    """
-    return is_behind(connection) or is_any_due(connection, as_of_seconds)
 
 
 def was_read_to_end(connection: duckdb.DuckDBPyConnection, batch_id: int) -> bool:

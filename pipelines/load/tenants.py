@@ -9,10 +9,21 @@ from typing import Any
 
 import duckdb
 
+from pipelines.load.state import has_relation, is_behind
 from pipelines.load.warehouse import sql, transaction, utc_now
 
 _KEPT = timedelta(days=1)
+_HELD = "int_views_transformed"
 _NOTHING_HELD = "(select null::bigint, null::boolean, null::bigint, null::bigint where false)"
+
+
+def transform_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int) -> bool:
+    """Tell whether dbt has something to do.
+
+    It has where the marts are behind, and where a tenant is to be shown more all the same, so that as-of advances over
+    blocks without rows.
+    """
+    return is_behind(connection) or is_any_due(connection, as_of_seconds)
 
 
 def is_any_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int, now: datetime | None = None) -> bool:
@@ -85,13 +96,8 @@ def advance(
 
 
 def _moving(connection: duckdb.DuckDBPyConnection, as_of_seconds: int, now: datetime) -> list[tuple[Any, ...]]:
-    held = connection.execute(
-        """
-        select 1 from duckdb_tables()
-        where schema_name = 'intermediate' and table_name = 'int_views_transformed' and not internal
-        """
-    ).fetchone()
-    text = sql("moving_tenants").replace("$held", "intermediate.int_views_transformed" if held else _NOTHING_HELD)
+    held = f"intermediate.{_HELD}" if has_relation(connection, _HELD) else _NOTHING_HELD
+    text = sql("moving_tenants").replace("$held", held)
     built = connection.execute("select coalesce(max(batch_id), -1) from raw.transforms").fetchone()
     assert built is not None
     return connection.execute(text, {"built": built[0], "seconds": as_of_seconds, "now": now}).fetchall()

@@ -24,9 +24,9 @@ from pipelines.load.state import (
     is_behind,
     record_publication,
     record_transform,
-    transform_due,
     was_read_to_end,
 )
+from pipelines.load.tenants import transform_due
 from pipelines.load.warehouse import utc_now
 from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
 
