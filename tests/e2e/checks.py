@@ -7,7 +7,7 @@ API: the answers are handed in.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from web3 import Web3
@@ -123,6 +123,17 @@ def check_cap_table(world: World, token: Token, first_block: int, pages: Sequenc
     ):
         if problem is not None:
             verdict.problems.append(problem)
+    return verdict
+
+
+def check_attested(world: World, end: date, pages: Sequence[dict[str, Any]]) -> Verdict:
+    """Check that a cap table as of a day is of its last block, and that a reading confirms each row at that block."""
+    verdict = Verdict()
+    block = first_block_at(world.node, f"{end + timedelta(days=1)}T00:00:00+00:00") - 1
+    verdict.count(verdict.differs(f"block of {end}", pages[0]["asOf"]["blockNumber"], block))
+    for row in (row for page in pages for row in page["data"]):
+        is_confirmed = row["reconciliation"] in ("Reconciled", "Adjusted") and row["checkedBlockNumber"] is not None
+        verdict.count(None if is_confirmed else f"{row['wallet']} at {end}: no reading confirms it")
     return verdict
 
 

@@ -31,6 +31,7 @@ from tests.chain.world import Token
 from tests.e2e import prices, reports
 from tests.e2e.checks import (
     Verdict,
+    check_attested,
     check_balances,
     check_cap_table,
     check_token_activities,
@@ -164,6 +165,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
         console.rule("Every number, compared with the node")
         is_agreed = _compare(client, scenario, subjects, {gold.path, wallet.path}, last_block, console)
+        console.rule("The ends of twelve months, attested")
+        is_agreed &= _compare_month_ends(client, scenario, gold, service, console, options.limit)
         console.rule("Prices and values")
         is_agreed &= _compare_values(client, scenario, pricing, gold, wallet, console)
         console.rule("Reports")
@@ -359,6 +362,27 @@ def _compare(
             verdict = check_wallet_activities(world, scenario.tokens, subject.address, first_block, activities)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} movements agree")
     console.print(f"\nAgainst balanceOf, eth_getBalance, totalSupply and the logs of the node, block {last_block}:")
+    return _tell(verdicts, console)
+
+
+def _compare_month_ends(
+    client: ApiClient, scenario: Scenario, gold: Subject, service: Service, console: Console, limit_seconds: int
+) -> bool:
+    """Have the ends of past months attested, and check their cap tables; True when all are confirmed and agree."""
+    assert gold.token is not None
+    path = f"{gold.path}/attestations"
+    ends = scenario.month_ends
+    asked = [f"{path}/{client.post(path, {'asOf': str(end)})['id']}" for end in ends]
+    console.print(f"POST .../attestations                    of GOLD, {ends[0]} to {ends[-1]}")
+    _wait_for_past(client, asked, service, limit_seconds)
+    verdicts = []
+    for end in ends:
+        pages = list(client.pages(f"{gold.path}/cap-table", asOf=str(end), limit=_PAGE))
+        verdict = check_cap_table(scenario.world, gold.token, 1, pages)
+        verdicts.append((verdict, f"{end} {verdict.agreed} of {verdict.total} rows agree"))
+        confirmed = check_attested(scenario.world, end, pages)
+        verdicts.append((confirmed, f"{end} {confirmed.agreed} of {confirmed.total} rows are confirmed"))
+    console.print("\nAgainst balanceOf and totalSupply of the node at the last block of each month:")
     return _tell(verdicts, console)
 
 

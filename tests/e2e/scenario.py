@@ -5,7 +5,7 @@ It knows the chain alone, not the service.
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -18,11 +18,18 @@ WALLETS = 300
 # Wallets that hold tokens and never move once tracking has begun.
 SLEEPING = 40
 FEED_DECIMALS = 8
-# Of the first half: so that it fills days.
+# Of the first half's newest blocks: so that they fill days.
 _BLOCK_SECONDS = 4 * 3600
 _GAS_PRICE = 10**9
-# Blocks made before the random traffic: contracts and first balances.
-_SET_UP_BLOCKS = 13
+# Before them a year and a month, in which tokens move now and then and nothing has a price.
+_QUIET_DAYS = 400
+_DAYS_BETWEEN_MOVES = 10
+_MOVES = 12
+_DAY_SECONDS = 24 * 3600
+# After so many blocks the node calls what was before them final.
+_BLOCKS_UNTIL_FINAL = 64
+# Blocks with new prices alone, before the random traffic.
+_PRICED_BLOCKS = 13
 # First prices in US dollars, in the feeds' units.
 _FIRST_ANSWERS = {"GOLD": 2_431_07000000, "ETH": 3_127_55000000}
 _PER_OLD_BLOCK = 40
@@ -53,20 +60,29 @@ class Scenario:
             lambda: self.world.deploy_token("TICKET", 0, name="Demo Ticket"),
             lambda: self.world.deploy_token("TAX", 18, name="Demo Tax", fee_basis_points=150, fee_collector=collector),
         ]
-        self.tokens = [self._quoted(make) for make in makers]
+        self.tokens = [make() for make in makers]
         self._splitter = self.world.deploy("Splitter")
+        self._busy_from = node.block_time(0) + _QUIET_DAYS * _DAY_SECONDS
 
     @staticmethod
     def genesis_time(transfers: int) -> int:
         """Return the genesis time, Unix seconds, with which the first half ends a moment before now."""
-        blocks = _SET_UP_BLOCKS + -(-(transfers // 2) // _PER_OLD_BLOCK)
-        return int(time.time()) - blocks * _BLOCK_SECONDS - 30
+        blocks = _PRICED_BLOCKS + -(-(transfers // 2) // _PER_OLD_BLOCK)
+        seconds = _QUIET_DAYS * _DAY_SECONDS + _BLOCKS_UNTIL_FINAL + blocks * _BLOCK_SECONDS
+        return int(time.time()) - seconds - 30
 
     @property
     def started_at(self) -> datetime:
-        """The start of the UTC day of the first block."""
-        first = datetime.fromtimestamp(self.world.node.block_time(0), UTC)
+        """The start of the UTC day from which on there are prices."""
+        first = datetime.fromtimestamp(self._busy_from, UTC)
         return first.replace(hour=0, minute=0, second=0)
+
+    @property
+    def month_ends(self) -> list[date]:
+        """The last days of the twelve months before that."""
+        months = self.started_at.year * 12 + self.started_at.month - 1
+        firsts = [date(number // 12, number % 12 + 1, 1) for number in range(months - 11, months + 1)]
+        return [first - timedelta(days=1) for first in firsts]
 
     @property
     def tracked_wallets(self) -> tuple[str, ...]:
@@ -74,11 +90,21 @@ class Scenario:
         return (*self.world.wallets[:4], self.world.wallets[-1])
 
     def first_half(self) -> None:
-        """Give every wallet its first tokens, the early ones more, and make the first half of the transfers."""
+        """Give every wallet its first tokens, the early ones more, and make the first half of the transfers.
+
+        What moves in the quiet year is not among those.
+        """
         for token in self.tokens:
             supply = 10 ** (9 + (token.decimals or 0))
             for index, wallet in enumerate(self.world.wallets):
                 self.world.transfer(token, self.world.deployer, wallet, supply // (8 * (index + 4)))
+            self.world.mine()
+        begun, end = self.world.node.block_time(self.world.node.head()), self._busy_from - _DAY_SECONDS
+        for moment in range(begun, end, _DAYS_BETWEEN_MOVES * _DAY_SECONDS):
+            self.world.transfer_many(_MOVES, self.tokens, per_block=_MOVES, timestamp=moment)
+        for number in range(_BLOCKS_UNTIL_FINAL + 1):
+            self.world.mine(self._busy_from + number)
+        for _ in range(_PRICED_BLOCKS):
             self._quoted(self.world.mine)
         for start in range(0, self.half, _PER_OLD_BLOCK):
             count = min(_PER_OLD_BLOCK, self.half - start)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from web3 import Web3
 from tests.chain.node import AnvilNode
 from tests.chain.world import ZERO_ADDRESS, Token, World
 from tests.e2e.checks import (
+    check_attested,
     check_balances,
     check_cap_table,
     check_holders,
@@ -85,6 +86,27 @@ def test_untrue_cap_table_is_found(
     pages = honest_cap_table(made)
     change(pages)
     assert any(words in problem for problem in check_cap_table(*made, pages).problems)
+
+
+def attested_cap_table(made: tuple[World, Token, int]) -> tuple[date, list[Answer]]:
+    """The day of the newest block, whose end it is, and a row that was read then."""
+    node = made[0].node
+    row = {"wallet": made[0].wallets[0], "reconciliation": "Adjusted", "checkedBlockNumber": node.head()}
+    page = {"asOf": {"blockNumber": node.head()}, "data": [row]}
+    return datetime.fromtimestamp(node.block_time(node.head()), UTC).date(), [page]
+
+
+def test_attested_rows_are_confirmed_at_the_last_block_of_the_day(made: tuple[World, Token, int]) -> None:
+    end, pages = attested_cap_table(made)
+    assert check_attested(made[0], end, pages).is_agreed
+    assert not check_attested(made[0], end - timedelta(days=1), pages).is_agreed
+
+
+@pytest.mark.parametrize("told", [{"reconciliation": "Unchecked"}, {"checkedBlockNumber": None}])
+def test_a_row_that_no_reading_confirms_is_told(made: tuple[World, Token, int], told: Answer) -> None:
+    end, pages = attested_cap_table(made)
+    pages[0]["data"][0].update(told)
+    assert not check_attested(made[0], end, pages).is_agreed
 
 
 def test_missing_and_untrue_balances_are_found(made: tuple[World, Token, int]) -> None:

@@ -42,6 +42,10 @@ def test_every_number_agrees_with_the_node(tmp_path: Path) -> None:
     # of five tokens and five wallets
     assert [kind for _, _, kind in counts] == ["holders", "activities"] * 5 + ["balances", "movements"] * 5
     assert all(agreed == total != "0" for agreed, total, _ in counts)
+    attested = re.findall(r"agree .* (\d+) of (\d+) rows (agree|are confirmed)", done.stdout)
+    # of twelve months
+    assert [kind for _, _, kind in attested] == ["agree", "are confirmed"] * 12
+    assert all(agreed == total != "0" for agreed, total, _ in attested)
     valued = re.findall(r"agree .* (\d+) of (\d+) (prices|values|days) of .* agree", done.stdout)
     # of two feeds; of the activities and holders of a token and the movements of a wallet; of both their histories
     assert [kind for _, _, kind in valued] == ["prices"] * 2 + ["values", "values", "days", "values", "days"]
