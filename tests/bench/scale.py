@@ -19,7 +19,7 @@ from control.settings import load_settings
 from pipelines.load.warehouse import open_warehouse
 from tests.bench.handwritten import compute, expect_equal
 from tests.bench.measurement import Clock, Measurement, peak_bytes
-from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, make_warehouse, read_past, record_built
+from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, attest_past, make_warehouse, read_past, record_built
 from tests.integration.dbt_runner import WITHOUT_PRICES, WITHOUT_VIEWS, Stores, Used, run_dbt
 from warehouse.port import Warehouse
 
@@ -136,6 +136,10 @@ def run(
         note(f"scale: {size.read:,} readings of a past block")
         read_past(jobs.stores.warehouse, size.rows, size.read)
         jobs.add_used(f"{size.read:,} agreeing readings of a past block", jobs.build(*_LATER), "CPU 3 s")
+        note("scale: the record of its attestation")
+        used, _ = _alone(attest_past, jobs.stores.warehouse, size.rows)
+        jobs.add_used("what an attestation of the block lists and records", used)
+        jobs.add_used("the build that shows its record", jobs.build(*_LATER), "CPU 3 s")
     return jobs.measured
 
 

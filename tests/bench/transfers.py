@@ -14,6 +14,7 @@ from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
 from pipelines.extract.family import PAST_BALANCES
+from pipelines.load.attestations import Attestation, begin_period, finish_attestation, list_balances
 from pipelines.load.chain import (
     insert_blocks,
     record_creation,
@@ -27,7 +28,7 @@ from pipelines.load.readings import insert_balance_observations, insert_supply_o
 from pipelines.load.state import finish_batch, record_transform
 from pipelines.load.warehouse import open_warehouse, transaction
 from pipelines.ranges import BlockRange
-from pipelines.rows import Segment
+from pipelines.rows import Purpose, Segment, Spending, Spent
 
 NETWORK = "local"
 TOKENS = 20
@@ -220,6 +221,29 @@ def read_past(path: Path, base: int, count: int) -> None:
             {"block": block},
         ).pl()
         insert_balance_observations(connection, NETWORK, balances, "Check", batch_id)
+        finish_batch(connection, batch_id)
+
+
+def attest_past(path: Path, base: int) -> None:
+    """Attest that block of that token, beside the node: what confirms each balance, and the record."""
+    block = max(_blocks(base) // 3, 1)
+    with open_warehouse(path) as connection:
+        batch_id = open_batch(connection, f"attestation of {block}")
+        ((subject_key, address, tenant_id, block_hash),) = connection.execute(
+            f"""
+            select subject_key, address, tenant_id, {_block_hash("$block")}
+            from raw.control_subjects
+            where kind = 'token'
+            order by address desc
+            limit 1
+            """,
+            {"block": block},
+        ).fetchall()
+        begin_period(connection, NETWORK, subject_key, block, block_hash, _STARTED.replace(tzinfo=None))
+        attestation = Attestation(subject_key, 1, "token", tenant_id, address, block, block_hash)
+        list_balances(connection, attestation)
+        spending = Spending(Purpose.ATTESTATION, "balances", Spent(0, 0))
+        finish_attestation(connection, NETWORK, attestation, None, spending, batch_id)
         finish_batch(connection, batch_id)
 
 
