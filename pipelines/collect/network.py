@@ -11,7 +11,7 @@ from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
 from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
-from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy, replace_metadata
+from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy
 from pipelines.load.checks import DECIMALS, run_check
 from pipelines.load.history import waiting_detail
 from pipelines.load.holders import begin_searches
@@ -40,9 +40,9 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
         for _ in collector.collect(segment):
             pass
     verify(collector)
-    _read_metadata(collector, head.number)
     begin_searches(connection, network, batch_id)
     reading = observe(collector, head)
+    report.count("token_metadata", reading.contracts)
     report.count("balance_observations", reading.balances + search_holders(collector, head))
     report.count("supply_observations", reading.supplies)
     report.unavailable_readings = reading.unavailable
@@ -76,44 +76,6 @@ def _known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _read_metadata(collector: Collector, head_number: int) -> None:
-    """Read contracts that are configured (tracked or not), common or seen, and whose kind is not known yet.
-
-    Common tokens may rest in a wallet and never be seen. Seen since the last complete observation: a cycle that failed
-    half-way is made up for.
-    """
-    unknown = [
-        address
-        for (address,) in collector.connection.execute(
-            """
-            select address from raw.control_subjects where network = $network and kind = 'token'
-            union
-            select token_address from raw.common_tokens where network = $network
-            union
-            select distinct asset
-            from raw.movements
-            where
-                network = $network
-                and asset != 'native'
-                and batch_id > (
-                    select coalesce(max(batch_id), 0) from raw.observed_batches where network = $network
-                )
-            except
-            select token_address
-            from raw.token_metadata
-            where network = $network and contract_status in ('Fungible', 'NotFungible')
-            order by 1
-            """,
-            {"network": collector.network},
-        ).fetchall()
-    ]
-    if not unknown:
-        return
-    frame = collector.node.metadata(unknown, head_number)
-    replace_metadata(collector.connection, collector.network, frame, collector.batch_id)
-    collector.report.count("token_metadata", frame.height)
 
 
 def _status(error: ExtractError) -> str:

@@ -24,7 +24,7 @@ from pipelines.collect.readings import Pair, Tenants, read_owed
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
-from pipelines.load.chain import record_observed
+from pipelines.load.chain import record_observed, replace_metadata
 from pipelines.load.frames import registered
 from pipelines.load.readings import (
     FIRST_TURN,
@@ -55,6 +55,7 @@ _COMPARED = frozenset({"Check", "Sample"})
 class Reading(NamedTuple):
     """How many balances and supplies were read and written, and how many the node no longer has the state for."""
 
+    contracts: int
     balances: int
     supplies: int
     unavailable: int
@@ -69,6 +70,7 @@ class _Observer:
         self.network = collector.network
         self.node = collector.node
         self.head = head
+        self.contracts = 0
         self.balances = 0
         self.supplies = 0
         self.unavailable = 0
@@ -78,6 +80,7 @@ class _Observer:
         batch, first_block, final_from = self._rows("seen")[0]
         # Movements in batches after this one, or from this block on, may be unread.
         self.seen = {"batch": batch, "from_block": first_block, "final_from": final_from}
+        self.connection.execute(*named("moved_pairs", self._parameters({})))
         self.readings: list[pl.DataFrame] = []
 
     def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:
@@ -130,9 +133,19 @@ class _Observer:
         self.unavailable += len(late)
         return late
 
+    def metadata(self) -> None:
+        """Read contracts whose kind is not known yet to some tenant."""
+        owed = {str(token): _names(tenants) for token, tenants in self._rows("owed_metadata")}
+        if not owed:
+            return
+        frame = self.node.metadata(list(owed), self.head.number)
+        tenants = pl.Series("tenant_id", [owed[token] for token in frame["token_address"]], dtype=pl.List(pl.String))
+        rows = frame.with_columns(tenants).explode("tenant_id")
+        replace_metadata(self.connection, self.network, rows, self.collector.batch_id)
+        self.contracts += frame.height
+
     def anchors(self) -> list[tuple[Pair, Tenants]]:
         """Read what opens ranges; return the pairs that must do without."""
-        self.connection.execute(*named("moved_pairs", self._parameters({})))
         return self._read_at(self._rows("owed_anchors"), "Anchor")
 
     def checks(self, late: Iterable[tuple[Pair, Tenants]]) -> None:
@@ -303,6 +316,7 @@ def observe(collector: Collector, head: Header) -> Reading:
         ExtractError: a reading failed; what was read before stays, and the rest is owed by the next cycle.
     """
     observer = _Observer(collector, head)
+    observer.metadata()
     late = observer.anchors()
     observer.checks(late)
     observer.native()
@@ -314,7 +328,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.narrow()
     observer.store_edges()
     record_observed(collector.connection, collector.network, collector.batch_id)
-    return Reading(observer.balances, observer.supplies, observer.unavailable)
+    return Reading(observer.contracts, observer.balances, observer.supplies, observer.unavailable)
 
 
 def _names(tenants: object) -> list[str]:

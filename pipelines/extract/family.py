@@ -43,7 +43,7 @@ TRACES = "traces"
 HEADERS = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
 BALANCES = TABLES["balance_observations"].schema_without("network", "purpose", "batch_id", "owed_to")
 SUPPLIES = TABLES["supply_observations"].schema_without("network", "batch_id", "owed_to")
-METADATA = TABLES["token_metadata"].schema_without("network", "read_at")
+METADATA = TABLES["token_metadata"].schema_without("network", "read_at", "tenant_id")
 BALANCE_CHANGES = TABLES["balance_observations"].schema("holder_address", "block_number", "quantity_raw")
 
 

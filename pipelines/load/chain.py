@@ -299,16 +299,17 @@ def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_i
 def replace_metadata(
     connection: duckdb.DuckDBPyConnection, network: str, metadata: pl.DataFrame, batch_id: int
 ) -> None:
-    """Replace what is known of the contracts (columns of raw.token_metadata less network and read_at).
+    """Replace what tenants know of contracts (columns of `Node.metadata`), and mark subjects that show what changed.
 
-    Subjects whose rows show a contract that now reads differently are marked.
+    Args:
+        metadata: with `tenant_id`, to whom a reading is owed: a row for each.
     """
-    columns = "token_address, contract_status, standard, symbol, name, decimals, detail"
+    columns = "token_address, contract_status, standard, symbol, name, decimals, detail, tenant_id"
     with registered(connection, incoming=metadata), transaction(connection):
         connection.execute(
             f"""
             create or replace temp table changed_contracts as
-            select token_address, null::varchar as tenant_id
+            select token_address, tenant_id
             from (
                 select {columns} from incoming
                 except select {columns} from raw.token_metadata where network = ?
@@ -319,8 +320,12 @@ def replace_metadata(
         _mark_changed_contracts(connection, network, batch_id)
         connection.execute(
             """
-            delete from raw.token_metadata
-            where network = ? and token_address in (select token_address from incoming)
+            delete from raw.token_metadata as known
+            using incoming
+            where
+                known.network = ?
+                and known.token_address = incoming.token_address
+                and known.tenant_id = incoming.tenant_id
             """,
             [network],
         )
@@ -361,7 +366,7 @@ def record_creation(
 
 
 def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Mark subjects whose rows show one of the contracts in `changed_contracts`: of its tenant, or of all."""
+    """Mark the subjects of tenants whose rows show one of the contracts in `changed_contracts`."""
     connection.execute(
         """
         insert into raw.changes
@@ -376,7 +381,7 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
             inner join changed_contracts as changed
                 on
                     subjects.address = changed.token_address
-                    and subjects.tenant_id = coalesce(changed.tenant_id, subjects.tenant_id)
+                    and subjects.tenant_id = changed.tenant_id
             where subjects.kind = 'token'
             union
             select subjects.subject_key
@@ -385,7 +390,7 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
             inner join subjects
                 on
                     sides.holder_address = subjects.address
-                    and subjects.tenant_id = coalesce(changed.tenant_id, subjects.tenant_id)
+                    and subjects.tenant_id = changed.tenant_id
             inner join raw.view_ranges as views
                 on
                     subjects.subject_key = views.subject_key
@@ -398,7 +403,7 @@ def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str,
             inner join subjects
                 on
                     readings.holder_address = subjects.address
-                    and subjects.tenant_id = coalesce(changed.tenant_id, subjects.tenant_id)
+                    and subjects.tenant_id = changed.tenant_id
             where
                 readings.network = $network
                 and subjects.kind = 'wallet'

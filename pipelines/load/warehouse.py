@@ -75,7 +75,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
         for column in table.columns:
             if (table.name, column.name) not in known:
                 connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
-    if ("balance_observations", "owed_to") not in known:
+    if ("token_metadata", "tenant_id") not in known:
         connection.execute(sql("name_older_readings"))
     connection.execute(sql("views"))
     connection.execute(movement_views())

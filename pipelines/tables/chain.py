@@ -133,8 +133,8 @@ SOURCE = Source(
         *ROW_TABLES.values(),
         Table(
             "token_metadata",
-            "What contracts said about themselves.",
-            "One row per network and contract.",
+            "What contracts said about themselves when they were read for a tenant.",
+            "One row per network, contract and tenant.",
             NETWORK,
             TOKEN_ADDRESS,
             Column("contract_status", VARCHAR, "Unknown, Fungible, NotFungible or NoContract."),
@@ -144,6 +144,7 @@ SOURCE = Source(
             optional("decimals", INTEGER, "Decimals; null when unknown."),
             optional("detail", VARCHAR, "Explanation for people."),
             Column("read_at", TIMESTAMP, "When it was read, UTC."),
+            optional("tenant_id", VARCHAR, "Public id of the tenant to whom the reading was owed, ten_."),
         ),
         Table(
             "token_creations",

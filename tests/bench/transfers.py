@@ -301,7 +301,8 @@ def _configure(connection: duckdb.DuckDBPyConnection) -> int:
         """
         select
             address as token_address, 'Fungible' as contract_status, 'ERC-20' as standard, symbol, symbol as name,
-            if(subject_key % 4 = 0, 6, 18)::integer as decimals, null::varchar as detail
+            if(subject_key % 4 = 0, 6, 18)::integer as decimals, null::varchar as detail,
+            'ten_bench' as tenant_id
         from raw.control_subjects
         where kind = 'token'
         """

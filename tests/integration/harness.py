@@ -57,7 +57,11 @@ _STABLE = {
         select * exclude (batch_id) replace (value_raw::varchar as value_raw, fee_raw::varchar as fee_raw)""",
     "internal_transfers": "select * exclude (batch_id) replace (amount_raw::varchar as amount_raw)",
     "view_ranges": "select *",
-    "token_metadata": "select * exclude (read_at)",
+    "token_metadata": """
+        select * exclude (read_at) replace (
+            (select tenant_name from raw.control_tenants as tenants where tenants.tenant_id = token_metadata.tenant_id)
+            as tenant_id
+        )""",
     "balance_observations": f"""
         select * exclude (batch_id) replace (quantity_raw::varchar as quantity_raw, {_OWED_TO})""",
     "supply_observations": f"""

@@ -367,7 +367,8 @@ def happen(world: World, number: int) -> None:
         case "final":
             world.finalize(chance.randint(world.final or 1, world.head))
         case "contract":
-            world.describe(chance.choice([TOKEN_A, TOKEN_B, TOKEN_C, EMPTY]), "Fungible", "TTT", chance.randint(0, 20))
+            token, decimals = chance.choice([TOKEN_A, TOKEN_B, TOKEN_C, EMPTY]), chance.randint(0, 20)
+            world.describe(token, "Fungible", "TTT", decimals, chance.choice(["ten_a", "ten_b"]))
             token, block = chance.choice([TOKEN_A, TOKEN_B, TOKEN_C]), chance.randint(1, world.head)
             world.create(token, block, chance.choice(["ten_a", "ten_b"]))
 

@@ -128,13 +128,13 @@ class Oracle:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def _is_amount(self, token: str) -> bool:
-        return self.world.metadata.get(token, ("Unknown", None, None))[0] != "NotFungible"
+    def _is_amount(self, subject: Subject, token: str) -> bool:
+        return self.world.contract(subject.tenant, token)[0] != "NotFungible"
 
     def _movements(self, subject: Subject) -> list[tuple[int, Pair, int]]:
         moves: list[tuple[int, Pair, int]] = []
         for row in self.world.transfers:
-            if not self._is_amount(row.token):
+            if not self._is_amount(subject, row.token):
                 continue
             for holder, amount in ((row.sender, -row.amount), (row.recipient, row.amount)):
                 concerned = row.token == subject.address if subject.kind == "token" else holder == subject.address
@@ -176,7 +176,7 @@ class Oracle:
         for first, last in self.world.covered(subject):
             result[first, last] = {}
             for pair in shown:
-                if not self._is_amount(pair[0]):
+                if not self._is_amount(subject, pair[0]):
                     continue
                 steps: dict[int, list[int]] = defaultdict(list)
                 for block, moved, amount in moves:
@@ -243,7 +243,7 @@ class Oracle:
         return points
 
     def _supplies(self, subject: Subject, covered: Range) -> list[Point]:
-        if not self._is_amount(subject.address):
+        if not self._is_amount(subject, subject.address):
             return []
         first, last = covered
         steps: dict[int, list[int]] = defaultdict(list)
@@ -448,7 +448,7 @@ class Oracle:
             result.cap_tables.add((subject.key, rank, holder, quantity, share, check, checked, opened_by))
         quantities = [quantity for _, quantity, *_ in ranked]
         held, count = sum(quantities), len(quantities)
-        is_counted = is_covered and self._is_amount(subject.address)
+        is_counted = is_covered and self._is_amount(subject, subject.address)
         status = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
         rest = None if supply is None else supply - held
         figures: tuple[object, ...] = (None, None, status, None, status, None, status, None, status)
@@ -475,9 +475,9 @@ class Oracle:
         return first == 1 or (0 in read if read else self._is_born_inside(subject, subject.address, first))
 
     def _token_activities(self, result: Expected, subject: Subject, points: Points) -> None:
-        if not self._is_amount(subject.address):
+        if not self._is_amount(subject, subject.address):
             return
-        decimals = self.world.metadata.get(subject.address, ("Unknown", None, None))[2]
+        decimals = self.world.contract(subject.tenant, subject.address)[2]
         visible = self.world.visible(subject)
         for row in self.world.transfers:
             if row.token != subject.address or row.block not in visible:
@@ -524,7 +524,11 @@ class Oracle:
         me, listed, out = subject.address, self._listed(subject), result.wallet_activities
         visible, native = self.world.visible(subject), self.world.visible_native(subject)
         for row in self.world.transfers:
-            if row.block not in visible or me not in (row.sender, row.recipient) or not self._is_amount(row.token):
+            if (
+                row.block not in visible
+                or me not in (row.sender, row.recipient)
+                or not self._is_amount(subject, row.token)
+            ):
                 continue
             if row.sender == row.recipient:
                 kind, direction, other = "Self", None, me

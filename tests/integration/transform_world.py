@@ -149,7 +149,8 @@ class World:
         self.views: dict[tuple[str, int], View] = {}
         # Windows that a reorganisation unresolved.
         self.unresolved: set[tuple[str, int]] = set()
-        self.metadata: dict[str, tuple[str, str | None, int | None]] = {}
+        # What contracts said of themselves, by tenant for whom it was read.
+        self.metadata: dict[tuple[str, str], tuple[str, str | None, int | None]] = {}
         self.common: dict[str, str] = {}
         # First blocks of tokens, for the tenants who asked for a history from creation.
         self.creations: dict[tuple[str, str], int] = {}
@@ -316,19 +317,26 @@ class World:
         else:
             self.views["History", key] = view._replace(last=last)
 
-    def describe(self, token: str, status: str, symbol: str | None, decimals: int | None) -> None:
-        """Set what the contract says of itself."""
-        self.metadata[token] = (status, symbol, decimals)
-        self._mark_contract(token)
+    def describe(
+        self, token: str, status: str, symbol: str | None, decimals: int | None, tenant: str | None = None
+    ) -> None:
+        """Set what the contract says of itself, as read for a tenant or for both."""
+        for one in ("ten_a", "ten_b") if tenant is None else (tenant,):
+            self.metadata[one, token] = (status, symbol, decimals)
+            self._mark_contract(token, one)
+
+    def contract(self, tenant: str, token: str) -> tuple[str, str | None, int | None]:
+        """Status, symbol and decimals of a contract as a tenant knows it."""
+        return self.metadata.get((tenant, token), ("Unknown", None, None))
 
     def create(self, token: str, block: int, tenant: str) -> None:
         """Tell a tenant when a token came into being."""
         self.creations[tenant, token] = block
         self._mark_contract(token, tenant)
 
-    def _mark_contract(self, token: str, tenant: str | None = None) -> None:
+    def _mark_contract(self, token: str, tenant: str) -> None:
         for subject in self.subjects.values():
-            if (subject.kind == "wallet" or subject.address == token) and tenant in (None, subject.tenant):
+            if (subject.kind == "wallet" or subject.address == token) and tenant == subject.tenant:
                 self.mark(subject.key, 0, None, "Metadata")
 
     def finalize(self, final: int) -> None:
@@ -742,8 +750,9 @@ class World:
                     "symbol": symbol,
                     "decimals": decimals,
                     "read_at": GENESIS_TIME,
+                    "tenant_id": tenant,
                 }
-                for token, (status, symbol, decimals) in self.metadata.items()
+                for (tenant, token), (status, symbol, decimals) in self.metadata.items()
             ],
             "token_creations": [
                 {"network": NETWORK, "token_address": token, "block_number": block, "tenant_id": tenant}

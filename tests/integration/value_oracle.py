@@ -131,26 +131,26 @@ class ValueOracle:
         ]
         return (min(pairs, key=lambda pair: TYPES.index(pair.price_type)), "CommonToken") if pairs else None
 
-    def decimals(self, token: str) -> int | None:
-        """Decimals of a token, None when unknown."""
-        return 18 if token == NATIVE else self.world.metadata.get(token, ("Unknown", None, None))[2]
+    def decimals(self, subject: Subject, token: str) -> int | None:
+        """Decimals of a token as its subject's tenant knows it, None when unknown."""
+        return 18 if token == NATIVE else self.world.contract(subject.tenant, token)[2]
 
-    def symbol(self, token: str) -> str:
+    def symbol(self, subject: Subject, token: str) -> str:
         """What a position without a price is called."""
-        known = "ETH" if token == NATIVE else self.world.metadata.get(token, ("Unknown", None, None))[1]
+        known = "ETH" if token == NATIVE else self.world.contract(subject.tenant, token)[1]
         return known or self.world.common.get(token) or token
 
     def hold(self, subject: Subject, token: str, raw: int, when: datetime | None) -> Held:
         """Value a quantity at a moment."""
-        linked, decimals = self.pair_of(subject, token), self.decimals(token)
+        linked, decimals = self.pair_of(subject, token), self.decimals(subject, token)
         if decimals is None:
-            return Held(self.symbol(token), None, "UnknownDecimals")
+            return Held(self.symbol(subject, token), None, "UnknownDecimals")
         if linked is None:
-            return Held(self.symbol(token), None, "NoPair")
+            return Held(self.symbol(subject, token), None, "NoPair")
         assert when is not None
         quote = self.quote(linked[0], when)
         value = None if quote.price is None else product(raw, decimals, quote.price)
-        return Held(self.symbol(token), value, quote.status)
+        return Held(self.symbol(subject, token), value, quote.status)
 
     def total(self, held: Iterable[Held]) -> tuple[Decimal | None, str, bool, list[str]]:
         """Value of a wallet's positions together: value, status, whether it is complete, what is missing."""
@@ -217,7 +217,7 @@ class ValueOracle:
             for token in [subject.address] if subject.kind == "token" else everything:
                 linked = self.pair_of(subject, token)
                 if linked:
-                    found.add((subject.key, token, self.decimals(token), linked[0].key, linked[1]))
+                    found.add((subject.key, token, self.decimals(subject, token), linked[0].key, linked[1]))
         return found
 
     def activity_values(self, kind: str) -> set[Row]:
@@ -233,7 +233,7 @@ class ValueOracle:
             if linked is None:
                 continue
             quote = self.quote(linked[0], when)
-            held = Held(self.symbol(asset), None, "UnknownAmount")
+            held = Held(self.symbol(subject, asset), None, "UnknownAmount")
             if raw is not None:
                 held = self.hold(subject, asset, int(raw), when)
             found.add((name, linked[0].key, *_shown(quote), text(held.value), held.status))
@@ -267,7 +267,7 @@ class ValueOracle:
                 found.add((subject.key, pair, None, status, None, status, None, None, status))
                 continue
             now, before = self.quote(linked[0], when), self.quote(linked[0], when - DAY)
-            supply, decimals = supplies[subject.key], self.decimals(subject.address)
+            supply, decimals = supplies[subject.key], self.decimals(subject, subject.address)
             cap, cap_status = None, now.status
             if now.price is not None and supply is None:
                 cap_status = "UnknownSupply"
@@ -341,7 +341,7 @@ class ValueOracle:
             held = [
                 self.hold(subject, token, quantities[token], moment)
                 if token in quantities
-                else Held(self.symbol(token), Decimal(0), "Priced")
+                else Held(self.symbol(subject, token), Decimal(0), "Priced")
                 for quantities, moment in ((now, when), (before, when - DAY))
             ]
             unknown = [one.status for one in held if one.value is None]
@@ -376,7 +376,7 @@ class ValueOracle:
             for day, first in self.days(subject.key) if linked else ():
                 assert linked
                 supply = self.before(self.supplies[subject.key, first][""], _end(day))
-                quote, decimals = self.quote(linked[0], _end(day) - TICK), self.decimals(subject.address)
+                quote, decimals = self.quote(linked[0], _end(day) - TICK), self.decimals(subject, subject.address)
                 value, status = None, quote.status
                 if quote.price is not None and supply is None:
                     status = "UnknownSupply"

@@ -51,7 +51,8 @@ described as (
     inner join newest on covered_ranges.subject_key = newest.subject_key
     left join token_metadata
         on
-            subjects.network = token_metadata.network
+            subjects.tenant_id = token_metadata.tenant_id
+            and subjects.network = token_metadata.network
             and subjects.address = token_metadata.token_address
 
 )

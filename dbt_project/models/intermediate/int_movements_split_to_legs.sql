@@ -23,6 +23,7 @@ wallet_views as (
 
     select
         subject_key,
+        tenant_id,
         from_block as range_from_block,
         network,
         address,
@@ -36,6 +37,7 @@ wallet_views as (
 
     select
         subject_key,
+        tenant_id,
         range_from_block,
         network,
         address,
@@ -63,6 +65,7 @@ sides as (
 not_fungible as (
 
     select
+        tenant_id,
         network,
         token_address
     from {{ ref('stg_chain__token_metadata') }}
@@ -120,7 +123,8 @@ wallet_legs as (
             and sides.block_number between wallet_views.from_block and wallet_views.to_block
     anti join not_fungible
         on
-            sides.network = not_fungible.network
+            wallet_views.tenant_id = not_fungible.tenant_id
+            and sides.network = not_fungible.network
             and sides.asset = not_fungible.token_address
 
 ),

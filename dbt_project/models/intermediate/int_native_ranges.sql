@@ -24,6 +24,7 @@ described as (
 
     select
         native_ranges.subject_key,
+        subjects.tenant_id,
         subjects.network,
         subjects.address,
         covered_ranges.from_block as range_from_block,

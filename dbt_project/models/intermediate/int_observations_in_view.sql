@@ -28,6 +28,7 @@ supply_observations as (
 not_fungible as (
 
     select
+        tenant_id,
         network,
         token_address
     from {{ ref('stg_chain__token_metadata') }}
@@ -111,7 +112,8 @@ of_wallets as (
             and observations.block_number between views.from_block - 1 and views.to_block
     anti join not_fungible
         on
-            observations.network = not_fungible.network
+            views.tenant_id = not_fungible.tenant_id
+            and observations.network = not_fungible.network
             and observations.token_address = not_fungible.token_address
     where
         views.kind = 'wallet'

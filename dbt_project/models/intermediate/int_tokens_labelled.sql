@@ -1,6 +1,15 @@
--- Symbol and decimals of every token known by contract, definition or as a native asset. Decimals come from the
--- contract alone.
+-- Symbol and decimals of every token that a tenant knows by contract, by definition or as a native asset. Decimals come
+-- from the contract alone, as it was read for the tenant.
 with
+
+tenants as (
+
+    select distinct
+        tenant_id,
+        network
+    from {{ ref('stg_control__subjects') }}
+
+),
 
 networks as (
 
@@ -10,7 +19,13 @@ networks as (
 
 common_tokens as (
 
-    select * from {{ ref('stg_chain__common_tokens') }}
+    select
+        tenants.tenant_id,
+        common_tokens.network,
+        common_tokens.token_address,
+        common_tokens.symbol
+    from {{ ref('stg_chain__common_tokens') }} as common_tokens
+    inner join tenants on common_tokens.network = tenants.network
 
 ),
 
@@ -23,16 +38,19 @@ token_metadata as (
 labelled as (
 
     select
-        network,
+        tenants.tenant_id,
+        networks.network,
         'native' as token_address,
-        native_symbol as symbol,
-        native_decimals as decimals,
+        networks.native_symbol as symbol,
+        networks.native_decimals as decimals,
         false as is_not_fungible
     from networks
+    inner join tenants on networks.network = tenants.network
 
     union all
 
     select
+        coalesce(token_metadata.tenant_id, common_tokens.tenant_id) as tenant_id,
         coalesce(token_metadata.network, common_tokens.network) as network,
         coalesce(token_metadata.token_address, common_tokens.token_address) as token_address,
         coalesce(token_metadata.symbol, common_tokens.symbol) as symbol,
@@ -41,7 +59,8 @@ labelled as (
     from token_metadata
     full outer join common_tokens
         on
-            token_metadata.network = common_tokens.network
+            token_metadata.tenant_id = common_tokens.tenant_id
+            and token_metadata.network = common_tokens.network
             and token_metadata.token_address = common_tokens.token_address
 
 )

@@ -61,7 +61,8 @@ described as (
             and attestations.block_number = blocks.block_number
     left join labels
         on
-            attestations.network = labels.network
+            subjects.tenant_id = labels.tenant_id
+            and attestations.network = labels.network
             and subjects.address = labels.token_address
 
 )

@@ -66,7 +66,8 @@ changes as (
             and points.block_number = blocks.block_number
     left join labels
         on
-            subjects.network = labels.network
+            subjects.tenant_id = labels.tenant_id
+            and subjects.network = labels.network
             and points.token_address = labels.token_address
 
 )

@@ -135,7 +135,8 @@ described as (
     from subjects
     left join token_metadata
         on
-            subjects.network = token_metadata.network
+            subjects.tenant_id = token_metadata.tenant_id
+            and subjects.network = token_metadata.network
             and subjects.address = token_metadata.token_address
     left join newest_ranges on subjects.subject_key = newest_ranges.subject_key
     left join supplies on subjects.subject_key = supplies.subject_key

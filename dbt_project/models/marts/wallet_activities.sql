@@ -212,7 +212,8 @@ described as (
             and activities.block_number = blocks.block_number
     left join labels
         on
-            activities.network = labels.network
+            subjects.tenant_id = labels.tenant_id
+            and activities.network = labels.network
             and activities.token_address = labels.token_address
     left join listed_tokens
         on

@@ -89,7 +89,8 @@ described as (
             and balances.token_address = listed_tokens.token_address
     left join labels
         on
-            views.network = labels.network
+            views.tenant_id = labels.tenant_id
+            and views.network = labels.network
             and balances.token_address = labels.token_address
     left join adjusted
         on

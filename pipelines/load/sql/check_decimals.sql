@@ -12,6 +12,6 @@ select
         order by tokens.token_address
     )
 from raw.common_tokens as tokens
-inner join raw.token_metadata as metadata
+inner join (select distinct network, token_address, decimals from raw.token_metadata) as metadata
     on tokens.network = metadata.network and tokens.token_address = metadata.token_address
 where tokens.network = $network and metadata.decimals is distinct from tokens.decimals;

@@ -35,7 +35,8 @@ tracked as (
         and not exists (
             select 1 from raw.token_metadata as metadata
             where
-                metadata.network = $network
+                metadata.tenant_id = subjects.tenant_id
+                and metadata.network = $network
                 and metadata.token_address = subjects.address
                 and metadata.contract_status != 'Fungible'
         )

@@ -63,6 +63,14 @@ from raw.token_creations as creations
 inner join concerned on creations.network = concerned.network
 where creations.tenant_id is null;
 
+insert into raw.token_metadata by name
+select distinct metadata.* exclude (tenant_id), concerned.tenant_id
+from raw.token_metadata as metadata
+inner join concerned on metadata.network = concerned.network
+where metadata.tenant_id is null;
+
+delete from raw.token_metadata where tenant_id is null;
+
 delete from raw.token_creations where tenant_id is null;
 
 delete from raw.lost_readings where tenant_id is null;

@@ -179,7 +179,8 @@ def test_rows_mark_those_in_whose_views_they_are(
     record_healthy(connection, "n", {"head_number": 9}, 9, 3)
     assert others.marked(3) == marked
     schema = TABLES["token_metadata"].schema_without("network", "read_at")
-    said = [(TOKEN, "Fungible", "ERC-20", "C", "Coin", 18, None)]
+    tenants = connection.execute("select distinct tenant_id from raw.control_subjects").fetchall()
+    said = [(TOKEN, "Fungible", "ERC-20", "C", "Coin", 18, None, tenant) for (tenant,) in tenants]
     replace_metadata(connection, "n", pl.DataFrame(said, schema=schema, orient="row"), 4)
     # The token says something else of itself; the wallet shows it where it moved in the view.
     assert others.marked(4) == sorted({3, *marked})

@@ -134,7 +134,12 @@ class Warehouse:
                 store_segment(self.connection, NETWORK, Segment(kind, covered, (where,)), {table: frame}, "node", batch)
         moved = self.connection.execute("select distinct token_address from raw.token_transfers order by 1").fetchall()
         schema = TABLES["token_metadata"].schema_without("network", "read_at")
-        said = [(token, "Fungible", "ERC-20", "T", str(chain.names[token]), 18, None) for (token,) in moved]
+        tenants = self.connection.execute("select distinct tenant_id from raw.control_subjects order by 1").fetchall()
+        said = [
+            (token, "Fungible", "ERC-20", "T", str(chain.names[token]), 18, None, tenant)
+            for (token,) in moved
+            for (tenant,) in tenants
+        ]
         if said:
             replace_metadata(self.connection, NETWORK, pl.DataFrame(said, schema=schema, orient="row"), batch)
 

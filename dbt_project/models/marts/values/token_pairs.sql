@@ -167,7 +167,8 @@ described as (
     inner join pairs on linked.pair_key = pairs.pair_key
     left join labels
         on
-            linked.network = labels.network
+            linked.tenant_id = labels.tenant_id
+            and linked.network = labels.network
             and linked.token_address = labels.token_address
 
 )

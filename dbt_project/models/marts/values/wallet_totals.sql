@@ -169,7 +169,8 @@ valued as (
     inner join wallets on positions.subject_key = wallets.subject_key
     left join labels
         on
-            wallets.network = labels.network
+            wallets.tenant_id = labels.tenant_id
+            and wallets.network = labels.network
             and positions.token_address = labels.token_address
     left join token_pairs
         on

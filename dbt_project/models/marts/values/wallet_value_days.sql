@@ -90,7 +90,8 @@ positions as (
     inner join wallets on held.subject_key = wallets.subject_key
     left join labels
         on
-            wallets.network = labels.network
+            wallets.tenant_id = labels.tenant_id
+            and wallets.network = labels.network
             and held.token_address = labels.token_address
     left join token_pairs
         on

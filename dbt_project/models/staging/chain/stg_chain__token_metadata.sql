@@ -17,7 +17,8 @@ renamed as (
         name,
         decimals,
         detail,
-        read_at
+        read_at,
+        tenant_id
     from source
 
 )
