@@ -6,7 +6,7 @@ What a cycle publishes is taken for granted: `PriceService.publish` records it, 
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -41,6 +41,7 @@ class PriceService(Service):
         definitions: the file of price sources.
         network: where feeds are; its feeds are added to it.
         feeds: the feeds.
+        settings: further LEDGERMART_* variables.
     """
 
     def __init__(
@@ -49,10 +50,11 @@ class PriceService(Service):
         definitions: Path,
         network: LocalNetwork | None = None,
         feeds: Sequence[ScriptedFeed] = (),
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         network = network or LocalNetwork("local", None)
-        settings = {"LEDGERMART_PRICE_SOURCES": str(definitions), "LEDGERMART_PRICE_POLL_SECONDS": "1"}
-        super().__init__(folder, [network], settings)
+        own = {"LEDGERMART_PRICE_SOURCES": str(definitions), "LEDGERMART_PRICE_POLL_SECONDS": "1"}
+        super().__init__(folder, [network], {**own, **(settings or {})})
         if feeds:
             with self.settings.networks_file.open("a") as file:
                 file.write("".join(feed.definition() for feed in feeds))

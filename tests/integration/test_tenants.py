@@ -1,303 +1,286 @@
-"""A tenant's answers are what they would be if no other tenant existed.
-
-Two services follow one chain with the same cycles at the same heads. In one a tenant is alone; in the other another one
-is active beside it. What the API answers the first one is compared, for every operation that reads; ids are the same in
-both, as they are made of what the tenant did and not of the clock.
-"""
+"""A tenant's answers are what they would be if no other tenant existed: of every operation, whatever others do."""
 
 import random
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar
-from unittest import mock
+from typing import Any
 
 import pytest
-from litestar.testing import TestClient
 
-from api.app import create_app
-from control.access import Principal
-from control.subjects import SubjectRow
-from pipelines.deliver.operations import report_requests
-from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
-from tests.api.document import DOCUMENT
 from tests.chain.node import AnvilNode
-from tests.chain.world import World, call_data
-from tests.integration.dbt_runner import Stores, run_dbt
-from tests.integration.harness import LocalNetwork, Service
-from tests.integration.oracle import instant
-from warehouse.versions import publish
+from tests.integration.two_worlds import OPERATIONS, Tenant, Worlds
 
-Made = TypeVar("Made")
-_LONG = [pytest.mark.long, pytest.mark.timeout(1800)]
-
-# What no tenant is told as if alone: when and how fast things were done, the installation's health, its versions.
-_LEFT_OUT = frozenset(
-    {
-        *("createdAt", "updatedAt", "requestedAt", "startedAt", "finishedAt", "occurredAt", "lastUsedAt"),
-        *("requestId", "rate", "blocksPerSecond", "estimatedEnd", "dataVersion"),
-        *("statusSince", "probedAt", "polledAt"),
-    }
-)
-# Pages, and what is asked for with a token of its own.
-_NOT_ASKED = ("/embed/", "/health/", "/v1/reports", "/v1/audit-events")
-# Where the values of an operation's path parameters are listed.
-_LISTED = {
-    "tokenId": ("/v1/tokens", "id"),
-    "walletId": ("/v1/wallets", "id"),
-    "name": ("/v1/networks/ledgers", "name"),
-    "symbol": ("/v1/priced-items", "symbol"),
-    "id": ("/v2/price-sources", "id"),
-}
-_MOMENTS = ("block:{block}", "{time}")
-
-
-class Worlds:
-    """One chain, the service in which tenant B is alone, and the one in which A is beside it."""
-
-    def __init__(self, node: AnvilNode, folder: Path) -> None:
-        self.node = node
-        self.chain = World(node, wallet_count=8, gas_price=10**9, seed=5)
-        self.chain.place_multicall()
-        self.gold = self.chain.deploy_token("GOLD", 18)
-        self.coin = self.chain.deploy_token("COIN", 6)
-        self.hush = self.chain.deploy_token("HUSH", 6)
-        self.tokens = [self.gold, self.coin, self.hush]
-        for token in self.tokens:
-            self.chain.distribute(token, 1_000_000)
-        self.traffic(6)
-        # The node calls what is 64 blocks old final.
-        for _ in range(70):
-            self.chain.mine()
-        networks = [LocalNetwork("local", node.url, common_tokens=[("COIN", self.coin.address, 6)])]
-        self.alone, self.beside = Service(folder / "alone", networks), Service(folder / "beside", networks)
-        self._steps = 0
-        self._b: Principal | None = None
-        self.subjects: dict[str, dict[Service, SubjectRow]] = {}
-        with _ids(0):
-            self.a = self.beside.tenant("a")
-        (self._b,) = set(self.both(lambda service: service.tenant("b")).values())
-
-    @property
-    def b(self) -> Principal:
-        """The tenant whose answers are compared."""
-        assert self._b is not None
-        return self._b
-
-    def close(self) -> None:
-        """Close both services."""
-        self.alone.close()
-        self.beside.close()
-
-    def both(self, action: Callable[[Service], Made]) -> dict[Service, Made]:
-        """Something that B does, in both worlds."""
-        self._steps += 1
-        made = {}
-        for service in (self.alone, self.beside):
-            with _ids(self._steps):
-                made[service] = action(service)
-        return made
-
-    def track(self, kind: str, address: str, block: int) -> None:
-        """B tracks a token or wallet since a block."""
-        at = instant(self.node, block)
-        self.subjects[address] = self.both(lambda service: getattr(service, kind)(self.b, address, tracked_from=at))
-
-    def ask_history(self, address: str, start: str, end: str = "now") -> None:
-        """B asks for a past range."""
-        rows = self.subjects[address]
-        self.both(lambda service: service.ask_history(self.b, rows[service], start, end))
-
-    def traffic(self, count: int) -> int:
-        """Some blocks of transfers among the wallets; the newest one."""
-        self.chain.transfer_many(count, self.tokens, per_block=3)
-        self.chain.submit(*self.chain.wallets[:2], value=10**15)
-        return self.chain.mine()
-
-    def mint_silently(self, holder: str) -> int:
-        """Give somebody some of a token without an event; the block."""
-        self.chain.submit(
-            self.chain.deployer, self.hush.address, call_data("TestToken", "mint_silently", holder, 7, False)
-        )
-        return self.chain.mine()
-
-    def cycle(self) -> None:
-        """A cycle of both worlds, at the same head."""
-        for service in (self.beside, self.alone):
-            service.good_cycle()
-
-    def history(self) -> None:
-        """A slice of history in both worlds, to its end."""
-        for service in (self.beside, self.alone):
-            service.history()
-
-    def publish(self) -> None:
-        """Build and publish the marts of both worlds."""
-        for service in (self.beside, self.alone):
-            settings = service.settings
-            stores = Stores(settings.data_dir)
-            run_dbt(stores, "run")
-            shutil.copyfile(stores.marts, settings.marts_path)
-            with open_warehouse(settings.warehouse_path) as connection:
-                (batch,) = connection.execute("select max(batch_id) from raw.batches").fetchone() or (0,)
-                record_transform(connection, batch, "test")
-                version = publish(settings.marts_path, settings.serving_dir, batch).version
-                record_publication(connection, version, batch)
-                report_requests(connection, service.store)
-
-    def assert_same(self) -> None:
-        """B is told the same in both worlds, by every operation that reads."""
-        blocks = range(self.node.head() - 30, self.node.head() + 1, 3)
-        moments = {number: f"{instant(self.node, number):%Y-%m-%dT%H:%M:%SZ}" for number in blocks}
-        expected = told(self.alone, self.b, moments)
-        found = told(self.beside, self.b, moments)
-        assert len([path for path in expected if "asOf" in path]) > 20
-        assert found.keys() == expected.keys()
-        for path, answer in expected.items():
-            assert (path, found[path]) == (path, answer)
-
-
-@contextmanager
-def _ids(step: int) -> Iterator[None]:
-    """Make ids of the step's number, instead of the clock and chance."""
-    with (
-        mock.patch("control.ids._last", 0),
-        mock.patch("control.ids.time", SimpleNamespace(time_ns=lambda: step * 10**9)),
-        mock.patch("control.ids.secrets", SimpleNamespace(randbits=lambda _: 0)),
-    ):
-        yield
-
-
-def told(service: Service, tenant: Principal, moments: Mapping[int, str]) -> dict[str, Any]:
-    """What the API answers a tenant, by path and query; at moments where an operation takes one."""
-    with TestClient(create_app(service.settings)) as client:
-        client.headers["Authorization"] = f"Bearer {service.bearer(tenant)}"
-
-        def get(path: str) -> tuple[int, Any]:
-            answer = client.get(path)
-            return answer.status_code, _facts(answer.json())
-
-        return {path: get(path) for template in _templates() for path in _asked(get, *template, moments)}
-
-
-def _templates() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    for path, methods in DOCUMENT["paths"].items():
-        if "get" in methods and not path.startswith(_NOT_ASKED):
-            yield path, methods["get"]["parameters"]
-
-
-def _asked(
-    get: Callable[[str], Any], template: str, parameters: list[dict[str, Any]], moments: Mapping[int, str]
-) -> Iterator[str]:
-    """The addresses of an operation: of each of the tenant's objects, and at each moment."""
-    names = [parameter["name"] for parameter in parameters if parameter["in"] == "path"]
-    if not set(names) <= _LISTED.keys() | {"operationId"}:
-        return
-    for path in _filled(get, template, names):
-        queries = {parameter["name"]: parameter.get("required", False) for parameter in parameters}
-        if not queries.get("from", False):
-            yield path
-        for block, time in moments.items():
-            if "asOf" in queries:
-                yield from (f"{path}?asOf={moment.format(block=block, time=time)}" for moment in _MOMENTS)
-            elif queries.get("from", False):
-                yield f"{path}?from=block:{min(moments)}&to=block:{block}"
-
-
-def _filled(get: Callable[[str], Any], template: str, names: list[str]) -> Iterator[str]:
-    paths = [template]
-    for name in names:
-        filled = []
-        for path in paths:
-            # What belongs to an object is listed below it.
-            where, field = _LISTED.get(name, (path.split("/{")[0], "id"))
-            filled += [path.replace(f"{{{name}}}", str(row[field]), 1) for row in get(where)[1]["data"]]
-        paths = filled
-    yield from paths
-
-
-def _facts(answer: Any) -> Any:
-    if isinstance(answer, dict):
-        return {name: _facts(value) for name, value in answer.items() if name not in _LEFT_OUT}
-    return [_facts(value) for value in answer] if isinstance(answer, list) else answer
+_LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture
 def worlds(node: AnvilNode, tmp_path: Path) -> Iterator[Worlds]:
-    made = Worlds(node, tmp_path)
-    yield made
-    made.close()
+    with ExitStack() as stack:
+        yield Worlds(node, tmp_path, stack)
+
+
+def life_of_b(worlds: Worlds) -> Iterator[None]:
+    """Everything that a tenant can change, in turns; in the last one it removes what it made."""
+    do, chain, node = worlds.b.do, worlds.chain, worlds.node
+    do("put_ledger", "local", body={"name": "books", "displayName": "Books"})
+    do("patch_ledger", "books", body={"description": "What is ours"})
+    for symbol in ("GLD", "BTC", "USD", "EUR", "FUND"):
+        do("create_priced_item", body={"symbol": symbol, "name": symbol.lower(), "class": "Other"})
+    do("patch_priced_item", "GLD", body={"name": "Gold"})
+    do("put_mapping_symbols", "GLD", body={"mappings": [{"priceSource": "src_kraken", "symbol": "BTC"}]})
+    desk = do("create_price_source", body={"name": "Desk"})["id"]
+    do("patch_price_source", desk, body={"name": "Fund desk"})
+    do("enable_price_source", desk)
+    supported = do("create_supported_pair", desk, body={"pricedAs": "FUND", "priceType": "NAV"})["id"]
+    paid = {"pricedAs": "GLD", "priceType": "Trade", "priceSources": ["src_kraken", "src_coinbase"], "maxAge": "P1D"}
+    gold_pair = do("create_pair", body=paid)["id"]
+    gold = do("create_token", body={"ledger": "books", "symbol": "GOLD", "ledgerId": worlds.gold.address})["id"]
+    do("put_token_priced_as", gold, body={"pricedAs": "GLD"})
+    do("put_token_tracking", gold, body={"trackingStatus": "enabled", "history": "creation"})
+    wallet = do("create_wallet", body={"ledger": "books", "ledgerId": chain.wallets[0]})["id"]
+    do("put_wallet_tracking", wallet, body={"trackingStatus": "enabled"})
+    yield
+
+    hush = do("create_token", body={"ledger": "local", "symbol": "HUSH", "ledgerId": worlds.hush.address})["id"]
+    do("put_token_tracking", hush, body={"trackingStatus": "enabled", "history": f"block:{node.head() - 80}"})
+    do("patch_token", gold, body={"name": "Gold", "externalId": "g-1"})
+    fund = {"pricedAs": "FUND", "priceType": "NAV", "priceSources": [desk], "maxAge": None, "maxJump": 25}
+    fund_pair = do("create_pair", body=fund)["id"]
+    entered = [("100", 9), ("1000", 6), ("3000", 3)]
+    prices = [{"price": price, "effectiveFrom": worlds.moment(node.head() - ago)} for price, ago in entered]
+    do("create_manual_prices", desk, supported, body=prices)
+    do("put_token_priced_as", hush, body={"pricedAs": "FUND"})
+    past = {"from": worlds.moment(node.head() - 40), "to": worlds.moment(node.head()), "windowSize": "hour"}
+    do("request_price_discovery", gold_pair, body=past)
+    first = node.head() - 60
+    do("request_wallet_history", wallet, body={"from": f"block:{first}", "native": "full"})
+    do("put_wallet_tracking", wallet, body={"trackingStatus": "disabled"})
+    yield
+
+    do("put_wallet_tracking", wallet, body={"trackingStatus": "enabled"})
+    other = do("create_wallet", body={"ledger": "local", "ledgerId": chain.wallets[2]})["id"]
+    do("patch_wallet", other, body={"name": "Other"})
+    do("put_wallet_tracking", other, body={"trackingStatus": "enabled", "history": f"block:{node.head() - 30}"})
+    cancelled = do("request_token_history", hush, body={"from": "creation"})["id"]
+    do("cancel_token_history_request", hush, cancelled)
+    cancelled = do("request_wallet_history", other, body={"from": f"block:{node.head() - 50}"})["id"]
+    do("cancel_wallet_history_request", other, cancelled)
+    do("attest_token", gold, body={"asOf": "block:12"})
+    cancelled = do("attest_token", hush, body={"asOf": f"block:{node.head() - 40}"})["id"]
+    do("cancel_token_attestation", hush, cancelled)
+    cancelled = do("request_price_discovery", gold_pair, body={**past, "windowSize": "minute"})["id"]
+    do("cancel_price_discovery", gold_pair, cancelled)
+    do("patch_pair", gold_pair, body={"allowInverse": True, "maxDeviation": 50})
+    crossed = {"pricedAs": "BTC", "pricedIn": "EUR", "bridge": "USD", "allowInverse": True}
+    crossed_pair = do("create_pair", body={**paid, **crossed, "priceSources": ["src_kraken"]})["id"]
+    do("disable_price_source", "src_coinbase")
+    yield
+
+    do("enable_price_source", "src_coinbase")
+    stopped = [row["id"] for row in worlds.b.get(f"/v2/pairs/{fund_pair}/prices/quarantined", {}).body["data"]]
+    do("accept_quarantined_price", fund_pair, stopped[0])
+    do("reject_quarantined_price", fund_pair, stopped[1])
+    do("attest_wallet", wallet, body={"asOf": f"block:{first + 1}"})
+    cancelled = do("attest_wallet", wallet, body={"asOf": f"block:{first + 3}"})["id"]
+    do("cancel_wallet_attestation", wallet, cancelled)
+    do("put_embed_origins", body={"embedOrigins": ["https://portal.example"]})
+    yield
+
+    _, index = worlds.link("link_index")
+    do("link_from_index", body={"type": "cap-table", "id": gold}, bearer=index)
+    for report, token in worlds.links():
+        do("renew_token", bearer=token)
+        do(f"save_{report.replace('-', '_')}", form={"token": token})
+        if report == "cap-table":
+            do("make_guest_token", bearer=token)
+    do("revoke_reports")
+    yield
+
+    do("remove_token_priced_as", hush)
+    for pair in (fund_pair, crossed_pair):
+        do("remove_pair", pair)
+    do("remove_supported_pair", desk, supported)
+    do("remove_price_source", desk)
+    do("remove_priced_item", "FUND")
+    do("remove_token", hush)
+    do("remove_wallet", other)
+    do("put_ledger", "local", body={"name": "spare"})
+    do("remove_ledger", "spare")
+    yield
+
+
+class _A:
+    """What another tenant does, by chance: most of it with what is the first one's, too."""
+
+    def __init__(self, worlds: Worlds, draw: random.Random) -> None:
+        self._worlds = worlds
+        self._draw = draw
+        self._subjects: list[tuple[str, str]] = []
+        self._pairs: list[str] = []
+        self._made = 0
+
+    def act(self) -> None:
+        """Do something; it may be refused."""
+        acts: list[Callable[[], Any]] = [
+            self._add, self._add, self._add, self._track, self._track, self._ask_history, self._ask_history,
+            self._attest, self._price, self._price, self._discover, self._enter, self._switch, self._remove,
+        ]  # fmt: skip
+        self._draw.choice(acts)()
+
+    @property
+    def _do(self) -> Callable[..., Any]:
+        return self._worlds.a.do
+
+    def _block(self) -> str:
+        return f"block:{self._draw.randrange(5, self._worlds.node.head() + 1)}"
+
+    def _add(self) -> None:
+        if self._draw.random() < 0.5:
+            token = self._draw.choice(self._worlds.tokens)
+            made = self._do("create_token", body={"ledger": "local", "symbol": "A", "ledgerId": token.address})
+            kind = "token"
+        else:
+            where = self._draw.choice(self._worlds.chain.wallets)
+            made = self._do("create_wallet", body={"ledger": "local", "ledgerId": where})
+            kind = "wallet"
+        if "id" in made:
+            self._subjects.append((kind, made["id"]))
+            history = {"history": self._block()} if self._draw.random() < 0.5 else {}
+            self._do(f"put_{kind}_tracking", made["id"], body={"trackingStatus": "enabled", **history})
+
+    def _track(self) -> None:
+        for kind, name in self._draw.sample(self._subjects, min(1, len(self._subjects))):
+            status = self._draw.choice(["enabled", "disabled"])
+            self._do(f"put_{kind}_tracking", name, body={"trackingStatus": status})
+
+    def _ask_history(self) -> None:
+        for kind, name in self._draw.sample(self._subjects, min(1, len(self._subjects))):
+            native = {"native": self._draw.choice(["full", "balance-only"])} if kind == "wallet" else {}
+            start = self._draw.choice([self._block(), "creation"])
+            made = self._do(f"request_{kind}_history", name, body={"from": start, **native})
+            if "id" in made and self._draw.random() < 0.2:
+                self._do(f"cancel_{kind}_history_request", name, made["id"])
+
+    def _attest(self) -> None:
+        for kind, name in self._draw.sample(self._subjects, min(1, len(self._subjects))):
+            self._do(f"attest_{kind}", name, body={"asOf": self._block()})
+
+    def _price(self) -> None:
+        priced_as, priced_in = self._draw.choice(["BTC", "ETH", "GLD"]), self._draw.choice(["USD", "EUR"])
+        for symbol in (priced_as, priced_in):
+            self._do("create_priced_item", body={"symbol": symbol, "name": symbol, "class": "Other"})
+        sources = self._draw.sample(["src_kraken", "src_coinbase", "src_ecb"], self._draw.randrange(1, 3))
+        rules = {"priceType": self._draw.choice(["Trade", "Ask", "Market"]), "priceSources": sources, "maxAge": None}
+        made = self._do("create_pair", body={"pricedAs": priced_as, "pricedIn": priced_in, **rules})
+        if "id" in made:
+            self._pairs.append(made["id"])
+            for kind, name in self._subjects:
+                if kind == "token":
+                    self._do("put_token_priced_as", name, body={"pricedAs": priced_as, "pairId": made["id"]})
+
+    def _discover(self) -> None:
+        for pair in self._draw.sample(self._pairs, min(1, len(self._pairs))):
+            head = self._worlds.node.head()
+            moments = {"from": self._worlds.moment(head - 50), "to": self._worlds.moment(head)}
+            self._do("request_price_discovery", pair, body={**moments, "windowSize": "hour"})
+
+    def _enter(self) -> None:
+        self._made += 1
+        desk = self._do("create_price_source", body={"name": f"Desk {self._made}"})["id"]
+        self._do("create_priced_item", body={"symbol": "FUND", "name": "Fund", "class": "Fund"})
+        made = self._do("create_supported_pair", desk, body={"pricedAs": "FUND", "priceType": "NAV"})
+        if "id" in made:
+            self._do("create_manual_prices", desk, made["id"], body={"price": "7", "effectiveFrom": "2023-01-01"})
+
+    def _switch(self) -> None:
+        self._do(self._draw.choice(["disable_price_source", "enable_price_source"]), "src_kraken")
+
+    def _remove(self) -> None:
+        for kind, name in self._draw.sample(self._subjects, min(1, len(self._subjects))):
+            self._subjects.remove((kind, name))
+            self._do(f"remove_{kind}", name)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=_LONG) for seed in range(1, 12))])
+def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Worlds, seed: int) -> None:
+    draw = random.Random(seed)
+    a = _A(worlds, draw)
+    most = 3 if seed == 0 else 30
+    for turn, _ in enumerate(life_of_b(worlds)):
+        worlds.traffic(draw.randrange(1, 6))
+        if draw.random() < 0.4:
+            worlds.mint_silently(draw.choice(worlds.chain.wallets))
+        for _ in range(draw.randrange(1, 6)):
+            a.act()
+        # What failed is made good by the next cycle.
+        if draw.random() < 0.4:
+            worlds.cycle(fails=[draw.choice(["node", "kraken"])])
+            worlds.traffic(2)
+        worlds.cycle()
+        if turn > 0:
+            worlds.publish()
+        if turn in (3, 5) or (turn > 0 and seed > 0):
+            # What an operation waited for is there now.
+            worlds.cycle()
+            worlds.publish()
+            worlds.read_everything(draw, most)
+    assert worlds.b.called == OPERATIONS.keys(), "an operation has no caller"
 
 
 def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> None:
     """Checks, behaviour and as-of of B, whatever A's readings at the same blocks say."""
-    start = worlds.traffic(6)
+    start, chain = worlds.traffic(6), worlds.chain
     worlds.traffic(9)
     for token in (worlds.gold, worlds.hush):
-        worlds.track("token", token.address, start)
-    worlds.track("wallet", worlds.chain.wallets[0], start)
+        track(worlds.b, "token", token.address, start)
+    track(worlds.b, "wallet", chain.wallets[0], start)
     worlds.cycle()
     worlds.publish()
-    # A has its own view of the same and of another token, at other times: each of its ranges begins with readings.
-    a, beside = worlds.a, worlds.beside
-    worlds.mint_silently(worlds.chain.wallets[3])
+    # A has its own view of the same and of another token, from other blocks on: its ranges begin with readings.
+    worlds.mint_silently(chain.wallets[3])
     for token in worlds.tokens:
-        opened = instant(worlds.node, start + 2)
-        beside.token(a, token.address, tracked_from=opened)
+        track(worlds.a, "token", token.address, start + 2)
     worlds.cycle()
-    held = worlds.chain.mine()
-    for wallet in worlds.chain.wallets[:5]:
-        beside.wallet(a, wallet, tracked_from=instant(worlds.node, held))
+    worlds.traffic(1)
+    for wallet in chain.wallets[:5]:
+        track(worlds.a, "wallet", wallet, start + 4)
     worlds.cycle()
     # Only A's token moves.
-    worlds.chain.transfer(worlds.coin, worlds.chain.wallets[1], worlds.chain.wallets[2], 5)
-    worlds.chain.mine()
+    chain.transfer(worlds.coin, chain.wallets[1], chain.wallets[2], 5)
+    chain.mine()
     worlds.cycle()
     worlds.publish()
-    worlds.assert_same()
+    worlds.read_everything(random.Random(1), 100)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=_LONG) for seed in range(1, 8))])
-def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Worlds, seed: int) -> None:
-    draw = random.Random(seed)
-    chain, a, beside = worlds.chain, worlds.a, worlds.beside
-    subjects: list[SubjectRow] = []
-    places = [("token", token.address) for token in worlds.tokens] + [("wallet", w) for w in chain.wallets]
-    own = draw.sample(places[:3], 2) + draw.sample(places[3:], 2)
-
-    def act() -> None:
-        choice = draw.random()
-        if choice < 0.5 or not subjects:
-            kind, address = draw.choice([place for place in places if place not in taken])
-            taken.append((kind, address))
-            opened = instant(worlds.node, draw.randrange(12, worlds.node.head() + 1))
-            subjects.append(getattr(beside, kind)(a, address, tracked_from=opened))
-        elif choice < 0.7:
-            now = datetime.fromtimestamp(worlds.node.block_time(worlds.node.head()), UTC)
-            beside.track(a, subjects.pop(), False, now)
-        else:
-            beside.ask_history(a, draw.choice(subjects), f"block:{draw.randrange(10, 80)}")
-
-    taken: list[tuple[str, str]] = []
-    for turn in range(6):
-        worlds.traffic(draw.randrange(1, 6))
-        if draw.random() < 0.4:
-            worlds.mint_silently(draw.choice(chain.wallets))
-        for _ in range(draw.randrange(3)):
-            if len(taken) < len(places):
-                act()
-        if turn < len(own):
-            worlds.track(*own[turn], worlds.node.head() - draw.choice([0, 3, 75]))
-        elif turn == len(own):
-            worlds.ask_history(own[0][1], "block:12")
-        worlds.cycle()
-        worlds.history()
-        if turn == 2:
-            worlds.publish()
+def test_what_a_contract_says_is_what_it_said_to_the_tenant(worlds: Worlds) -> None:
+    """One that gave no decimals when B's wallet first got some of it, and does when A adds it."""
+    node, chain, hush = worlds.node, worlds.chain, worlds.hush
+    wallet = track(worlds.b, "wallet", chain.wallets[0])
+    chain.transfer(hush, chain.wallets[1], chain.wallets[0], 5)
+    chain.mine()
+    code = node.rpc("eth_getCode", [hush.address, "latest"])
+    node.set_code(hush.address, "0x00")
+    chain.mine()
+    worlds.cycle()
+    node.set_code(hush.address, code)
+    track(worlds.a, "token", hush.address)
+    chain.mine()
     worlds.cycle()
     worlds.publish()
-    worlds.assert_same()
+    worlds.read_everything(random.Random(1), 5)
+    rows = worlds.b.get(f"/v1/wallets/{wallet}/activities", {}).body["data"]
+    assert "5" in [row["amountRaw"] for row in rows]
+    assert "0.000005" not in [row["amount"] for row in rows]
+    said = "select decimals from raw.token_metadata where token_address = ? order by tenant_id"
+    assert worlds.beside.query(said, [hush.address]) == [(6,), (None,)]
+
+
+def track(tenant: Tenant, kind: str, where: str, block: int | None = None) -> str:
+    """Have a tenant track a token or wallet, from a block or from now on; its id."""
+    symbol = {"symbol": "TKN"} if kind == "token" else {}
+    made: str = tenant.do(f"create_{kind}", body={"ledger": "local", "ledgerId": where, **symbol})["id"]
+    history = {} if block is None else {"history": f"block:{block}"}
+    tenant.do(f"put_{kind}_tracking", made, body={"trackingStatus": "enabled", **history})
+    return made

@@ -1,0 +1,484 @@
+"""One chain, followed by two services with the same cycles: in one a tenant is alone, in the other it is not.
+
+Clock, ids and secrets are injected: both services see the same time, and what is made of what tenant B did has the same
+id in both. So B is told the same, to the last header, but for what `LEFT_OUT` names.
+"""
+
+import csv
+import io
+import json
+import random
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest import mock
+
+import httpx
+import polars as pl
+from litestar.testing import TestClient
+
+from api import media_types
+from api.app import create_app
+from control.access import Principal
+from pipelines.deliver.operations import report_discoveries, report_requests
+from pipelines.load.state import newest_publication, record_publication, record_transform
+from pipelines.load.tenants import advance
+from pipelines.load.warehouse import open_warehouse
+from tests.api.document import DOCUMENT
+from tests.chain.fault_proxy import FaultProxy, HttpFault
+from tests.chain.http_server import Reply
+from tests.chain.node import AnvilNode
+from tests.chain.world import World, call_data
+from tests.integration.dbt_runner import Stores, run_dbt
+from tests.integration.harness import LocalNetwork
+from tests.integration.oracle import instant
+from tests.integration.price_service import PriceService
+from tests.prices.exchange_server import ExchangeServer
+from tests.prices.model import ScriptedMarket, wandering
+from warehouse.versions import publish
+
+LEFT_OUT: Final = frozenset(
+    {
+        # Of one answer alone, and what follows from its body.
+        *("date", "x-request-id", "requestId", "ratelimit", "ratelimit-policy", "content-length"),
+        # When and how fast operations went, and versions were published.
+        *("startedAt", "finishedAt", "updatedAt", "rate", "estimatedEnd", "publishedAt"),
+        # Health of networks and sources: of the installation, whoever uses them.
+        *("statusSince", "probedAt", "lastPoll"),
+    }
+)
+"""What no tenant is told as if alone: headers, lower-case, and fields."""
+
+OPERATIONS: Final[Mapping[str, tuple[str, str, dict[str, Any]]]] = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+"""Method, path and description by operation id."""
+
+# Where the values of an operation's path parameters are listed; what belongs to an object is listed below it.
+_LISTED = {
+    "tokenId": ("/v1/tokens", "id"),
+    "walletId": ("/v1/wallets", "id"),
+    "name": ("/v1/networks/ledgers", "name"),
+    "symbol": ("/v1/priced-items", "symbol"),
+    "id": ("/v2/price-sources", "id"),
+}
+_TABULAR = (media_types.CSV, media_types.NDJSON, media_types.PARQUET)
+_CURSOR = re.compile(r"cursor=[^&>]+")
+_BLOCK_SECONDS = 120
+_SECOND = timedelta(seconds=1)
+
+Query = Mapping[str, str]
+
+
+class _Clock:
+    """What both services, the exchanges and the reports take for now."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2023, 1, 1, tzinfo=UTC)
+        clock = self
+
+        class Clocked(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+                return clock.now if tz is not None else clock.now.replace(tzinfo=None)
+
+        self.patches = [
+            mock.patch(f"{name}.datetime", Clocked)
+            for name in ("control.clock", "pipelines.load.warehouse", "jwt.api_jwt")
+        ]
+
+    def reach(self, moment: datetime) -> None:
+        """Go on by a second, at least to a moment."""
+        self.now = max(self.now + _SECOND, moment)
+
+
+@contextmanager
+def _chance(step: int, who: int) -> Iterator[None]:
+    """Make ids and secrets of who does what as which step, instead of the clock and chance."""
+    text = f"{step:032x}{who:032x}"
+    drawn = SimpleNamespace(
+        randbits=lambda _: who << 64,
+        token_hex=lambda size: text[: size * 2].ljust(size * 2, "0"),
+        token_bytes=lambda size: text.encode()[:size],
+        token_urlsafe=lambda _: text,
+    )
+    with ExitStack() as stack:
+        for name in ("control.ids", "control.access", "control.store", "api.reports.tokens"):
+            stack.enter_context(mock.patch(f"{name}.secrets", drawn))
+        stack.enter_context(mock.patch("control.ids._last", 0))
+        stack.enter_context(mock.patch("control.ids.time", SimpleNamespace(time_ns=lambda: step * 10**9)))
+        yield
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one service answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def facts(self) -> tuple[int, Any, Any]:
+        """All of it but for what is left out, and the ETag where that is made of what is."""
+        headers, body = (
+            _kept({name: _CURSOR.sub("cursor=", text) for name, text in self.headers.items()}),
+            _kept(self.body),
+        )
+        if body != self.body:
+            headers.pop("etag", None)
+        return self.status, headers, body
+
+
+def _kept(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        kept = {name: value for name, value in answer.items() if name not in LEFT_OUT}
+        return {name: _kept(value and "" if name == "nextCursor" else value) for name, value in kept.items()}
+    return [_kept(value) for value in answer] if isinstance(answer, list) else answer
+
+
+def _differences(alone: Any, beside: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two answers differ, and what is there."""
+    if isinstance(alone, dict) and isinstance(beside, dict):
+        for name in alone.keys() | beside.keys():
+            yield from _differences(alone.get(name), beside.get(name), f"{where}/{name}")
+    elif isinstance(alone, list | tuple) and isinstance(beside, list | tuple) and len(alone) == len(beside):
+        for position, pair in enumerate(zip(alone, beside, strict=True)):
+            yield from _differences(*pair, f"{where}/{position}")
+    elif isinstance(alone, list) and isinstance(beside, list):
+        yield f"{where}/length", len(alone), len(beside)
+        yield from _differences(alone[:1], beside[:1], where)
+    elif alone != beside:
+        yield where, alone, beside
+
+
+def _read(answer: httpx.Response) -> Answer:
+    form = answer.headers.get("content-type", "").partition(";")[0]
+    body: Any = answer.text
+    if form == media_types.NDJSON:
+        body = [json.loads(line) for line in answer.text.splitlines()]
+    elif form.endswith("json") and answer.content:
+        body = answer.json()
+    elif form == media_types.CSV:
+        body = list(csv.DictReader(io.StringIO(answer.text)))
+    elif form == media_types.PARQUET:
+        body = pl.read_parquet(io.BytesIO(answer.content)).to_dicts()
+    return Answer(answer.status_code, {name.lower(): text for name, text in answer.headers.items()}, body)
+
+
+class Tenant:
+    """A tenant, and what it does in each service that it is in; the answers of several are compared.
+
+    Args:
+        refused: operations of which it may be told that it cannot have them.
+    """
+
+    def __init__(
+        self, worlds: "Worlds", name: str, who: int, services: Sequence[PriceService], refused: Collection[str]
+    ) -> None:
+        self._worlds = worlds
+        self._who = who
+        self._refused = refused
+        self._steps = 1
+        self._clients: list[TestClient[Any]] = []
+        # Ids of what was made, by path.
+        self.made: defaultdict[str, list[str]] = defaultdict(list)
+        # Operations that were answered, or may be refused.
+        self.called: set[str] = set()
+        for service in services:
+            with _chance(0, who):
+                principal: Principal = service.tenant(name)
+            client = worlds.stack.enter_context(TestClient(create_app(service.settings)))
+            with _chance(1, who):
+                client.headers["Authorization"] = f"Bearer {service.bearer(principal)}"
+            self._clients.append(client)
+
+    def do(
+        self,
+        operation_id: str,
+        *values: str,
+        body: Any = None,
+        query: Query | None = None,
+        bearer: str | None = None,
+        form: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Call an operation with the values of its path's parameters; the body of its answer."""
+        method, template, _ = OPERATIONS[operation_id]
+        for value in values:
+            template = re.sub(r"\{\w+\}", value, template, count=1)
+        self._worlds.go_on()
+        self._steps += 1
+        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+        sent = {"json": body} if body is not None else {"data": form} if form is not None else {}
+        answer = self._same(method, template, params=query, headers=headers, **sent)
+        assert answer.status < 400 or operation_id in self._refused, (operation_id, body, answer)
+        self.called.add(operation_id)
+        if isinstance(answer.body, dict) and "id" in answer.body:
+            self.made[template].append(answer.body["id"])
+        return answer.body
+
+    def get(self, path: str, query: Query, accept: str = media_types.JSON, bearer: str | None = None) -> Answer:
+        """Read."""
+        headers = {"Accept": accept} | ({} if bearer is None else {"Authorization": f"Bearer {bearer}"})
+        return self._same("GET", path, params=query, headers=headers)
+
+    def _same(self, method: str, path: str, **sent: Any) -> Answer:
+        answers = [self._ask(client, method, path, sent) for client in self._clients]
+        assert answers[0].status < 500 or "superset" in path, (method, path, answers[0])
+        self._compare(answers, method, path, sent["params"])
+        if isinstance(answers[0].body, dict) and answers[0].body.get("page", {}).get("nextCursor"):
+            self._walk(path, answers, sent)
+        return answers[-1]
+
+    def _compare(self, answers: Sequence[Answer], *asked: object) -> None:
+        beside, alone = answers[0].facts, answers[-1].facts
+        self._worlds.differences += [(*asked, *found) for found in _differences(alone, beside)]
+
+    def _ask(self, client: TestClient[Any], method: str, path: str, sent: Mapping[str, Any]) -> Answer:
+        with _chance(self._steps, self._who):
+            return _read(client.request(method, path, follow_redirects=False, **sent))
+
+    def _walk(self, path: str, answers: Sequence[Answer], sent: Mapping[str, Any]) -> None:
+        """Follow the cursors, each of its own service."""
+        cursors = [answer.body["page"]["nextCursor"] for answer in answers]
+        while cursors[0]:
+            params = [{**(sent["params"] or {}), "cursor": cursor} for cursor in cursors]
+            pages = [
+                self._ask(client, "GET", path, {**sent, "params": query})
+                for client, query in zip(self._clients, params, strict=True)
+            ]
+            self._compare(pages, "GET", path, params[0])
+            cursors = [page.body["page"]["nextCursor"] for page in pages]
+
+
+class Worlds:
+    """The chain, the exchanges, and both services.
+
+    Attributes:
+        alone: where B is alone.
+        beside: where A is beside it.
+        differences: what B was told otherwise beside A: method, path, query, where in the answer, alone and beside A.
+    """
+
+    def __init__(self, node: AnvilNode, folder: Path, stack: ExitStack) -> None:
+        self.node, self.stack, self.clock = node, stack, _Clock()
+        self.differences: list[tuple[object, ...]] = []
+        for patch in self.clock.patches:
+            stack.enter_context(patch)
+        stack.enter_context(
+            mock.patch("warehouse.versions.uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="e")))
+        )
+        self.chain = World(node, wallet_count=8, gas_price=10**9, seed=5, block_seconds=_BLOCK_SECONDS)
+        self.chain.place_multicall()
+        self.gold = self.chain.deploy_token("GOLD", 18)
+        self.coin = self.chain.deploy_token("COIN", 6)
+        self.hush = self.chain.deploy_token("HUSH", 6)
+        self.tokens = [self.gold, self.coin, self.hush]
+        for token in self.tokens:
+            self.chain.distribute(token, 1_000_000)
+        self.traffic(6)
+        # The node calls what is 64 blocks old final.
+        for _ in range(70):
+            self.chain.mine()
+        self.proxy = stack.enter_context(FaultProxy(node.url))
+        markets = [ScriptedMarket(*pair, wandering("100.5", seed)) for seed, pair in enumerate(_MARKETS)]
+        self.exchanges = stack.enter_context(ExchangeServer(markets, now=lambda: self.clock.now))
+        fields = {"requests_per_second": 1000, "max_attempts": 1, "timeout_seconds": 60}
+        definitions = self.exchanges.write_definitions(folder / "sources.toml", ("kraken", "coinbase", "ecb"), **fields)
+        network = LocalNetwork("local", self.proxy.url, common_tokens=[("COIN", self.coin.address, 6)])
+        settings = {"LEDGERMART_RATE_LIMIT_PER_MINUTE": "10000000"}
+        made = []
+        for name in ("alone", "beside"):
+            with _chance(0, 0):
+                made.append(PriceService(folder / name, definitions, network, settings=settings))
+            stack.callback(made[-1].close)
+        self.alone, self.beside = made
+        self.a = Tenant(self, "a", 1, [self.beside], OPERATIONS.keys())
+        self.b = Tenant(self, "b", 2, self.services, {"make_guest_token"})
+        self.cycle()
+        self.publish()
+
+    @property
+    def services(self) -> tuple[PriceService, PriceService]:
+        """Both."""
+        return self.beside, self.alone
+
+    def moment(self, block: int) -> str:
+        """The time of a block, as the API takes it."""
+        return f"{instant(self.node, block):%Y-%m-%dT%H:%M:%SZ}"
+
+    def traffic(self, count: int) -> int:
+        """Some blocks of transfers among the wallets; the newest one."""
+        self.chain.transfer_many(count, self.tokens, per_block=3)
+        self.chain.submit(*self.chain.wallets[:2], value=10**15)
+        return self.chain.mine()
+
+    def go_on(self) -> None:
+        """Let the clock go on by a second, at least to the newest block's time."""
+        self.clock.reach(instant(self.node, self.node.head()))
+
+    def mint_silently(self, holder: str) -> None:
+        """Give somebody some of a token without an event, with the next block."""
+        self.chain.submit(
+            self.chain.deployer, self.hush.address, call_data("TestToken", "mint_silently", holder, 7, False)
+        )
+
+    def cycle(self, *, fails: Collection[str] = ()) -> None:
+        """A cycle of both, at the same head, with its slices of histories, attestations and discoveries to their end.
+
+        Args:
+            fails: what answers nothing meanwhile: `node`, or an exchange.
+        """
+        fault = HttpFault(status=503)
+        for name in fails:
+            if name == "node":
+                self.proxy.inject(fault)
+            else:
+                self.exchanges.always_reply(name, Reply(status=503))
+        self.go_on()
+        for service in self.services:
+            report = service.cycle()
+            assert (report.error is not None) == ("node" in fails), report.error
+            service.price_cycle()
+            if "node" not in fails:
+                service.history()
+                service.attest()
+            service.price_slot()
+        for name in fails:
+            if name == "node":
+                self.proxy.withdraw(fault)
+            else:
+                self.exchanges.always_reply(name, None)
+
+    def publish(self) -> None:
+        """Build and publish the marts of both."""
+        for service in self.services:
+            settings = service.settings
+            stores = Stores(settings.data_dir)
+            with open_warehouse(settings.warehouse_path) as connection:
+                advance(connection, newest_publication(connection), settings.as_of_seconds)
+            run_dbt(stores, "run")
+            shutil.copyfile(stores.marts, settings.marts_path)
+            with open_warehouse(settings.warehouse_path) as connection:
+                (batch,) = connection.execute("select max(batch_id) from raw.batches").fetchone() or (0,)
+                record_transform(connection, batch, "test")
+                version = publish(settings.marts_path, settings.serving_dir, batch).version
+                record_publication(connection, version, batch)
+                report_requests(connection, service.store)
+                report_discoveries(connection, service.store)
+
+    def read_everything(self, draw: random.Random, most: int) -> None:
+        """Have B call every operation that reads: of each of its objects, and of one that is not its own.
+
+        Args:
+            draw: chooses among the queries of one operation and object.
+            most: so many.
+        """
+        head = self.node.head()
+        moments = {block: self.moment(block) for block in range(head - 30, head + 1, 5)}
+        for operation_id, (method, template, operation) in OPERATIONS.items():
+            if method != "GET":
+                continue
+            for path, given, bearer in self._addresses(template, operation):
+                asked = list(_queries(operation, moments, self.chain.wallets[1]))
+                for query, accept in asked[:1] + draw.sample(asked[1:], min(most, len(asked) - 1)):
+                    if self.b.get(path, {**given, **query}, accept, bearer).status < 400:
+                        self.b.called.add(operation_id)
+        assert not self.differences, "\n".join(str(one)[:600] for one in self.differences[:200])
+
+    def _addresses(self, template: str, operation: dict[str, Any]) -> Iterator[tuple[str, Query, str | None]]:
+        """Path, required query and token of an operation, for each of B's objects."""
+        if template.startswith("/embed/"):
+            report = template.split("/")[3]
+            for link in self.links() if report != "index" else [self.link("link_index")]:
+                if link[0] == report or report == "index":
+                    yield template, {}, link[1]
+            return
+        required = [
+            name["name"] for name in operation["parameters"] if name["in"] == "query" and name.get("required", False)
+        ]
+        names = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"]
+        for path in self._filled(template, names):
+            if "from" in required:
+                yield path, {"from": self.moment(self.node.head() - 20)}, None
+            elif required:
+                for value in self._ids(required[0], path):
+                    yield path, {required[0]: value}, None
+            else:
+                yield path, {}, None
+
+    def _filled(self, template: str, names: Sequence[str]) -> Iterator[str]:
+        paths = [template]
+        for name in names:
+            paths = [path.replace(f"{{{name}}}", value, 1) for path in paths for value in self._ids(name, path)]
+        yield from paths
+
+    def _ids(self, name: str, path: str) -> list[str]:
+        """B's objects that a parameter may name, and one of A's."""
+        where, field = _LISTED.get(name, (path.split("/{")[0], "id"))
+        own, foreign = (
+            # Not every list names the operations that were made below it.
+            [str(row[field]) for row in tenant.get(where, {}).body.get("data", []) if field in row]
+            or tenant.made[where]
+            for tenant in (self.b, self.a)
+        )
+        return own + [name for name in foreign if name not in own][:1]
+
+    def links(self) -> list[tuple[str, str]]:
+        """Report and token of links to each of B's reports."""
+        return [
+            self.link(operation_id, **{name: row["id"]})
+            for operation_id, name, where in (
+                ("link_cap_table", "tokenId", "/v1/tokens"),
+                ("link_wallet_activity", "walletId", "/v1/wallets"),
+            )
+            for row in self.b.get(where, {}).body["data"]
+        ]
+
+    def link(self, operation_id: str, **query: str) -> tuple[str, str]:
+        """Report and token of a link."""
+        made = self.b.do(operation_id, query=query)
+        return OPERATIONS[operation_id][1].rpartition("/")[2], made["reportUrl"].partition("#t=")[2]
+
+
+_MARKETS = [("BTC", "USD"), ("ETH", "USD"), ("EUR", "USD")]
+
+
+def _queries(operation: dict[str, Any], moments: Mapping[int, str], wallet: str) -> Iterator[tuple[Query, str]]:
+    """Queries of an operation, and in which form its answer is asked for; the first one is the plainest."""
+    schemas = {one["name"]: one["schema"] for one in operation["parameters"] if one["in"] == "query"}
+    contents = operation["responses"]["200"]["content"]
+    json_or_csv = media_types.JSON if media_types.JSON in contents else media_types.CSV
+    yield {}, json_or_csv
+    for form in _TABULAR:
+        if form in contents and form != json_or_csv:
+            yield {}, form
+    for name, schema in schemas.items():
+        for value in schema.get("enum", ()):
+            yield {name: value}, json_or_csv
+    for name, values in {
+        "explain": ["true"],
+        "limit": ["2"],
+        "offset": ["1"],
+        "wallet": [wallet],
+        "counterparty": [wallet],
+        "q": [wallet, "G"],
+        "asOf": [*moments.values(), *(f"block:{block}" for block in moments)],
+        "from": moments.values(),
+    }.items():
+        if name in schemas:
+            yield from (({name: value}, json_or_csv) for value in values)
+    if {"from", "to"} <= schemas.keys():
+        ends: list[Callable[[], str]] = [lambda: min(moments.values()), lambda: max(moments.values())]
+        for interval in schemas.get("interval", {}).get("enum", [None]):
+            chosen = {} if interval is None else {"interval": interval}
+            yield {"from": ends[0](), "to": ends[1](), **chosen}, json_or_csv
