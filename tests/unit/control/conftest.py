@@ -14,7 +14,7 @@ from control.access import Principal
 from control.networks.definitions import Network, load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.unit.control.postgres import new_database, running_postgres
+from tests.unit.control.postgres import Restored, new_database, running_postgres
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ def postgres_server() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Template:
-    """A migrated store to be copied, because migrating takes longer than most tests: an SQLite file or a database."""
+    """A migrated store, because migrating takes longer than most tests: an SQLite file to be copied, or a database."""
 
-    copy: Path | str
+    made: Path | Restored
     principals: dict[str, Principal]
 
 
@@ -56,7 +56,9 @@ def templates(
             found["sqlite", has_world] = Template(folder / "control.db", principals)
             url = stack.enter_context(new_database(postgres_server, name))
             principals = _migrate(load_settings({"LEDGERMART_CONTROL_URL": url}), has_world)
-            found["postgres", has_world] = Template(name, principals)
+            database = Restored(url)
+            stack.callback(database.close)
+            found["postgres", has_world] = Template(database, principals)
         yield found
 
 
@@ -76,7 +78,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def template(request: pytest.FixtureRequest, kind: str) -> Template | None:
-    """What the test's store is a copy of; None where it wants no `store`."""
+    """What the test's store is at first; None where it wants no `store`."""
     if "store" not in request.fixturenames:
         return None
     found: Template = request.getfixturevalue("templates")[kind, "world" in request.fixturenames]
@@ -92,13 +94,20 @@ def settings(
     if kind == "sqlite":
         found = load_settings({"LEDGERMART_DATA_DIR": str(data_dir)})
         if template is not None:
+            assert isinstance(template.made, Path)
             data_dir.mkdir()
-            shutil.copy(template.copy, data_dir / "control.db")
+            shutil.copy(template.made, data_dir / "control.db")
         yield found
         return
+    variables = {"LEDGERMART_DATA_DIR": str(data_dir)}
+    if template is not None:
+        assert isinstance(template.made, Restored)
+        template.made.restore()
+        yield load_settings({**variables, "LEDGERMART_CONTROL_URL": template.made.url})
+        return
     server = request.getfixturevalue("postgres_server")
-    with new_database(server, f"t{uuid.uuid4().hex}", str(template.copy) if template else None) as url:
-        yield load_settings({"LEDGERMART_DATA_DIR": str(data_dir), "LEDGERMART_CONTROL_URL": url})
+    with new_database(server, f"t{uuid.uuid4().hex}") as url:
+        yield load_settings({**variables, "LEDGERMART_CONTROL_URL": url})
 
 
 @pytest.fixture

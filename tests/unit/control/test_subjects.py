@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -260,7 +261,8 @@ def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
     template = templates["sqlite", True]
     acme = template.principals["acme"]
     folder = tmp_path_factory.mktemp("windows")
-    shutil.copy(template.copy, folder / "control.db")
+    assert isinstance(template.made, Path)
+    shutil.copy(template.made, folder / "control.db")
     store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(folder)}))
     with store.write() as session:
         ledgers.put(session, acme, shipped_networks, "ethereum", "main")
