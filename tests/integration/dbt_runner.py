@@ -15,7 +15,7 @@ from tests.integration.warm_processes import run_forked
 
 BUILD = ("build", "--exclude-resource-type", "unit_test")
 CYCLE = (*BUILD, "--exclude", "tag:audit")
-# To follow CYCLE where the views are there already.
+# To follow CYCLE, or `build_over_nothing`, where the views are there already.
 WITHOUT_VIEWS = ("config.materialized:view",)
 # The same where there is no price pair: then a cycle leaves these as they are, too.
 WITHOUT_PRICES = ("tag:needs_pairs",)
@@ -45,6 +45,21 @@ def open_marts(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute(f"attach '{stores.marts}' as published (read_only)")
         connection.execute("use published")
         yield connection
+
+
+def build_over_nothing(folder: Path) -> Stores:
+    """Make both files in a folder, as the first build over an empty warehouse leaves them: the views are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = run_forked(_write_built, (folder,))
+    assert done.returncode == 0, done.stderr
+    return Stores(folder)
+
+
+def _write_built(folder: Path) -> None:
+    from tests.integration.dbt_warm import BUILT
+
+    for name, content in BUILT.items():
+        (folder / name).write_bytes(content)
 
 
 class Used(NamedTuple):

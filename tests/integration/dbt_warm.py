@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dagster as dg
+import duckdb
 from dbt.adapters.duckdb.connections import DuckDBConnectionManager
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
@@ -64,6 +65,10 @@ def _nothing() -> None:
     dg.op(name="nothing")(lambda: None)()
 
 
+# The files of a run after a build over nothing, by their names.
+BUILT: dict[str, bytes] = {}
+
+
 def _parsed_project() -> Manifest | None:
     """Parse the project, and build a copy of what was parsed once over nothing; None when it cannot be parsed."""
     before = Path.cwd()
@@ -78,6 +83,9 @@ def _parsed_project() -> Manifest | None:
             # When a model fails, it will for whoever asked for it, too.
             dbtRunner(manifest.deepcopy()).invoke(["--quiet", "run"])
         DuckDBConnectionManager.close_all_connections()
+        for file in (WAREHOUSE, MARTS):
+            duckdb.connect(file).close()
+            BUILT[file] = Path(file).read_bytes()
         for module in _LATE_IMPORTS:
             import_module(module)
         # Dagster imports what it needs to run, and to keep a record of it, when it does.
