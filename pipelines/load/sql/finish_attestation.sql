@@ -18,8 +18,9 @@ balances as (
 found as (
     select
         max(range_from_block) as range_from_block,
-        count_if(balance_raw != 0::bignum) as balance_count,
-        count_if(is_unconfirmed) as unconfirmed_count,
+        -- Of no balance at all these are null.
+        coalesce(count_if(balance_raw != 0::bignum), 0) as balance_count,
+        coalesce(count_if(is_unconfirmed), 0) as unconfirmed_count,
         coalesce(sum(balance_raw), 0::bignum) as balances_raw
     from balances
 )

@@ -1,0 +1,23 @@
+"""Records of attestations."""
+
+from datetime import UTC, datetime
+
+from pipelines.load.attestations import Attestation, begin_period, finish_attestation
+from pipelines.rows import Purpose, Spending, Spent
+from tests.unit.load.pricing import raw_warehouse
+
+
+def test_a_block_at_which_a_wallet_has_nothing_gets_a_record() -> None:
+    with raw_warehouse() as raw:
+        connection = raw.connection
+        begin_period(connection, "local", 7, 12, "0xab", datetime(2024, 1, 1, tzinfo=UTC))
+        connection.execute(
+            "create temp table attested_balances (token_address varchar, holder_address varchar, "
+            "range_from_block bigint, balance_raw bignum, is_derived boolean, confirming_block bigint, is_read boolean)"
+        )
+        spending = Spending(Purpose.ATTESTATION, "balances", Spent(0, 0))
+        attestation = Attestation(7, 1, "wallet", "ten_a", "0xcc", 12, "0xab")
+        finish_attestation(connection, "local", attestation, None, spending, 3)
+        assert connection.execute(
+            "select balance_count, unconfirmed_count, balances_raw::varchar from raw.attestations"
+        ).fetchall() == [(0, 0, "0")]
