@@ -614,6 +614,14 @@ def remove_orphaned(
             "delete from raw.suspected_tokens where network = ? and since_block > ?", [network, ancestor]
         )
         connection.execute("delete from raw.period_ends where network = ? and block_number > ?", [network, ancestor])
+        # Searches go through the transactions that came in the place of others.
+        connection.execute(
+            """
+            update raw.searched_remainders set from_block = ?, from_position = -1
+            where network = ? and coalesce(from_block > ?, true)
+            """,
+            [ancestor + 1, network, ancestor],
+        )
         connection.execute(
             """
             create or replace temp table changed_contracts as

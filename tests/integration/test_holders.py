@@ -161,6 +161,36 @@ def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_s
     assert case.summary() == ("0", "Complete")
 
 
+def test_senders_of_blocks_that_replaced_others_are_searched(node: AnvilNode, make_service: MakeService) -> None:
+    case = _Case(node)
+    sender, receiver, stranger, other, *_ = case.world.wallets
+    case.migrate(stranger, 8)
+    case.migrate(other, 2)
+    case.tracked(make_service)
+    before = node.snapshot()
+    case.mint_for(sender, receiver, 5)
+    case.world.mine()
+    for _ in range(3):
+        case.build()
+    assert case.summary() == ("10", "HoldersUnknown")
+    spent = case.searched()
+    node.revert(before)
+    case.world = World(node, wallet_count=8, seed=9, block_seconds=13)
+    case.mint_for(stranger, receiver, 5)
+    case.world.mine()
+    case.world.mine()
+    case.build()
+    case.build()
+    assert case.holders()[stranger] == case.chain_balances(stranger)[stranger] == 8
+    assert case.summary() == ("2", "HoldersUnknown")
+    # What was gone through before the blocks that were replaced is not asked for again: the sender, then its balance.
+    assert case.searched() - spent <= 2
+    spent = case.searched()
+    case.world.mine()
+    case.build()
+    assert case.searched() == spent
+
+
 def test_without_past_states_what_is_found_is_booked_where_it_was_seen(
     node: AnvilNode, make_service: MakeService
 ) -> None:
