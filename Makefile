@@ -65,9 +65,9 @@ OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
 integration = $(patsubst %,tests/integration/test_%.py,$(1))
 # Processes that start cold and stay: the demo, Dagster, the worker, the API.
 SERVICES := tests/e2e $(call integration,concurrent_processes up worker)
-# The console command, forked.
-COMMANDS := $(call integration,common_tokens cycle_command data_folder kill lying_nodes maintenance misfortunes \
-	pairs_over_http price_collection upgrade warm_processes)
+# The console command, forked, and what begins with the folder that it prepared.
+COMMANDS := $(call integration,common_tokens cycle_command data_folder definitions history_estimates kill lying_nodes \
+	maintenance misfortunes pairs_over_http price_collection published_schema upgrade warm_processes)
 # dbt over rows, forked.
 MARTS := $(call integration,differences exact_to_json fees interleavings mainnet openings prices_transform rests scale \
 	tenant_versions transform values_transform) tests/unit/dbt
@@ -84,7 +84,7 @@ test-services:
 test-marts:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/marts $(MARTS) $(ARGS) $(OR_NOTHING_CHOSEN)
 
-# Collection and Dagster's definitions in the tests' own process.
+# Collection in the tests' own process.
 test-integration:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
 		$(addprefix --ignore=,$(SERVICES) $(COMMANDS) $(MARTS) $(WORKBENCH)) $(ARGS) $(OR_NOTHING_CHOSEN)

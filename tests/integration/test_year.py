@@ -15,7 +15,7 @@ from pipelines.load.state import record_publication, record_transform
 from pipelines.load.warehouse import open_warehouse
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
-from tests.integration.dbt_runner import CYCLE, LATER_CYCLE, Stores, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 from warehouse.versions import publish
@@ -93,7 +93,7 @@ def _build(service: Service, version: int) -> None:
     """One more cycle, in the marts and published."""
     service.good_cycle()
     stores = Stores(service.settings.data_dir)
-    run_dbt(stores, *(CYCLE if version == 1 else LATER_CYCLE))
+    run_dbt(stores, *LATER_CYCLE)
     shutil.copyfile(stores.marts, service.settings.marts_path)
     publish(service.settings.marts_path, service.settings.serving_dir, version)
     with open_warehouse(service.settings.warehouse_path) as connection:
@@ -112,6 +112,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
         service = Service(
             tmp_path_factory.mktemp("year"), [LocalNetwork("local", node.url, multicall_address=multicall)]
         )
+        build_over_nothing(service.settings.data_dir)
         tenant = service.tenant()
         subject = service.token(tenant, token.address, tracked_from=instant(node, node.head()))
         service.ask_history(tenant, subject, "creation", f"block:{node.head() - 1}")
