@@ -36,7 +36,7 @@ from tests.chain.fault_proxy import FaultProxy, HttpFault
 from tests.chain.http_server import Reply
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data
-from tests.integration.dbt_runner import Stores, run_dbt
+from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, run_dbt
 from tests.integration.harness import LocalNetwork
 from tests.integration.oracle import instant
 from tests.integration.price_service import PriceService
@@ -301,6 +301,7 @@ class Worlds:
             with _chance(0, 0):
                 made.append(PriceService(folder / name, definitions, network, settings=settings))
             stack.callback(made[-1].close)
+            build_over_nothing(made[-1].settings.data_dir)
         self.alone, self.beside = made
         self.a = Tenant(self, "a", 1, [self.beside], OPERATIONS.keys())
         self.b = Tenant(self, "b", 2, self.services, {"make_guest_token"})
@@ -366,7 +367,7 @@ class Worlds:
             stores = Stores(settings.data_dir)
             with open_warehouse(settings.warehouse_path) as connection:
                 advance(connection, newest_publication(connection), settings.as_of_seconds)
-            run_dbt(stores, "run")
+            run_dbt(stores, "run", "--exclude", *WITHOUT_VIEWS)
             shutil.copyfile(stores.marts, settings.marts_path)
             with open_warehouse(settings.warehouse_path) as connection:
                 (batch,) = connection.execute("select max(batch_id) from raw.batches").fetchone() or (0,)
