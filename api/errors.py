@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from api import media_types
 from api.operations import ARGUMENT_NAMES
 from api.request_log import request_id
-from api.schemas.common import FieldError, PairChoice, Problem
+from api.schemas.common import FieldError, Gap, PairChoice, Problem
 from control.errors import (
     Conflict,
     ControlError,
@@ -57,6 +57,7 @@ class ApiError(Exception):
         pairs: those of which the request must name one (409 `several-usd-pairs`).
         before: nearest covered instant before the moment asked for (409 `not-covered`).
         after: nearest covered instant after it.
+        gaps: what is missing there.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ApiError(Exception):
         pairs: Sequence[PairChoice] = (),
         before: datetime | UnsetType | None = UNSET,
         after: datetime | UnsetType | None = UNSET,
+        gaps: Sequence[Gap] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -84,6 +86,7 @@ class ApiError(Exception):
         self.pairs = list(pairs)
         self.before = before
         self.after = after
+        self.gaps = list(gaps)
 
 
 def invalid_parameter(parameter: str, code: str, detail: str) -> ApiError:
@@ -132,6 +135,7 @@ def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Respon
         pairs=error.pairs or UNSET,
         before=error.before,
         after=error.after,
+        gaps=error.gaps or UNSET,
     )
     headers = {"Cache-Control": "no-store", **error.headers}
     return Response(

@@ -58,7 +58,8 @@ judged as (
 )
 
 select
-    count_if(confirming_block is null) as balance_count,
+    -- Of no balance at all it is null.
+    coalesce(count_if(confirming_block is null), 0) as balance_count,
     exists(
         select 1 from marts.supply_changes
         where

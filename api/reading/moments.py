@@ -78,7 +78,7 @@ def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | No
         None when no moment was asked for and nothing is covered yet.
 
     Raises:
-        ApiError: 409 `not-covered`, with the nearest covered instants before and after.
+        ApiError: 409 `not-covered`, with the nearest covered instants before and after, and what is missing there.
     """
     return _current(view) if moment is None else resolve_covered(snapshot, view, moment)
 
@@ -303,7 +303,26 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
         errors=[FieldError(code="not-covered", detail=detail, **place)],
         before=max(before, default=None),
         after=min(after, default=None),
+        gaps=_gaps_at(view, moment),
     )
+
+
+def _gaps_at(view: View, moment: Moment) -> list[Gap]:
+    """Return the gaps that a moment may lie in, whole: more than one where their times are not known."""
+    found = []
+    for gap in all_gaps(view):
+        if moment.block_number is None:
+            end = _end_of(moment)
+            is_in = _overlaps(gap, end - INSTANT, end)
+        else:
+            first = 0 if gap.from_block is None else gap.from_block
+            is_in = first <= moment.block_number and (gap.to_block is None or gap.to_block >= moment.block_number)
+        if is_in:
+            found.append(gap)
+    if found:
+        return found
+    newest = max((as_utc(row.to_time) for row in view.ranges if row.to_time), default=None)
+    return [Gap(from_=newest, to=None, from_block=None, to_block=None, reason=_reason_after(view))]
 
 
 def _is_in_view(row: CoverageRow) -> bool:

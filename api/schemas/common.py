@@ -246,3 +246,10 @@ class Problem(Schema, frozen=True, kw_only=True):
     after: (
         Annotated[Instant | None, Meta(description="409 `not-covered`: nearest covered instant after.")] | UnsetType
     ) = UNSET
+    gaps: (
+        Annotated[
+            list[Gap],
+            Meta(description="409 `not-covered`: what is missing at the moment, as in `coverage`."),
+        ]
+        | UnsetType
+    ) = UNSET

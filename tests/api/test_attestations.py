@@ -135,10 +135,15 @@ def test_what_is_not_covered_says_what_is(client: TestClient[Any]) -> None:
     found = problem(client.post(TOKEN, json={"asOf": time_of(225).isoformat()}), 409, "not-covered")
     assert time_of(100) < datetime.fromisoformat(found["before"]) < time_of(225)
     assert datetime.fromisoformat(found["after"]) == time_of(251)
+    coverage = client.get(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/coverage").json()
+    assert found["gaps"] == [gap for gap in coverage["gaps"] if gap["fromBlock"] <= 225 <= gap["toBlock"]]
+    beyond = problem(client.post(TOKEN, json={"asOf": "block:99999"}), 409, "not-covered")["gaps"]
+    assert [(gap["to"], gap["toBlock"], gap["reason"]) for gap in beyond] == [(None, None, "NotYetCollected")]
     never = problem(
         client.post(f"/v1/tokens/{FRESH_TOKEN_ID}/attestations", json={"asOf": "block:150"}), 409, "not-covered"
     )
     assert (never["before"], never["after"]) == (None, None)
+    assert [gap["reason"] for gap in never["gaps"]] == ["NeverTracked"]
     problem(client.post(f"/v1/tokens/{NFT_TOKEN_ID}/attestations", json={"asOf": "block:150"}), 409, "not-fungible")
 
 
@@ -262,6 +267,12 @@ def test_a_dry_run_tells_what_would_be_asked_and_stores_nothing(world: World, cl
     again = client.post(TOKEN, json={"asOf": "block:120"}, headers={"Idempotency-Key": "a-1"})
     assert again.content == made.content
     assert again.headers["idempotency-replayed"] == "true"
+
+
+def test_a_dry_run_where_nothing_was_held(world: World, client: TestClient[Any]) -> None:
+    publish(world.settings.serving_dir, 2, marts_rows(world) | {"balance_changes": []})
+    for path, readings in ((WALLET, 0), (TOKEN, 1)):
+        assert client.post(path, json={"asOf": "block:120", "dryRun": True}).json()["readings"] == readings
 
 
 def test_who_may(world: World, client: TestClient[Any]) -> None:

@@ -152,10 +152,15 @@ def test_holes_while_history_is_collected(world: World) -> None:
 def test_moments_in_holes(world: World, block: int, before: int | None, after: int) -> None:
     publish_coverage(world, EXAMPLE_TOKEN_ID, _FILLING)
     with world.client() as client:
+        shown = client.get(f"{TOKEN}/coverage").json()["gaps"]
         for moment in (f"block:{block}", stamp(block)):
             found = problem(client.get(f"{TOKEN}/cap-table?asOf={moment}"), 409, "not-covered")
             assert (found["before"], found["after"]) == (None if before is None else stamp(before), stamp(after))
             assert [error["parameter"] for error in found["errors"]] == ["asOf"]
+            # What the coverage tells of the hole; of a time between blocks it may be more than one.
+            own = [gap for gap in shown if gap["fromBlock"] <= block <= gap["toBlock"]]
+            of_time = [gap for gap in shown if (gap["from"], gap["to"]) == (own[0]["from"], own[0]["to"])]
+            assert found["gaps"] == (own if moment.startswith("block") else of_time)
 
 
 def test_every_covered_range_has_balances(world: World) -> None:
