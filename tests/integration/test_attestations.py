@@ -13,7 +13,7 @@ from api.serving import load_queries
 from control import operations
 from control.operations import OperationRow, Status
 from control.subjects import SubjectRow
-from pipelines.collect import attestations
+from pipelines.collect import attestations, observations
 from pipelines.collect.attestations import Periods
 from pipelines.load.attestations import store_part
 from pipelines.load.chain import remove_orphaned
@@ -68,8 +68,8 @@ class Case:
         for _ in range(blocks):
             self.world.mine()
 
-    def quietly(self, function: str, holder: str, amount: int) -> None:
-        data = call_data(self.contract, function, holder, amount, True)
+    def quietly(self, function: str, holder: str, amount: int, *, is_counted: bool = True) -> None:
+        data = call_data(self.contract, function, holder, amount, is_counted)
         self.world.submit(self.world.deployer, self.token.address, data)
 
     def now(self, holder: str) -> int:
@@ -402,6 +402,35 @@ def test_a_gap_that_is_filled_supersedes_records_behind_it(node: AnvilNode, make
     case.attest(begin + 4)
     assert case.records("superseded_by") == [("FilledGap",), (None,)]
     case.expect_attested(begin + 4)
+
+
+def test_a_balance_found_to_be_another_supersedes_the_records_behind_its_change(
+    node: AnvilNode, make_service: MakeService
+) -> None:
+    """One that the reading before it seemed to confirm: it changed without a word, and was not read since."""
+    case = Case(node, make_service)
+    case.live(7, 8, is_silent=False)
+    case.rest()
+    case.tracked_with_history()
+    case.build()
+    case.quietly("mint_silently", case.world.wallets[0], 5, is_counted=False)
+    changed = case.world.mine()
+    case.rest()
+    with mock.patch.object(observations, "_SAMPLE", 0):
+        case.build()
+        case.ask(changed - 1)
+        case.attest(changed + 1)
+    columns = "block_number, status, superseded_by"
+    assert case.records(columns) == [(changed - 1, "Reconciled", None), (changed + 1, "Reconciled", None)]
+    # What is read in turn tells of it, and the block of the change is found.
+    for _ in range(3):
+        case.rest(1)
+        case.build()
+    assert case.records(columns) == [(changed - 1, "Reconciled", None), (changed + 1, "Reconciled", "OtherBalance")]
+    case.attest(changed + 1)
+    for block in (changed - 1, changed + 1):
+        case.expect_attested(block)
+    assert case.records("superseded_by") == [(None,), ("OtherBalance",), (None,)]
 
 
 def test_another_block_in_the_place_of_an_attested_one_supersedes_its_record(
