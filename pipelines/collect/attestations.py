@@ -38,6 +38,7 @@ from pipelines.load.attestations import (
     open_attestation_requests,
     open_attestations,
     record_period_end,
+    refuse_attestation,
     set_request,
     store_part,
 )
@@ -85,16 +86,21 @@ def collect_attestations(
         requests = _end_cancelled(connection, network.name)
         drop_unwanted(connection, network.name)
         state = connection.execute(
-            "select head_number, final_number from raw.network_states where network = ? and status = 'Healthy'",
-            [network.name],
+            """
+            select head_number, final_number, coalesce(list_contains(capabilities, ?), false)
+            from raw.network_states
+            where network = ? and status = 'Healthy'
+            """,
+            [PAST_BALANCES, network.name],
         ).fetchone()
         if state is None or is_over() or _waits(connection, network.name):
             continue
-        head_number, final_number = state
+        head_number, final_number, has_archive = state
         is_owed = any(request.block_number is None for request in requests) or open_attestations(
             connection, network.name
         )
-        if not is_owed and not _owed_periods(connection, network.name, periods, final_number):
+        has_ended = has_archive and _owed_periods(connection, network.name, periods, final_number)
+        if not is_owed and not has_ended:
             continue
         with closing(open_node(network)) as node:
             slice_ = _Slice(connection, node, final_number, batch_id, is_over, on_progress)
@@ -107,7 +113,14 @@ def owes_periods(
     connection: duckdb.DuckDBPyConnection, networks: Mapping[str, Network], periods: Periods | None
 ) -> bool:
     """Whether the end of some period is to be attested."""
-    states = connection.execute("select network, final_number from raw.network_states where status = 'Healthy'")
+    states = connection.execute(
+        """
+        select network, final_number
+        from raw.network_states
+        where status = 'Healthy' and list_contains(capabilities, ?)
+        """,
+        [PAST_BALANCES],
+    )
     return any(
         name in networks and bool(_owed_periods(connection, name, periods, final_number))
         for name, final_number in states.fetchall()
@@ -185,7 +198,7 @@ class _Slice:
         except ExtractError as error:
             self._note(error)
             waiting = open_attestations(self.connection, self.network)
-            note_attestation_error(self.connection, waiting, error.told_of(None, None), is_final=False)
+            note_attestation_error(self.connection, waiting, error.told_of(None, None))
         finally:
             self._record_others()
             self._on_progress()
@@ -249,10 +262,10 @@ class _Slice:
                 raise StateUnavailable(self.network, "probe", None, None, _NO_ARCHIVE)
             return self._read(collector, attestation)
         except (StateUnavailable, CallRefused) as error:
-            # Asking again would get the same answer.
+            # Asking again at once would get the same answer.
             self._note(error)
             told = error.told_of(attestation.block_number, attestation.block_number)
-            note_attestation_error(self.connection, [attestation], told, is_final=True)
+            refuse_attestation(self.connection, attestation, told)
             return False
 
     def _read(self, collector: Collector, attestation: Attestation) -> bool:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 import duckdb
 import polars as pl
 
+from pipelines.load.prices import next_due
 from pipelines.load.readings import add_balance_observations, add_supply_observations
 from pipelines.load.spending import read_budget, record_spending
 from pipelines.load.state import has_relation
@@ -15,6 +16,8 @@ from pipelines.load.warehouse import named, sql, transaction, utc_now
 from pipelines.rows import Spending
 
 _OPEN = ("Pending", "Running")
+# What the node refused is tried again after 1, 2, 4, ... of these, where nobody asks for it.
+_TRIED_EVERY = timedelta(days=1)
 
 Period: TypeAlias = Literal["day", "month"]
 
@@ -88,7 +91,10 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
     (found,) = connection.execute(
         """
         select
-            exists (select 1 from raw.attestations where attested_at is null)
+            exists (
+                select 1 from raw.attestations
+                where attested_at is null and coalesce(due_at <= $now, true)
+            )
             or exists (
                 select 1
                 from raw.control_attestation_requests as requests
@@ -98,7 +104,7 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
                     and list_contains($open, coalesce(known.status, requests.status))
             )
         """,
-        {"open": _OPEN},
+        {"open": _OPEN, "now": utc_now()},
     ).fetchall()
     return bool(found[0])
 
@@ -260,7 +266,10 @@ def drop_unwanted(connection: duckdb.DuckDBPyConnection, network: str) -> None:
 
 
 def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> list[Attestation]:
-    """What of the network is to be attested and is not yet; what was asked for comes first, then the newest blocks."""
+    """What of the network is to be attested now; what was asked for comes first, then the newest blocks.
+
+    What the node refused, and nobody asks for now, waits until it is due.
+    """
     rows = connection.execute(
         """
         select
@@ -268,14 +277,27 @@ def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> li
             known.block_number, known.block_hash
         from raw.attestations as known
         inner join raw.control_subjects as subjects on known.subject_key = subjects.subject_key
-        where known.network = ? and known.attested_at is null
+        where
+            known.network = ?
+            and known.attested_at is null
+            and (
+                coalesce(known.due_at <= ?, true)
+                or exists (
+                    select 1
+                    from raw.attestation_requests as requests
+                    where
+                        requests.subject_key = known.subject_key
+                        and requests.attestation_number = known.attestation_number
+                        and requests.status = 'Running'
+                )
+            )
         order by
             known.period_end is not null,
             known.block_number desc,
             known.subject_key,
             known.attestation_number
         """,
-        [network],
+        [network, utc_now()],
     ).fetchall()
     return [Attestation(*row) for row in rows]
 
@@ -394,19 +416,43 @@ def finish_attestation(
 
 
 def note_attestation_error(
-    connection: duckdb.DuckDBPyConnection, attestations: Sequence[Attestation], error: str | None, *, is_final: bool
+    connection: duckdb.DuckDBPyConnection, attestations: Sequence[Attestation], error: str
 ) -> None:
-    """Say of the requests of attestations why they do not get on; for good, where it is final."""
+    """Say of the requests of attestations why they do not get on."""
     with transaction(connection):
         for attestation in attestations:
-            connection.execute(
-                """
-                update raw.attestation_requests
-                set error = ?, status = ?
-                where subject_key = ? and attestation_number = ? and status = 'Running'
-                """,
-                [error, "Failed" if is_final else "Running", attestation.subject_key, attestation.number],
-            )
+            _set_requests(connection, attestation, "Running", error)
+
+
+def refuse_attestation(connection: duckdb.DuckDBPyConnection, attestation: Attestation, error: str) -> None:
+    """Record that the node refused to answer for an attestation: its requests fail, without them it is due later."""
+    with transaction(connection):
+        _set_requests(connection, attestation, "Failed", error)
+        of_it = [attestation.subject_key, attestation.number]
+        ((refusals,),) = connection.execute(
+            """
+            update raw.attestations
+            set refusal_count = coalesce(refusal_count, 0) + 1
+            where subject_key = ? and attestation_number = ?
+            returning refusal_count
+            """,
+            of_it,
+        ).fetchall()
+        connection.execute(
+            "update raw.attestations set due_at = ? where subject_key = ? and attestation_number = ?",
+            [next_due(utc_now(), _TRIED_EVERY, refusals), *of_it],
+        )
+
+
+def _set_requests(connection: duckdb.DuckDBPyConnection, attestation: Attestation, status: str, error: str) -> None:
+    connection.execute(
+        """
+        update raw.attestation_requests
+        set error = ?, status = ?
+        where subject_key = ? and attestation_number = ? and status = 'Running'
+        """,
+        [error, status, attestation.subject_key, attestation.number],
+    )
 
 
 def due_periods(

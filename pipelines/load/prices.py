@@ -21,7 +21,7 @@ _PROBLEMS = TABLES["price_problems"].schema("market_id", "price_type", "detail")
 _ROUTES = TABLES["pair_routes"].schema()
 
 _LIST_EVERY = timedelta(days=1)
-# After failures in a row a source is asked after 1, 2, 4, ... times the interval between polls, at most this many.
+# After failures in a row something is asked after 1, 2, 4, ... times its interval, at most this many.
 _MOST_INTERVALS_BETWEEN_TRIES = 32
 _GRID_START = datetime(1970, 1, 1)  # noqa: DTZ001 - as the warehouse stores instants
 
@@ -68,9 +68,9 @@ class RouteRow:
 
 
 def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
-    """When a source that is asked at an interval is due again; after failures later and later.
+    """When what is asked at an interval is due again; after failures later and later.
 
-    Intervals are those of absolute time, whoever asks for the source and since when.
+    Intervals are those of absolute time, whoever asks and since when.
     """
     apart: int = min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS_BETWEEN_TRIES)
     return now - (now - _GRID_START) % interval + interval * apart

@@ -19,7 +19,7 @@ from pipelines.load.attestations import store_part
 from pipelines.load.chain import remove_orphaned
 from pipelines.load.control import open_batch
 from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.load.warehouse import open_warehouse, utc_now
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
@@ -542,6 +542,54 @@ def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service
         assert failed.status is Status.FAILED
         assert "past states" in (failed.error or "")
         assert case.records() == []
+
+
+def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
+    node: AnvilNode, make_service: MakeService
+) -> None:
+    month = Periods("month", 10_000)
+    with FaultProxy(node.url) as proxy:
+        case = Case(node, make_service, url=proxy.url)
+        ends = []
+        for start in (datetime(2024, 2, 1, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC)):
+            case.live(start.month, 3)
+            ends.append(node.head())
+            case.world.mine(int(start.timestamp()))
+        case.live(9, 2)
+        case.rest()
+        case.tracked_with_history()
+        refused = {hex(ends[0]), node.rpc("eth_getBlockByNumber", [hex(ends[0]), False])["hash"]}
+
+        def is_refused(params: Any) -> bool:
+            return (params[1]["blockHash"] if isinstance(params[1], dict) else params[1]) in refused
+
+        def asks(days: int) -> bool:
+            """Whether a slice so many days later asks the node for anything."""
+            before = len(proxy.calls)
+            now = utc_now() + timedelta(days=days)
+            with mock.patch("pipelines.load.attestations.utc_now", return_value=now):
+                case.service.attest(month)
+            return len(proxy.calls) > before
+
+        def attested() -> list[int]:
+            case.build()
+            return sorted(block for (block,) in case.records("block_number"))
+
+        fault = RpcFault(code=-32000, message="missing trie node", methods=("eth_call",), when=is_refused)
+        proxy.inject(fault)
+        # Again after 1, 2, 4, ... days.
+        assert [asks(days) for days in (0, 0, 1, 2, 3, 4, 6, 7)] == [True, False, True, False, True, False, False, True]
+        assert attested() == [ends[1]]
+        # Who asks for it is answered now.
+        operation = case.ask(ends[0])
+        assert asks(7)
+        failed = case.service.operation(operation)
+        assert failed.status is Status.FAILED
+        assert "missing trie node" in (failed.error or "")
+        proxy.withdraw(fault)
+        assert not asks(7)
+        assert asks(100)
+        assert attested() == ends
 
 
 @pytest.mark.parametrize("is_created", [False, True])
