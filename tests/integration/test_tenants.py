@@ -226,6 +226,11 @@ def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Wor
             worlds.publish()
             worlds.read_everything(draw, most)
     assert worlds.b.called == OPERATIONS.keys(), "an operation has no caller"
+    if seed == 0:
+        # Ends of days were attested without being asked for, of A's as of B's.
+        ended = "select count(*) from raw.attestations where period_end is not null and attested_at is not null"
+        ((beside,),), ((alone,),) = (service.query(ended) for service in worlds.services)
+        assert beside > alone > 0
 
 
 def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> None:
