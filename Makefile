@@ -69,8 +69,8 @@ SERVICES := tests/e2e $(call integration,concurrent_processes up worker)
 COMMANDS := $(call integration,common_tokens cycle_command data_folder definitions history_estimates kill lying_nodes \
 	maintenance misfortunes pairs_over_http price_collection published_schema upgrade warm_processes)
 # dbt over rows, forked.
-MARTS := $(call integration,differences exact_to_json fees interleavings mainnet openings prices_transform rests scale \
-	tenant_versions transform values_transform) tests/unit/dbt
+MARTS := $(call integration,attestations differences exact_to_json fees interleavings mainnet openings prices_transform \
+	rests scale tenant_versions transform values_transform) tests/unit/dbt
 # These have a target of their own.
 WORKBENCH := $(call integration,analysts_page sandbox)
 SHORT := -m "not long and not bench"
