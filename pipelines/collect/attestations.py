@@ -12,12 +12,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import duckdb
-import polars as pl
 
 from control.attestations import read_moment
 from control.networks.definitions import Network
-from pipelines.collect.readings import read_owed
-from pipelines.collect.segments import Collector, NetworkReport
+from pipelines.collect.readings import owed_to, read_owed
+from pipelines.collect.segments import Collector, NetworkReport, record_others
 from pipelines.extract.errors import CallRefused, ExtractError, StateUnavailable
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, Header, Node
@@ -43,7 +42,7 @@ from pipelines.load.attestations import (
     store_part,
 )
 from pipelines.load.chain import record_failure
-from pipelines.load.spending import read_budget, record_spending
+from pipelines.load.spending import read_budget
 from pipelines.rows import Purpose, Spending
 
 # Balances that are read and stored together.
@@ -189,7 +188,7 @@ class _Slice:
                     self._resolve(collector, head, request, has_archive=has_archive)
             if has_archive:
                 self._begin_periods(collector, head, periods)
-            self._record_others()
+            record_others(self.connection, self.node, Purpose.ATTESTATION)
             for attestation in open_attestations(self.connection, self.network):
                 if self._stops():
                     break
@@ -200,14 +199,11 @@ class _Slice:
             waiting = open_attestations(self.connection, self.network)
             note_attestation_error(self.connection, waiting, error.told_of(None, None))
         finally:
-            self._record_others()
+            record_others(self.connection, self.node, Purpose.ATTESTATION)
             self._on_progress()
 
     def _stops(self) -> bool:
         return self._is_over() or _waits(self.connection, self.network)
-
-    def _record_others(self) -> None:
-        record_spending(self.connection, self.network, Spending(Purpose.ATTESTATION, "other", self.node.meter.take()))
 
     def _note(self, error: ExtractError) -> None:
         self.report.error = str(error)
@@ -283,7 +279,7 @@ class _Slice:
         units = 0
         if attestation.kind == "token" and not has_supply(self.connection, self.network, attestation):
             supply = self.node.supplies([attestation.address], attestation.block_number, attestation.block_hash)
-            supply = _owed_to(supply, attestation)
+            supply = owed_to(supply, [[attestation.tenant_id]])
             units = 1
         spending = self._spent(units, began)
         finish_attestation(self.connection, self.network, attestation, supply, spending, self.batch_id)
@@ -304,19 +300,19 @@ class _Slice:
         openings = None
         if derived and first > 0:
             before = collector.stored_hashes([first - 1])[first - 1]
-            frame, owed_to, _ = read_owed(self.connection, self.node, derived, first - 1, before)
-            openings = frame.with_columns(pl.Series("tenant_ids", owed_to, dtype=pl.List(pl.String)))
-        frame, owed_to, _ = read_owed(
+            openings, _ = read_owed(self.connection, self.node, derived, first - 1, before)
+        balances, _ = read_owed(
             self.connection,
             self.node,
             dict.fromkeys(known, tenants),
             attestation.block_number,
             attestation.block_hash,
         )
-        balances = frame.with_columns(pl.Series("tenant_ids", owed_to, dtype=pl.List(pl.String)))
         differences = sum(
             quantity is not None and quantity != known[token, holder]
-            for token, holder, quantity in frame.select("token_address", "holder_address", "quantity_raw").iter_rows()
+            for token, holder, quantity in balances.select(
+                "token_address", "holder_address", "quantity_raw"
+            ).iter_rows()
         )
         spending = self._spent(len(part), began)
         store_part(self.connection, self.network, attestation, openings, balances, differences, spending, self.batch_id)
@@ -325,7 +321,3 @@ class _Slice:
     def _spent(self, units: int, began: float) -> Spending:
         milliseconds = round((time.monotonic() - began) * 1_000)
         return Spending(Purpose.ATTESTATION, "balances", self.node.meter.take(), units, milliseconds)
-
-
-def _owed_to(supply: pl.DataFrame, attestation: Attestation) -> pl.DataFrame:
-    return supply.with_columns(pl.Series("tenant_ids", [[attestation.tenant_id]], dtype=pl.List(pl.String)))

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import polars as pl
 
+from pipelines.collect.readings import Pair, owed_to
 from pipelines.collect.segments import Collector, record_others
 from pipelines.extract.errors import ExtractError, StateUnavailable
 from pipelines.extract.family import PAST_BALANCES, Header
@@ -27,8 +28,6 @@ from pipelines.rows import Purpose
 _MOST_READINGS = 10_000
 # Transactions that one cycle goes through at most: live tracking does not wait for the rest.
 _MOST_TRANSACTIONS = 1_000
-
-_Pair = tuple[str, str]
 
 
 def search_holders(collector: Collector, head: Header) -> int:
@@ -57,7 +56,7 @@ def _search(collector: Collector, head: Header, searches: Sequence[Search]) -> i
     senders = dict(zip(sorted(unsent), collector.node.senders(sorted(unsent)), strict=True))
     likely = {one.token: _likely_holders(collector, head, one) for one in pages if one.is_new}
     asked: dict[Search, frozenset[str]] = {}
-    by_block: dict[int, dict[_Pair, set[str]]] = defaultdict(lambda: defaultdict(set))
+    by_block: dict[int, dict[Pair, set[str]]] = defaultdict(lambda: defaultdict(set))
     for search, page in pages.items():
         named = {one.sender or senders[one.hash] for one in page} | set(likely.get(search.token, ()))
         asked[search] = unknown_holders(collector.connection, search, {address for address in named if address})
@@ -115,7 +114,7 @@ def _read_at(search: Search, head: Header) -> int:
     return min(search.covered.last, head.number)
 
 
-def _read(collector: Collector, head: Header, block: int, owed: Mapping[_Pair, set[str]]) -> dict[_Pair, int]:
+def _read(collector: Collector, head: Header, block: int, owed: Mapping[Pair, set[str]]) -> dict[Pair, int]:
     """Read balances at the end of a block and store those that are not nothing."""
     node = collector.node
     if not node.keeps_state(block, head):
@@ -128,7 +127,6 @@ def _read(collector: Collector, head: Header, block: int, owed: Mapping[_Pair, s
     frame = frame.filter(pl.col("quantity_raw") != "0")
     found = {(token, holder): int(quantity) for token, holder, *_, quantity in frame.iter_rows()}
     if found:
-        tenants = [sorted(owed[pair]) for pair in found]
-        read = frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
+        read = owed_to(frame, [sorted(owed[pair]) for pair in found])
         insert_balance_observations(collector.connection, collector.network, read, "Check", collector.batch_id)
     return found

@@ -20,7 +20,7 @@ import duckdb
 import polars as pl
 
 from pipelines.collect.differences import locate
-from pipelines.collect.readings import Pair, Tenants, read_owed
+from pipelines.collect.readings import Pair, Tenants, owed_to, read_owed
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
@@ -100,15 +100,14 @@ class _Observer:
         pairs = sorted(owed)
         for start in range(0, len(pairs), _PAIRS_PER_WRITE):
             part = {pair: owed[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
-            frame, tenants, asked = read_owed(self.connection, self.node, part, block_number, block_hash)
+            frame, asked = read_owed(self.connection, self.node, part, block_number, block_hash)
             self.balances += asked
-            self._insert(frame, tenants, purpose)
+            self._insert(frame, purpose)
 
-    def _insert(self, frame: pl.DataFrame, tenants: Sequence[Tenants], purpose: str) -> None:
-        """Write balances (BALANCES), each with the tenants to whom it is owed."""
-        if frame.is_empty():
+    def _insert(self, owed: pl.DataFrame, purpose: str) -> None:
+        """Write balances (BALANCES with `tenant_ids`)."""
+        if owed.is_empty():
             return
-        owed = frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
         insert_balance_observations(self.connection, self.network, owed, purpose, self.collector.batch_id)
         if purpose in _COMPARED:
             self.readings.append(owed)
@@ -189,8 +188,8 @@ class _Observer:
         if not known:
             return
         frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
-        changed, tenants = _changed(frame, "holder_address", "quantity_raw", known)
-        self._insert(changed, tenants, "Check")
+        changed = _changed(frame, "holder_address", "quantity_raw", known)
+        self._insert(changed, "Check")
         self.balances += changed.height
 
     def finals(self) -> None:
@@ -221,7 +220,7 @@ class _Observer:
             except StateUnavailable:
                 self.unavailable += len(owed)
                 continue
-            self._insert_supplies(frame, [owed[token] for token in sorted(owed)])
+            self._insert_supplies(owed_to(frame, [owed[token] for token in sorted(owed)]))
         known: dict[str, dict[str, object]] = defaultdict(dict)
         expected: dict[str, dict[str, object]] = defaultdict(dict)
         for token, tenant, quantity, quantity_moved in self._rows("tracked_supplies"):
@@ -230,7 +229,7 @@ class _Observer:
         if not known:
             return
         frame = self.node.supplies(list(known), self.head.number, self.head.hash)
-        self._insert_supplies(*_changed(frame, "token_address", "total_supply_raw", known))
+        self._insert_supplies(_changed(frame, "token_address", "total_supply_raw", known))
         self._suspect(
             [
                 (token, tenant)
@@ -240,10 +239,9 @@ class _Observer:
             ]
         )
 
-    def _insert_supplies(self, frame: pl.DataFrame, tenants: Sequence[Tenants]) -> None:
-        owed = frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
+    def _insert_supplies(self, owed: pl.DataFrame) -> None:
         insert_supply_observations(self.connection, self.network, owed, self.collector.batch_id)
-        self.supplies += frame.height
+        self.supplies += owed.height
 
     def _suspect(self, suspected: Sequence[tuple[str, str]]) -> None:
         """Put tokens under suspicion, each for a tenant."""
@@ -299,7 +297,7 @@ class _Observer:
                 pl.lit(NATIVE).alias("token_address"),
                 pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
             )
-            self._insert(frame, [tenants] * frame.height, "Narrowing")
+            self._insert(owed_to(frame, [tenants] * frame.height), "Narrowing")
             self.balances += frame.height
 
     def store_edges(self) -> None:
@@ -337,13 +335,11 @@ def _names(tenants: object) -> list[str]:
     return tenants
 
 
-def _changed(
-    frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapping[str, object]]
-) -> tuple[pl.DataFrame, list[list[str]]]:
-    """The rows whose value is not the one last read for their key for some tenant, and these tenants."""
+def _changed(frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapping[str, object]]) -> pl.DataFrame:
+    """The rows whose value is not the one last read for their key for some tenant, with these as `tenant_ids`."""
     tenants = [
         [tenant for tenant, last_read in known[name].items() if last_read != read]
         for name, read in frame.select(key, value).iter_rows()
     ]
     rows = frame.filter(pl.Series([bool(names) for names in tenants], dtype=pl.Boolean))
-    return rows, [names for names in tenants if names]
+    return owed_to(rows, [names for names in tenants if names])

@@ -15,17 +15,22 @@ Pair: TypeAlias = tuple[str, str]
 Tenants: TypeAlias = Sequence[str]
 
 
+def owed_to(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
+    """Return rows with `tenant_ids`, those to whom each is owed, in their order."""
+    return frame.with_columns(pl.Series("tenant_ids", tenants, dtype=pl.List(pl.String)))
+
+
 def read_owed(
     connection: duckdb.DuckDBPyConnection,
     node: Node,
     owed: Mapping[Pair, Tenants],
     block_number: int,
     block_hash: str,
-) -> tuple[pl.DataFrame, list[Tenants], int]:
+) -> tuple[pl.DataFrame, int]:
     """Read the balances that are owed to tenants at the end of a block and were not yet.
 
     Returns:
-        BALANCES, for each the tenants to whom it was not owed yet, and how many the node was asked for.
+        BALANCES with `tenant_ids`, to whom each was not owed yet, and how many the node was asked for.
     """
     pairs = sorted(owed)
     known = stored_balances(connection, node.network.name, block_number, pairs)
@@ -42,4 +47,4 @@ def read_owed(
         [name for name in owed[token, holder] if name not in had_by.get((token, holder), ())]
         for token, holder in frame.select("token_address", "holder_address").iter_rows()
     ]
-    return frame, tenants, len(unread)
+    return owed_to(frame, tenants), len(unread)

@@ -493,10 +493,13 @@ def attestation_states(connection: duckdb.DuckDBPyConnection) -> list[Attestatio
     with transaction(connection):
         connection.execute(sql("finish_attestation_requests"))
     states = []
+    waits: dict[str, datetime | None] = {}
     for row in connection.execute(sql("attestation_states")).fetchall():
         key, status, block_number, number, error, done, total, network = row
-        waits = read_budget(connection, network).waits_until if status in _OPEN else None
-        states.append(AttestationState(key, status, block_number, number, error, done, total, waits))
+        if network not in waits:
+            waits[network] = read_budget(connection, network).waits_until
+        until = waits[network] if status in _OPEN else None
+        states.append(AttestationState(key, status, block_number, number, error, done, total, until))
     return states
 
 

@@ -165,10 +165,10 @@ def record_search(
         readings: that this took.
     """
     with transaction(connection):
-        for holder, _ in found:
-            connection.execute(
-                "insert into raw.found_holders values (?, ?, ?, ?)", [network, search.subject_key, holder, batch_id]
-            )
+        connection.execute(
+            "insert into raw.found_holders select ?, ?, unnest(?::varchar[]), ?",
+            [network, search.subject_key, [holder for holder, _ in found], batch_id],
+        )
         connection.execute(
             """
             update raw.searched_remainders

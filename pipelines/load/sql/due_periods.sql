@@ -40,11 +40,6 @@ tracked as (
                 and metadata.token_address = subjects.address
                 and metadata.contract_status != 'Fungible'
         )
-        and (
-            select count(*)
-            from intermediate.int_balances_latest as latest
-            where latest.subject_key = subjects.subject_key
-        ) <= $most_holders
 ),
 
 ranges as (
@@ -82,17 +77,35 @@ ends as (
         unnest(generate_series(first_period + $length::interval, until, $length::interval)) as period_end
     from ranges
     where first_period + $length::interval <= until
+),
+
+due as (
+    select
+        ends.subject_key,
+        ends.period_end,
+        known.block_number
+    from ends
+    left join raw.period_ends as known on known.network = $network and ends.period_end = known.period_end
+    left join standing on ends.subject_key = standing.subject_key and known.block_number = standing.block_number
+    where
+        known.block_number is null
+        or (known.block_number between ends.from_block and ends.to_block and standing.block_number is null)
+),
+
+-- Counted where something is due alone: this is asked in every cycle.
+crowded as (
+    select latest.subject_key
+    from intermediate.int_balances_latest as latest
+    semi join due on latest.subject_key = due.subject_key
+    group by latest.subject_key
+    having count(*) > $most_holders
 )
 
 select
-    ends.subject_key,
-    ends.period_end,
-    known.block_number
-from ends
-left join raw.period_ends as known on known.network = $network and ends.period_end = known.period_end
-left join standing on ends.subject_key = standing.subject_key and known.block_number = standing.block_number
-where
-    known.block_number is null
-    or (known.block_number between ends.from_block and ends.to_block and standing.block_number is null)
-order by ends.period_end desc, ends.subject_key
+    due.subject_key,
+    due.period_end,
+    due.block_number
+from due
+anti join crowded on due.subject_key = crowded.subject_key
+order by due.period_end desc, due.subject_key
 limit $most;
