@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, NullPool, create_engine, text
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, NullPool, Table, create_engine, select, text
 
 from pipelines.defs.records import keep_connections
 
@@ -52,3 +52,16 @@ def test_a_connection_stays_for_the_next_and_keeps_nothing_of_the_last(folder: P
             # It was not committed.
             assert one.execute(text("select count(*) from t")).scalar_one() == 0
             assert other.execute(text("select count(*) from t")).scalar_one() == 0
+
+
+def test_what_one_engine_compiled_serves_the_next(folder: Path) -> None:
+    statements = Table("t", MetaData(), Column("a", Integer))
+    for database, is_shared in ((folder / "runs.db", True), (folder.parent / "control.db", False)):
+        compiled = []
+        for number in range(2):
+            with engine(database).begin() as connection:
+                statements.create(connection, checkfirst=True)
+                done = connection.execute(statements.insert().values(a=number))
+                compiled.append(done.context.compiled)
+                assert connection.execute(select(statements.c.a)).scalars().all() == list(range(number + 1))
+        assert (compiled[0] is compiled[1]) is is_shared
