@@ -14,6 +14,7 @@ from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import (
     begin_build,
+    has_attestations_to_build,
     has_prices_to_build,
     newest_publication,
     record_transform,
@@ -24,9 +25,9 @@ from pipelines.load.tenants import advance, transform_due
 # `make test`; the audits of the whole history in the daily job.
 CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test")
 AUDIT = "tag:audit"
-# Views stay as they are until the project changes. So does what is empty without pairs.
+# Views stay as they are until the project changes. So do models of a tag that are empty, and would be.
 VIEWS = "config.materialized:view"
-NEEDS_PAIRS = "needs_pairs"
+NEEDED = {"needs_pairs": has_prices_to_build, "needs_attestations": has_attestations_to_build}
 AUDIT_ARGUMENTS = ("test", "--exclude-resource-type", "unit_test", "--select", AUDIT)
 _GOOD = ("success", "pass", "warn", "no-op")
 
@@ -100,10 +101,10 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             newest = max(newest_publication(connection), published.version if published else 0)
             advance(connection, newest, warehouse.settings.as_of_seconds)
             keeps_marts = begin_build(connection, project.fingerprint)
-            is_priced = has_prices_to_build(connection)
+            empty = [f"tag:{tag}" for tag, has_any in NEEDED.items() if not has_any(connection)]
         arguments, excluded = [*CYCLE_ARGUMENTS], [AUDIT]
         if keeps_marts:
-            excluded += [VIEWS] if is_priced else [VIEWS, f"tag:{NEEDS_PAIRS}"]
+            excluded += [VIEWS, *empty]
         else:
             # What earlier models computed, and its columns, need not be what these would have: all is built anew.
             arguments.append("--full-refresh")
@@ -128,9 +129,9 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
 def built_marts(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
     """The marts that every build makes, for what follows a build to depend on.
 
-    Not the views among them, nor what needs pairs: a cycle may leave those as they are, and a step that depends on an
+    Not the views among them, nor what may be empty: a cycle may leave those as they are, and a step that depends on an
     asset which was not made is skipped without a word.
     """
     kind = "dagster-dbt/materialization_type"
-    specs = [spec for spec in transform.specs if spec.key.path[0] == "marts" and NEEDS_PAIRS not in spec.tags]
+    specs = [spec for spec in transform.specs if spec.key.path[0] == "marts" and not NEEDED.keys() & spec.tags.keys()]
     return sorted(spec.key for spec in specs if spec.metadata[kind] != "view")

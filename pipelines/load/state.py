@@ -94,6 +94,16 @@ def has_prices_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(row[0])
 
 
+def has_attestations_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether a past block of any subject was attested, or was and the marts still know."""
+    known = "select 1 from intermediate.int_attestations"
+    if not has_relation(connection, "int_attestations"):
+        known = "select 1 where false"
+    row = connection.execute(f"select exists (select 1 from raw.attestations) or exists ({known})").fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
 def begin_build(connection: duckdb.DuckDBPyConnection, project_fingerprint: str) -> bool:
     """Tell whether the build of the dbt project that begins now may keep what the marts hold.
 

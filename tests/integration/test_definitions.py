@@ -77,14 +77,14 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
         for mart in ("token_activities", "wallet_activities", "cap_tables", "wallet_balances"):
             assert network_key(name, "token_transfers") in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
         assert network_key(name, "blocks") in ancestors(graph, dg.AssetKey(["marts", "coverage"]))
-    # Publication hangs on what every build makes: cycles may leave views, and models that need pairs, as they are, and
-    # what hangs on those would be skipped.
+    # Publication hangs on what every build makes: cycles may leave views, and models that are empty without pairs or
+    # attestations, as they are, and what hangs on those would be skipped.
     kinds = {key: graph.get(key).metadata["dagster-dbt/materialization_type"] for key in keys if key.path[0] == "marts"}
     assert set(kinds.values()) == {"replaced_table", "appended_table", "view"}
     direct = set(graph.get(dg.AssetKey(["serving", "publication"])).parent_keys)
-    needing_pairs = {key for key in kinds if "needs_pairs" in graph.get(key).tags}
-    assert dg.AssetKey(["marts", "system_prices"]) in needing_pairs
-    assert direct == {key for key, kind in kinds.items() if kind != "view"} - needing_pairs
+    needing = {key for key in kinds if {"needs_pairs", "needs_attestations"} & graph.get(key).tags.keys()}
+    assert {dg.AssetKey(["marts", "system_prices"]), dg.AssetKey(["marts", "attestations"])} <= needing
+    assert direct == {key for key, kind in kinds.items() if kind != "view"} - needing
     assert dg.AssetKey(["prices", "market_prices"]) in ancestors(graph, dg.AssetKey(["marts", "system_prices"]))
     assert dg.AssetKey(["control", "snapshot"]) in ancestors(graph, network_key("ethereum", "blocks"))
     # Every source is replaced by the asset that fills it: nothing hangs in the air.
