@@ -55,11 +55,13 @@ up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 
 test: install ## Prove the system; a few of the misfortunes, `make test-misfortunes` has all
 	tests/debian-packages
-	$(MAKE) --no-print-directory --jobs=5 --output-sync=target test-commands test-services test-marts test-rest test-integration \
-		test-api lint
+	$(AT_ONCE) lint
 
 # The parts of `make test`, the longest first, five at once on two cores: they wait for nodes and other processes half of
-# their time. Every file of tests is in one part, by what it waits for; preparing dbt takes a part 13 s of processor time.
+# their time.
+AT_ONCE = $(MAKE) --no-print-directory --jobs=5 --output-sync=target test-commands test-services test-marts test-rest \
+	test-integration test-api
+# Every file of tests is in one part, by what it waits for; preparing dbt takes a part 13 s of processor time.
 # ARGS may choose nothing of a part, which is exit code 5; without ARGS a part that collects nothing has lost its tests.
 OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
 integration = $(patsubst %,tests/integration/test_%.py,$(1))
@@ -104,7 +106,7 @@ test-workbench: install ## The analysts' page word for word, and sandboxes besid
 
 test-long: install ## The same with more seeds, kills, examples and rows
 	tests/debian-packages
-	$(BIN)/pytest -m "not bench" --ignore=tests/superset $(ARGS)
+	$(AT_ONCE) test-workbench SHORT='-m "not bench" -o timeout=7200'
 
 bench: install ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
