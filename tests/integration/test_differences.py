@@ -9,7 +9,7 @@ from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data
 from tests.integration.conftest import MakeService
-from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 
@@ -33,6 +33,7 @@ class _Case:
 
     def tracked(self, make_service: MakeService, url: str | None = None) -> Service:
         self.service = make_service(LocalNetwork("local", url or self.node.url))
+        self.stores = build_over_nothing(self.service.settings.data_dir)
         tenant = self.service.tenant()
         self.service.token(tenant, self.token.address, tracked_from=instant(self.node, self.first))
         self.build()
@@ -40,8 +41,7 @@ class _Case:
 
     def build(self) -> None:
         self.service.good_cycle()
-        self.stores = Stores(self.service.settings.data_dir)
-        run_dbt(self.stores, *CYCLE)
+        run_dbt(self.stores, *LATER_CYCLE)
 
     def quietly(self, function: str, holder: str, amount: int) -> int:
         """Change a balance without an event and return the block."""

@@ -14,7 +14,7 @@ from api.app import create_app
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
-from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from warehouse.versions import publish
 
@@ -44,6 +44,7 @@ class System:
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     with AnvilNode(genesis_time=GENESIS_TIME) as node:
         service = Service(tmp_path_factory.mktemp("exact"), [LocalNetwork("local", node.url)])
+        stores = build_over_nothing(service.settings.data_dir)
         world = World(node, wallet_count=3)
         world.place_multicall()
         contracts = {decimals: world.deploy_token(f"T{decimals}", decimals, supply=MOST) for decimals in DECIMALS}
@@ -62,8 +63,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
                     world.transfer(contract, holder, world.deployer, amount)
             world.mine()
         service.good_cycle()
-    stores = Stores(service.settings.data_dir)
-    run_dbt(stores, *CYCLE)
+    run_dbt(stores, *LATER_CYCLE)
     shutil.copyfile(stores.marts, service.settings.marts_path)
     publish(service.settings.marts_path, service.settings.serving_dir, 1)
     with TestClient(create_app(service.settings)) as client:

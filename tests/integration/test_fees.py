@@ -12,7 +12,7 @@ from litestar.testing import TestClient
 from api.app import create_app
 from control.settings import load_settings
 from tests.chain.scripted_node import ScriptedNode, block_hash
-from tests.integration.dbt_runner import CYCLE, Stores, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from warehouse.versions import publish
 
@@ -134,14 +134,14 @@ def made_node() -> ScriptedNode:
 def activities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient[Any], str]]:
     """A client, and the path of the wallet, once everything is collected, built and published."""
     service = Service(tmp_path_factory.mktemp("fees"), [LocalNetwork("base", None, chain_id=1)])
+    stores = build_over_nothing(service.settings.data_dir)
     with made_node() as node:
         service.point_at("base", node.url)
         tenant = service.tenant(network="base")
         opened = datetime.fromtimestamp(1_600_000_000 + 12 * FIRST, UTC)
         wallet = service.wallet(tenant, WALLET, tracked_from=opened, ledger="base")
         service.good_cycle("base")
-    stores = Stores(service.settings.data_dir)
-    run_dbt(stores, *CYCLE)
+    run_dbt(stores, *LATER_CYCLE)
     shutil.copyfile(stores.marts, service.settings.marts_path)
     publish(service.settings.marts_path, service.settings.serving_dir, 1)
     with TestClient(create_app(load_settings(service.variables))) as client:

@@ -22,7 +22,7 @@ from control.models import TrackingWindow
 from control.settings import load_settings
 from tests.chain.replay_node import ReplayNode
 from tests.chain.world import TRANSFER_TOPIC, ZERO_ADDRESS
-from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from warehouse.versions import publish
 
@@ -86,6 +86,7 @@ class Collected:
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collected]:
     service = Service(tmp_path_factory.mktemp("mainnet"), [LocalNetwork("ethereum", None, chain_id=1)])
+    stores = build_over_nothing(service.settings.data_dir)
     tokens = sorted({row[3] for row in listed("transfers.csv")} | non_fungible())
     parties: dict[str, int] = defaultdict(int)
     for row in listed("transfers.csv"):
@@ -109,8 +110,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collected]:
         report = service.cycle("ethereum")
     assert report.error is None
     assert len(report.ranges) >= len(spans)
-    stores = Stores(service.settings.data_dir)
-    run_dbt(stores, *CYCLE)
+    run_dbt(stores, *LATER_CYCLE)
     yield Collected(service, stores, service.bearer(tenant), wallets)
     service.close()
 

@@ -8,7 +8,7 @@ from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data
 from tests.integration.conftest import MakeService
-from tests.integration.dbt_runner import CYCLE, Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork
 from tests.integration.oracle import instant
 
@@ -45,6 +45,7 @@ def test_a_silent_burn_is_an_adjustment_and_never_a_debt(
         if refused_by_number:
             proxy.inject(RpcFault(**refusal, methods=refused_by_number, when=is_past))
         service = make_service(LocalNetwork("local", proxy.url))
+        stores = build_over_nothing(service.settings.data_dir)
         tenant = service.tenant()
         token = service.token(tenant, hush.address, tracked_from=instant(node, head))
         service.good_cycle()
@@ -52,8 +53,7 @@ def test_a_silent_burn_is_an_adjustment_and_never_a_debt(
         (report,) = service.history()
         assert report.error is None
         service.good_cycle()
-        stores = Stores(service.settings.data_dir)
-        run_dbt(stores, *CYCLE)
+        run_dbt(stores, *LATER_CYCLE)
     with open_marts(stores) as connection:
 
         def rows(query: str) -> list[tuple[Any, ...]]:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines.load.warehouse import open_warehouse
-from tests.integration.dbt_runner import Stores, run_dbt
+from tests.integration.dbt_runner import build_over_nothing
 
 GOLDEN = [0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, 2**256 - 1]
 EDGES = [*GOLDEN, 2, 3, 10**22 - 1, 10**22, 10**23 - 1, 10**23, 10**24, 10**38, 3 * 10**27]
@@ -137,10 +136,7 @@ def test_percentage_of_any_values(marts: duckdb.DuckDBPyConnection, rows: list[t
 
 
 def test_the_functions_come_with_a_copy_of_the_file(tmp_path: Path) -> None:
-    stores = Stores(tmp_path)
-    with open_warehouse(stores.warehouse):
-        pass
-    run_dbt(stores, "run", "--select", "stg_control__tenants")
+    stores = build_over_nothing(tmp_path)
     copy = tmp_path / "marts-1.duckdb"
     copy.write_bytes(stores.marts.read_bytes())
     with duckdb.connect(str(copy), read_only=True) as connection:

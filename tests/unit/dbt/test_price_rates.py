@@ -1,33 +1,17 @@
 """Inverse and cross rates as the marts file computes them, against exact fractions."""
 
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 
 import duckdb
 import pyarrow as pa
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
-from pipelines.load.warehouse import open_warehouse
-from tests.integration.dbt_runner import Stores, open_marts, run_dbt
 
 # Prices as integers of 10^-18; the fast path of a quotient ends at denominators of 10^29 and quotients of 10^37.
 EDGES = [1, 2, 3, 7, 10**9, 10**18 - 1, 10**18, 10**18 + 1, 3 * 10**18, 10**23, 10**28, 10**29 - 1, 10**29, 10**37]
 EDGES += [2 * 10**18, 2**64, 2**96 + 1, 10**37 + 1, 10**38 - 1]
 Rate = tuple[int, bool, int, bool]
-
-
-@pytest.fixture(scope="module")
-def marts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A marts file that dbt made, opened alone and read-only as a reader opens it."""
-    stores = Stores(tmp_path_factory.mktemp("stores"))
-    with open_warehouse(stores.warehouse):
-        pass
-    run_dbt(stores, "run", "--select", "stg_control__tenants")
-    with open_marts(stores) as connection:
-        yield connection
 
 
 def text(units: int) -> str:
