@@ -81,7 +81,7 @@ def test_the_whole_of_it(client: TestClient[Any], path: str, operation_id: str) 
             {"from": stamp(251), "to": stamp(400), "fromBlock": 251, "toBlock": 400},
         ],
         "gaps": [
-            {"from": None, "to": stamp(100), "fromBlock": 0, "toBlock": 99, "reason": "BeforeTracking"},
+            {"from": None, "to": stamp(100), "fromBlock": 1, "toBlock": 99, "reason": "BeforeTracking"},
             {"from": stamp(200), "to": stamp(251), "fromBlock": 201, "toBlock": 250, "reason": "TrackingDisabled"},
             {"from": stamp(401), "to": stamp(410), "fromBlock": 401, "toBlock": 410, "reason": "NotYetCollected"},
         ],

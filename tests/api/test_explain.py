@@ -119,7 +119,7 @@ def test_activities(valued: World) -> None:
     assert transfer["quantity"] == {
         "quantityRaw": "30",
         "anchor": None,
-        "movements": {"count": 1, "fromBlock": 120, "toBlock": 120, "latest": ["act-9a-1"]},
+        "movements": {"count": 1, "fromBlock": 120, "toBlock": 120, "latest": [rows[0]["id"]]},
         "adjustments": 0,
     }
     assert (transfer["price"]["price"], transfer["price"]["at"]) == (rows[0]["price"], rows[0]["date"])
@@ -128,7 +128,10 @@ def test_activities(valued: World) -> None:
     for row in rows:
         resolved = price_at(SMALL_PRICES, datetime.fromisoformat(row["date"]))
         assert row["explanation"]["price"]["priceSource"] == (resolved.said.source if resolved.said else None)
-    assert [row["explanation"]["price"] is None for row in wallet] == [False, False, False, False, True]
+    assert [row["explanation"]["price"] is None for row in wallet] == [
+        *(False, False, True),
+        *(False, False, False, True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +140,9 @@ def test_activities(valued: World) -> None:
         (
             "block:200",
             {
-                "h1": ("70", (99, "100"), ["act-9a-1"], (120, 120)),
-                "h2": ("80", (99, "50"), ["act-9a-1"], (120, 120)),
-                "h3": ("10", (99, "0"), ["act-9a-2"], (150, 150)),
+                "h1": ("70", (99, "100"), [120], (120, 120)),
+                "h2": ("80", (99, "50"), [120], (120, 120)),
+                "h3": ("10", (99, "0"), [150], (150, 150)),
             },
         ),
         (
@@ -147,15 +150,15 @@ def test_activities(valued: World) -> None:
             {
                 "h2": ("80", (250, "80"), [], (None, None)),
                 "h3": ("20", (250, "20"), [], (None, None)),
-                "h4": ("60", (250, "0"), ["act-9a-3"], (300, 300)),
+                "h4": ("60", (250, "0"), [300], (300, 300)),
             },
         ),
         (
             None,
             {
-                "h2": ("75", (250, "80"), ["act-9a-5", "act-9a-4"], (310, 395)),
+                "h2": ("75", (250, "80"), [395, 310], (310, 395)),
                 "h3": ("20", (250, "20"), [], (None, None)),
-                "h4": ("60", (250, "0"), ["act-9a-3"], (300, 300)),
+                "h4": ("60", (250, "0"), [300], (300, 300)),
             },
         ),
     ],
@@ -165,18 +168,21 @@ def test_cap_tables(valued: World, moment: str | None, expected: dict[str, Any])
     with valued.client() as client:
         query = "" if moment is None else f"&asOf={moment}"
         rows = client.get(f"{TOKEN}/cap-table?explain=true{query}").json()["data"]
+        activities = client.get(f"{TOKEN}/activities").json()["data"]
+    block_of = {row["id"]: row["blockNumber"] for row in activities}
     for row in rows:
         quantity = row["explanation"]["quantity"]
         anchor, movements = quantity["anchor"], quantity["movements"]
+        latest = [block_of[activity_id] for activity_id in movements["latest"]]
         assert expected[names[row["wallet"]]] == (
             quantity["quantityRaw"],
             (anchor["blockNumber"], anchor["quantityRaw"]),
-            movements["latest"],
+            latest,
             (movements["fromBlock"], movements["toBlock"]),
         )
         assert quantity["quantityRaw"] == row["quantityRaw"]
         assert movements["count"] == len(movements["latest"])
-        assert quantity["adjustments"] == movements["latest"].count("act-9a-5")
+        assert quantity["adjustments"] == latest.count(395)
         price = row["explanation"]["price"]
         assert row["value"] == value_of(row["quantity"], price["price"])
         assert row["valueStatus"] == price["priceStatus"]
@@ -187,33 +193,43 @@ def test_balances(valued: World) -> None:
     with valued.client() as client:
         rows = client.get(f"{WALLET}/balances?explain=true").json()["current"]
         then = client.get(f"{WALLET}/balances?explain=true&asOf=block:120").json()["current"]
+        activities = client.get(f"{WALLET}/activities").json()["data"]
+    block_of = {row["id"]: row["blockNumber"] for row in activities}
+    (fee,) = (row["id"] for row in activities if row["type"] == "Fee")
     ether, unknown = (next(row for row in rows if row["token"]["symbol"] == symbol) for symbol in ("ETH", None))
     assert ether["explanation"]["quantity"] == {
         "quantityRaw": "5999999999999979000",
         "anchor": {"blockNumber": 250, "quantityRaw": "6000000000000000000"},
-        "movements": {"count": 1, "fromBlock": 300, "toBlock": 300, "latest": ["wact-2"]},
+        "movements": {"count": 1, "fromBlock": 300, "toBlock": 300, "latest": [fee]},
         "adjustments": 0,
     }
     assert ether["explanation"]["price"]["at"] == stamp(AS_OF)
     assert (unknown["explanation"]["quantity"]["anchor"], unknown["explanation"]["price"]) == (None, None)
-    assert unknown["explanation"]["quantity"]["movements"]["latest"] == ["wact-5"]
+    assert [block_of[one] for one in unknown["explanation"]["quantity"]["movements"]["latest"]] == [396]
     old = next(row for row in then if row["token"]["symbol"] == "ETH")["explanation"]
     assert old["quantity"]["anchor"] == {"blockNumber": 99, "quantityRaw": "1000000000000000000"}
-    assert old["quantity"]["movements"]["latest"] == ["wact-1"]
+    assert [block_of[one] for one in old["quantity"]["movements"]["latest"]] == [120]
     assert old["price"]["at"] == stamp(time_of(120))
 
 
 def test_market_capitalization(valued: World) -> None:
     with valued.client() as client:
         answer = client.get(f"{TOKEN}/market-capitalization?explain=true&interval=1h").json()
-    expected = {
+        (burn,) = client.get(f"{TOKEN}/activities?type=Burn").json()["data"]
+    hour, current = answer["history"][0]["explanation"], answer["current"]["explanation"]
+    # Before the end of the hour the supply was read before the window, at its end in its newest block.
+    assert hour["quantity"] == {
         "quantityRaw": "155",
         "anchor": {"blockNumber": 250, "quantityRaw": "160"},
-        "movements": {"count": 1, "fromBlock": 310, "toBlock": 310, "latest": ["act-9a-4"]},
+        "movements": {"count": 1, "fromBlock": 310, "toBlock": 310, "latest": [burn["id"]]},
         "adjustments": 0,
     }
-    hour, current = answer["history"][0]["explanation"], answer["current"]["explanation"]
-    assert hour["quantity"] == current["quantity"] == expected
+    assert current["quantity"] == {
+        "quantityRaw": "155",
+        "anchor": {"blockNumber": 400, "quantityRaw": "155"},
+        "movements": {"count": 0, "fromBlock": None, "toBlock": None, "latest": []},
+        "adjustments": 0,
+    }
     assert hour["price"]["at"] == stamp(AS_OF - INSTANT)
     assert current["price"]["at"] == stamp(AS_OF)
     assert (hour["price"]["price"], hour["price"]["ageSeconds"]) == ("6.25", "29.999999")

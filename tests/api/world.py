@@ -1,4 +1,4 @@
-"""The example data of the API's tests, worked out by hand.
+"""The example data of the API's tests, a story worked out by hand; from its raw rows the real dbt builds the marts.
 
 Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. Head 410, final 350, newest covered 400.
 
@@ -16,8 +16,13 @@ Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. H
 `big` (18 decimals) has the golden amounts as transfers and as holdings. `wide` has 77 decimals, `unknown` none known,
 `fresh` was added after the version was published, `nft` is not fungible.
 
-The other tenant's token has the address of `small`, its wallet that of h1, and both have rows that no subject of the
-first tenant has: a transfer of 7 from h3 to h4 in block 130, and 42 wei.
+The wallet is h1. Beside what it sends of `small`, it gets 5 ETH and 5 of a token that is gone later in block 120, pays
+a fee in block 300, and gets 9 of a strange token in block 396.
+
+Made as rows of the marts, since no one chain could tell them beside the rest: an adjustment and a transfer of the
+wallet to itself that leave balances as they are, and all that the other tenant has. Its token has the address of
+`small`, its wallet that of h1, and both have rows that no subject of the first tenant has: a transfer of 7 from h3 to
+h4 in block 130, and 42 wei. Prices, and what follows from them, are made as such rows, too.
 """
 
 import json
@@ -48,12 +53,15 @@ from api.operations import (
     EXAMPLE_WALLET_OPERATION_ID,
 )
 from api.reports import assets
-from control import access, ledgers, tenants
+from control import access, ledgers, revision
 from control.access import Principal, Role
-from control.models import Operation, Subject, TrackingWindow
+from control.models import Operation, Subject, Tenant, TrackingWindow
 from control.networks.definitions import load_networks
 from control.settings import Settings, load_settings
+from control.snapshot import read_snapshot
 from control.store import ControlStore, open_store
+from tests.api.built import built_marts, rows_of
+from tests.api.collected import Collected
 from tests.api.market_pair import add_market_pair, stopped_rows
 from tests.api.marts import publish
 from tests.api.pricing import LINKED_PAIR_KEY, NAV, add_pricing, pair_rows, source_rows
@@ -98,6 +106,8 @@ SUPERSET = {
 ZERO = "0x" + "0" * 40
 HOLDERS = {name: "0x" + digit * 40 for name, digit in zip(("h1", "h2", "h3", "h4"), "1234", strict=True)}
 GONE = "0x" + "9" * 40  # a token that the wallet was seen with in its first window alone
+STRANGE = "0x" + "d" * 40  # a contract that says nothing of its decimals, of which the wallet got some
+TURNING = "0x" + "7" * 40  # sends the golden amounts to itself, so that nobody's balance changes
 GOLDEN = (0, 1, 2**63, 2**64, 2**127, 2**128, 2**255, 2**256 - 1)
 
 BIG_TOKEN_ID = EXAMPLE_LINKED_TOKEN_ID
@@ -108,17 +118,19 @@ NFT_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y05"
 FOREIGN_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y06"
 FOREIGN_WALLET_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0y07"
 
+_TENANT_IDS = {"acme": "ten_01k9zr3m5e8v2c7q4w6t1x0y01", "other": "ten_01k9zr3m5e8v2c7q4w6t1x0y02"}
 _ADDRESSES = {
     EXAMPLE_TOKEN_ID: "0xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     BIG_TOKEN_ID: "0xbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
     WIDE_TOKEN_ID: "0xcccccccccccccccccccccccccccccccccccccccc",
-    UNKNOWN_TOKEN_ID: "0xdddddddddddddddddddddddddddddddddddddddd",
+    UNKNOWN_TOKEN_ID: "0xd0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0",
     FRESH_TOKEN_ID: "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",
     NFT_TOKEN_ID: "0xffffffffffffffffffffffffffffffffffffffff",
     EXAMPLE_WALLET_ID: HOLDERS["h1"],
     FOREIGN_TOKEN_ID: "0xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     FOREIGN_WALLET_ID: HOLDERS["h1"],
 }
+_TOLD_BY_HAND = (FRESH_TOKEN_ID, FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID)
 _SYMBOLS = {
     EXAMPLE_TOKEN_ID: "SMALL",
     BIG_TOKEN_ID: "BIG",
@@ -225,7 +237,11 @@ def make_world(directory: Path) -> World:
     networks = load_networks(networks_file, {})
     with store.write() as session:
         for tenant_name, callers in (("acme", ("admin", "operator", "viewer")), ("other", ("foreign",))):
-            tenant = tenants.create(session, tenant_name)
+            # The built marts name them.
+            tenant = Tenant(id=_TENANT_IDS[tenant_name], name=tenant_name, created_at=time_of(90))
+            session.add(tenant)
+            session.flush()
+            revision.bump(session, tenant.id)
             for caller in callers:
                 role = "admin" if caller == "foreign" else caller
                 key, token = access.create_key(session, tenant.id, role)
@@ -333,52 +349,96 @@ def _attestation(world: World, operation_id: str, subject_id: str) -> Operation:
     )
 
 
+_BY_DBT = (
+    "blocks",
+    "networks",
+    "tokens",
+    "wallets",
+    "coverage",
+    "token_activities",
+    "wallet_activities",
+    "balance_changes",
+    "supply_changes",
+    "token_holders",
+    "wallet_balances",
+)
+
+
 def marts_rows(world: World) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of version 1."""
-    rows: dict[str, list[dict[str, Any]]] = {
-        "networks": [
-            {
-                "network": "ethereum",
-                "display_name": "Ethereum",
-                "family": "evm",
-                "chain_id": 1,
-                "is_testnet": False,
-                "native_symbol": "ETH",
-                "native_decimals": 18,
-                "status": "Healthy",
-                "head_number": 410,
-                "head_time": time_of(410).replace(tzinfo=None),
-                "final_number": 350,
-                "has_archive": True,
-                "has_traces": False,
-            }
-        ],
-        "blocks": [
-            {
-                "network": "ethereum",
-                "block_number": block,
-                "block_hash": hash_of(block),
-                "block_time": time_of(block).replace(tzinfo=None),
-                "is_tail": block >= 390,
-            }
-            for block in (99, 100, 120, 130, 150, 200, 250, 251, 300, 310, *range(390, 411))
-        ],
-    }
-    for subject_id in _ADDRESSES:
-        if subject_id == FRESH_TOKEN_ID:
-            continue
-        _add_subject(rows, world, subject_id)
-    _add_small(rows, world)
-    _add_golden(rows, world, BIG_TOKEN_ID)
-    _add_golden(rows, world, WIDE_TOKEN_ID)
-    _add_golden(rows, world, UNKNOWN_TOKEN_ID)
-    _add_wallet(rows, world)
+    """Return the rows of version 1, which the caller may change."""
+    if not _BUILT:
+        with built_marts(lambda warehouse: _fill(world, warehouse)) as marts:
+            _BUILT.update(rows_of(marts, _BY_DBT))
+    rows = {table: [dict(row) for row in built] for table, built in _BUILT.items()}
+    _add_by_hand(rows, world)
+    for subject_id in (FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID):
+        _add_foreign_subject(rows, world, subject_id)
     _add_foreign(rows, world)
     rows |= source_rows(world.tenant_id)
     rows |= pair_rows(world.tenant_id)
     rows["source_prices"].extend(stopped_rows(world.tenant_id))
     _add_values(rows, world)
     return rows
+
+
+_BUILT: dict[str, list[dict[str, Any]]] = {}
+"""What dbt built, as read once."""
+
+
+def _fill(world: World, warehouse: Path) -> None:
+    """Make the warehouse of the story, as far as dbt builds it."""
+    h1, h2, h3, h4 = HOLDERS.values()
+    stored = (99, 100, 120, 130, 150, 200, 250, 251, 300, 310, *range(390, 411))
+    blocks = {block: (hash_of(block), time_of(block).replace(tzinfo=None)) for block in stored}
+    raw = Collected(EXAMPLE_NETWORK, world.tenant_id, blocks, tail=390)
+    raw.state(head=410, final=350)
+    keys = {one: key for one, key in world.subject_keys.items() if one not in _TOLD_BY_HAND}
+    with world.store.read() as session:
+        snapshot = read_snapshot(session)
+    for subject_id, key in keys.items():
+        windows = [window.window_key for window in snapshot.windows if window.subject_key == key]
+        if subject_id == EXAMPLE_WALLET_ID:
+            raw.view(key, windows, "full")
+            raw.collected("wallet", _ADDRESSES[subject_id])
+            raw.collected("native", _ADDRESSES[subject_id])
+            continue
+        is_fungible = subject_id != NFT_TOKEN_ID
+        status = "Fungible" if is_fungible else "NotFungible"
+        raw.contract(_ADDRESSES[subject_id], status, _SYMBOLS[subject_id], _DECIMALS[subject_id])
+        if is_fungible:
+            raw.view(key, windows, None)
+            raw.collected("token", _ADDRESSES[subject_id])
+    small = _ADDRESSES[EXAMPLE_TOKEN_ID]
+    raw.transfer(120, 1, small, h1, h2, 30)
+    raw.transfer(150, 2, small, ZERO, h3, 10)
+    raw.transfer(300, 3, small, h1, h4, 60)
+    raw.transfer(310, 4, small, h2, ZERO, 5)
+    raw.balances(99, small, {h1: 100, h2: 50, h3: 0})
+    raw.balances(250, small, {h1: 60, h2: 80, h3: 20, h4: 0})
+    raw.balances(400, small, {h1: 0, h2: 75, h3: 20, h4: 60})
+    for block, supply in ((99, 150), (250, 160), (400, 155)):
+        raw.supply(block, small, supply)
+    for token_id in (BIG_TOKEN_ID, WIDE_TOKEN_ID, UNKNOWN_TOKEN_ID):
+        token = _ADDRESSES[token_id]
+        for number, amount in enumerate(GOLDEN):
+            raw.transfer(390 + number, number, token, TURNING, TURNING, amount)
+        holders = {f"0x{number:040x}": amount for number, amount in enumerate(GOLDEN, start=0x1000) if amount}
+        raw.found(world.subject_keys[token_id], holders)
+        for block in (250, 400):
+            raw.balances(block, token, {**holders, TURNING: 0})
+            raw.supply(block, token, 2**256 - 1)
+    wallet = _ADDRESSES[EXAMPLE_WALLET_ID]
+    raw.transaction(120, 1, h4, wallet, 5 * 10**18, 21_000)
+    raw.transaction(300, 3, wallet, small, 0, 21_000)
+    raw.transfer(396, 5, STRANGE, h4, wallet, 9)
+    raw.balances(99, "native", {wallet: 10**18})
+    raw.balances(99, GONE, {wallet: 0})
+    raw.balances(250, "native", {wallet: 6 * 10**18})
+    raw.balances(400, "native", {wallet: 6 * 10**18 - 21_000})
+    raw.transfer(120, 6, GONE, h4, wallet, 5)
+    raw.balances(400, STRANGE, {wallet: 9})
+    networks = load_networks(world.settings.networks_file, {})
+    raw.write(warehouse, snapshot, networks, keys.values())
 
 
 def value_of(raw: int, decimals: int | None, price: str) -> str | None:
@@ -422,9 +482,9 @@ def _add_values(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
                 "as_of_time": wallet["as_of_block_time"],
                 "total_value_status": "NoPair",
                 "value_complete": False,
-                "unpriced": ["ETH", _ADDRESSES[UNKNOWN_TOKEN_ID]],
+                "unpriced": ["ETH", STRANGE],
                 "change24h_status": "NoPair",
-                "change24h_omitted": ["ETH", _ADDRESSES[UNKNOWN_TOKEN_ID]],
+                "change24h_omitted": ["ETH", STRANGE],
                 "currency": "USD",
             }
         )
@@ -452,50 +512,40 @@ def _keys(world: World, subject_id: str) -> dict[str, Any]:
     }
 
 
-def _add_subject(rows: dict[str, list[dict[str, Any]]], world: World, subject_id: str) -> None:
-    is_covered = subject_id != NFT_TOKEN_ID
+def _add_foreign_subject(rows: dict[str, list[dict[str, Any]]], world: World, subject_id: str) -> None:
     row = {
         **_keys(world, subject_id),
         "ledger_id": "led_x",
-        "network": "ethereum",
+        "network": EXAMPLE_NETWORK,
         "address": _ADDRESSES[subject_id],
-        "view_from_block": 100 if is_covered else None,
-        "view_from_time": time_of(100).replace(tzinfo=None) if is_covered else None,
-        "as_of_block_number": 400 if is_covered else None,
-        "as_of_block_hash": hash_of(400) if is_covered else None,
-        "as_of_block_time": time_of(400).replace(tzinfo=None) if is_covered else None,
-        "as_of_finality": "Confirmed" if is_covered else None,
+        "view_from_block": 100,
+        "view_from_time": time_of(100).replace(tzinfo=None),
+        "as_of_block_number": 400,
+        "as_of_block_hash": hash_of(400),
+        "as_of_block_time": time_of(400).replace(tzinfo=None),
+        "as_of_finality": "Confirmed",
     }
-    if subject_id.startswith("wal_"):
-        rows.setdefault("wallets", []).append(row | {"wallet_id": subject_id, "holdings_complete": False})
+    if subject_id == FOREIGN_WALLET_ID:
+        rows["wallets"].append(row | {"wallet_id": subject_id, "holdings_complete": False})
     else:
-        row |= {
-            "token_id": subject_id,
-            "contract_status": "Fungible" if is_covered else "NotFungible",
-            "standard": "ERC-20" if is_covered else "ERC-721",
-            "decimals": _DECIMALS.get(subject_id, 6),
-            "behaviour": "Standard" if subject_id == EXAMPLE_TOKEN_ID else None,
-        }
-        rows.setdefault("tokens", []).append(row)
-    ranges: list[tuple[int, int, bool, str | None]] = [(0, 410, False, "NeverTracked")]
-    if is_covered:
-        ranges = [
-            (0, 99, False, "BeforeTracking"),
-            (100, 200, True, None),
-            (201, 250, False, "TrackingDisabled"),
-            (251, 400, True, None),
-            (401, 410, False, "NotYetCollected"),
-        ]
+        row |= {"token_id": subject_id, "contract_status": "Fungible", "standard": "ERC-20"}
+        rows["tokens"].append(row | {"decimals": _DECIMALS[subject_id]})
     stored = {row["block_number"] for row in rows["blocks"]}
-    for first, last, covered, reason in ranges:
-        rows.setdefault("coverage", []).append(
+    for first, last, reason in (
+        (1, 99, "BeforeTracking"),
+        (100, 200, None),
+        (201, 250, "TrackingDisabled"),
+        (251, 400, None),
+        (401, 410, "NotYetCollected"),
+    ):
+        rows["coverage"].append(
             {
                 **_keys(world, subject_id),
                 "from_block": first,
                 "to_block": last,
                 "from_time": time_of(first).replace(tzinfo=None) if first in stored else None,
                 "to_time": time_of(last).replace(tzinfo=None) if last in stored else None,
-                "is_covered": covered,
+                "is_covered": reason is None,
                 "reason": reason,
             }
         )
@@ -554,79 +604,11 @@ def _change(
     }
 
 
-def _add_small(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
-    h1, h2, h3, h4 = HOLDERS.values()
-    token = EXAMPLE_TOKEN_ID
-    rows.setdefault("token_activities", []).extend(
-        [
-            _activity(world, token, 1, "Transfer", 120, h1, h2, 30),
-            _activity(world, token, 2, "Mint", 150, ZERO, h3, 10),
-            _activity(world, token, 3, "Transfer", 300, h1, h4, 60),
-            _activity(world, token, 4, "Burn", 310, h2, ZERO, 5),
-        ]
-    )
-    adjustment = _activity(world, token, 5, "Adjustment", 395, h2, h2, 7)
-    rows["token_activities"].append(
-        adjustment
-        | {"transaction_index": -1, "log_index": -1, "transaction_hash": None, "from_address": None}
-        | {"is_located": False}
-    )
-    known = [
-        (100, 99, {h1: 100, h2: 50, h3: 0}, True),
-        (100, 120, {h1: 70, h2: 80}, False),
-        (100, 150, {h3: 10}, False),
-        (251, 250, {h1: 60, h2: 80, h3: 20, h4: 0}, True),
-        (251, 300, {h1: 0, h4: 60}, False),
-        (251, 310, {h2: 75}, False),
-    ]
-    rows.setdefault("balance_changes", []).extend(
-        _change(world, token, first, block, _ADDRESSES[token], holder, raw, 0, observed=observed)
-        for first, block, balances, observed in known
-        for holder, raw in balances.items()
-    )
-    rows["supply_changes"] = [
-        {
-            **_keys(world, token),
-            "range_from_block": first,
-            "block_number": block,
-            "block_time": time_of(block).replace(tzinfo=None),
-            "total_supply_raw": raw,
-            "total_supply": text_of(raw, 0),
-            "is_observed": block < first,
-            "opened_by": "Observed",
-        }
-        for first, block, raw in ((100, 99, 150), (100, 150, 160), (251, 250, 160), (251, 310, 155))
-    ]
-    _add_cap_table(rows, world, token, {h2: 75, h4: 60, h3: 20}, 155)
-
-
-def _add_golden(rows: dict[str, list[dict[str, Any]]], world: World, token: str) -> None:
-    sender, recipient = HOLDERS["h1"], HOLDERS["h2"]
-    rows["token_activities"].extend(
-        _activity(world, token, number, "Transfer", 390 + number, sender, recipient, raw)
-        for number, raw in enumerate(GOLDEN)
-    )
-    holdings = {f"0x{number:040x}": raw for number, raw in enumerate(GOLDEN, start=0x1000) if raw}
-    rows["supply_changes"].append(
-        {
-            **_keys(world, token),
-            "range_from_block": 251,
-            "block_number": 250,
-            "block_time": time_of(250).replace(tzinfo=None),
-            "total_supply_raw": 2**256 - 1,
-            "total_supply": text_of(2**256 - 1, _DECIMALS[token]),
-            "is_observed": True,
-            "opened_by": "Observed",
-        }
-    )
-    _add_cap_table(rows, world, token, holdings, 2**256 - 1)
-
-
 def _add_cap_table(
     rows: dict[str, list[dict[str, Any]]], world: World, token: str, holdings: dict[str, int], supply: int
 ) -> None:
     for holder, raw in holdings.items():
-        rows.setdefault("token_holders", []).append(
+        rows["token_holders"].append(
             {
                 **_keys(world, token),
                 "holder_address": holder,
@@ -648,75 +630,23 @@ def percentage_of(part: int, whole: int) -> str:
     return str(text_of(rounded, 12))
 
 
-def _add_wallet(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
-    wallet, h1, h4 = EXAMPLE_WALLET_ID, HOLDERS["h1"], HOLDERS["h4"]
-    small = _ADDRESSES[EXAMPLE_TOKEN_ID]
-    moves: list[tuple[int, str, str | None, str, int, int, str | None, str, int, int | None]] = [
-        (1, "TransferIn", "In", "Finalized", 120, 3, h4, "native", 5 * 10**18, 18),
-        (2, "Fee", "Out", "Finalized", 300, -1, None, "native", 21_000, 18),
-        (3, "TransferOut", "Out", "Finalized", 300, 7, h4, small, 60, 0),
-        (4, "Self", None, "Confirmed", 395, 2, h1, small, 2**256 - 1, 0),
-        (5, "TransferIn", "In", "Confirmed", 396, 1, h4, _ADDRESSES[UNKNOWN_TOKEN_ID], 9, None),
-    ]
-    for number, kind, direction, status, block, log, counterparty, token, raw, decimals in moves:
-        rows.setdefault("wallet_activities", []).append(
-            {
-                **_keys(world, wallet),
-                "wallet_id": wallet,
-                "activity_id": f"wact-{number}",
-                "activity_type": kind,
-                "direction": direction,
-                "status": status,
-                "block_number": block,
-                "block_hash": hash_of(block),
-                "block_time": time_of(block).replace(tzinfo=None),
-                "transaction_index": 1,
-                "log_index": log,
-                "transaction_hash": f"0x{number:064x}",
-                "counterparty_address": counterparty,
-                "token_address": token,
-                "token_id": EXAMPLE_TOKEN_ID if token == small else None,
-                "token_symbol": {"native": "ETH", small: "SMALL"}.get(token),
-                "amount_raw": raw,
-                "amount": text_of(raw, decimals),
-                "amount_status": "Known",
-                "amount_approx": 0,
-            }
-        )
-    known = [
-        (100, 99, "native", 10**18, 18, True),
-        (100, 120, "native", 6 * 10**18, 18, False),
-        (100, 99, small, 100, 0, True),
-        (100, 120, small, 70, 0, False),
-        (100, 120, GONE, 5, 0, False),
-        (251, 250, "native", 6 * 10**18, 18, True),
-        (251, 300, "native", 6 * 10**18 - 21_000, 18, False),
-        (251, 250, small, 60, 0, True),
-        (251, 300, small, 0, 0, False),
-        (251, 396, _ADDRESSES[UNKNOWN_TOKEN_ID], 9, None, False),
-    ]
-    rows["balance_changes"].extend(
-        _change(world, wallet, first, block, token, h1, raw, decimals, observed=observed)
-        for first, block, token, raw, decimals, observed in known
+def _add_by_hand(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
+    """Add what contradicts the rest of the story, which a chain could not: balances are the same without it."""
+    h1, h2 = HOLDERS["h1"], HOLDERS["h2"]
+    adjustment = _activity(world, EXAMPLE_TOKEN_ID, 5, "Adjustment", 395, h2, h2, 7)
+    rows["token_activities"].append(
+        adjustment
+        | {"transaction_index": -1, "log_index": -1, "transaction_hash": None, "from_address": None}
+        | {"is_located": False}
     )
-    for token, symbol, decimals, raw in (
-        ("native", "ETH", 18, 6 * 10**18 - 21_000),
-        (_ADDRESSES[UNKNOWN_TOKEN_ID], None, None, 9),
-    ):
-        rows.setdefault("wallet_balances", []).append(
-            {
-                **_keys(world, wallet),
-                "token_address": token,
-                "token_symbol": symbol,
-                "token_decimals": decimals,
-                "quantity_raw": raw,
-                "quantity": text_of(raw, decimals),
-                "quantity_approx": 0,
-                "reconciliation": "Reconciled",
-                "checked_block_number": 400,
-                "opened_by": "Observed",
-            }
-        )
+    sent = next(row for row in rows["wallet_activities"] if row["block_number"] == 300 and row["log_index"] >= 0)
+    rows["wallet_activities"].append(
+        sent
+        | {"activity_id": "act-self", "activity_type": "Self", "direction": None, "status": "Confirmed"}
+        | {"block_number": 395, "block_hash": hash_of(395), "block_time": time_of(395).replace(tzinfo=None)}
+        | {"log_index": 2, "transaction_hash": f"0x{8:064x}", "counterparty_address": h1}
+        | {"amount_raw": 2**256 - 1, "amount": str(2**256 - 1), "amount_approx": 2.0**256}
+    )
 
 
 def _add_foreign(rows: dict[str, list[dict[str, Any]]], world: World) -> None:

@@ -1,0 +1,112 @@
+"""Marts that the real dbt builds from raw rows, once: kept in `build/` by all that they are made from.
+
+The parts of the tests that run at once share them.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipelines.load.warehouse import open_warehouse
+from tests.api.marts import contract
+
+Rows = dict[str, list[dict[str, Any]]]
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_KEPT = _CHECKOUT / "build" / "test-world"
+# What the marts are made from, besides the packages of the lock file.
+_SOURCES = (
+    "dbt_project",
+    "pipelines",
+    "control",
+    "warehouse",
+    "tests/api/built.py",
+    "tests/api/collected.py",
+    "tests/api/world.py",
+)
+
+
+@contextmanager
+def built_marts(fill: Callable[[Path], None]) -> Iterator[Path]:
+    """Give the marts over a warehouse; dbt builds them unless it has built the same before.
+
+    Args:
+        fill: makes the warehouse at a path.
+    """
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    folder = _KEPT / _digest()
+    with (_KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            for old in _KEPT.glob("*/"):
+                shutil.rmtree(old)
+            making = _KEPT / "making"
+            making.mkdir()
+            fill(making / "warehouse.duckdb")
+            _run_dbt(making)
+            making.rename(folder)
+        yield folder / "marts.duckdb"
+
+
+def _digest() -> str:
+    found = hashlib.sha256()
+    for source in _SOURCES:
+        path = _CHECKOUT / source
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.suffix in (".py", ".sql", ".yml", ".toml") and "target" not in file.parts:
+                found.update(str(file.relative_to(_CHECKOUT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def _run_dbt(folder: Path) -> None:
+    project = _CHECKOUT / "dbt_project"
+    variables = {
+        "LEDGERMART_WAREHOUSE_PATH": str(folder / "warehouse.duckdb"),
+        "LEDGERMART_MARTS_PATH": str(folder / "marts.duckdb"),
+        "DBT_PROFILES_DIR": str(project),
+        "DBT_PROJECT_DIR": str(project),
+        "DBT_TARGET_PATH": str(folder / "target"),
+        "DBT_LOG_PATH": str(folder / "logs"),
+        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+    }
+    command = [sys.executable, "-m", "dbt.cli.main", "--no-use-colors", "run"]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def insert_raw(warehouse: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """Add rows to raw tables."""
+    with open_warehouse(warehouse) as connection:
+        for table, told in rows.items():
+            connection.register("incoming", pa.Table.from_pylist(list(told)))
+            connection.execute(f"insert into raw.{table} by name select * from incoming")
+            connection.unregister("incoming")
+
+
+def rows_of(marts: Path, tables: Iterable[str]) -> Rows:
+    """Read tables of the marts; whole numbers of any size are int."""
+    with duckdb.connect() as connection:
+        connection.execute(f"attach '{marts}' as built (read_only)")
+        return {table: _read(connection, table, contract()[table]) for table in tables}
+
+
+def _read(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    listed = ", ".join(f"{name}::varchar" if kind == "bignum" else name for name, kind in columns.items())
+    found = connection.execute(f"select {listed} from built.marts.{table} order by all").fetchall()
+    return [
+        {
+            name: int(value) if kind == "bignum" and value is not None else value
+            for (name, kind), value in zip(columns.items(), row, strict=True)
+        }
+        for row in found
+    ]
