@@ -59,8 +59,8 @@ test: install ## Prove the system; a few of the misfortunes, `make test-misfortu
 
 # The parts of `make test`, the longest first, five at once on two cores: they wait for nodes and other processes half of
 # their time.
-AT_ONCE = $(MAKE) --no-print-directory --jobs=5 --output-sync=target test-commands test-services test-marts test-rest \
-	test-integration test-api
+AT_ONCE = $(MAKE) --no-print-directory --jobs=5 --output-sync=target test-marts test-integration test-commands \
+	test-services test-rest test-api
 # Every file of tests is in one part, by what it waits for; preparing dbt takes a part 13 s of processor time.
 # ARGS may choose nothing of a part, which is exit code 5; without ARGS a part that collects nothing has lost its tests.
 OR_NOTHING_CHOSEN = $(if $(strip $(ARGS)),|| [ $$? = 5 ])
