@@ -566,14 +566,15 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
         case.tracked_with_history()
         refused = {hex(ends[0]), node.rpc("eth_getBlockByNumber", [hex(ends[0]), False])["hash"]}
 
+        today = utc_now()
+
         def is_refused(params: Any) -> bool:
             return (params[1]["blockHash"] if isinstance(params[1], dict) else params[1]) in refused
 
         def asks(days: int) -> bool:
             """Whether a slice so many days later asks the node for anything."""
             before = len(proxy.calls)
-            now = utc_now() + timedelta(days=days)
-            with mock.patch("pipelines.load.attestations.utc_now", return_value=now):
+            with mock.patch("pipelines.load.attestations.utc_now", return_value=today + timedelta(days=days)):
                 case.service.attest(month)
             return len(proxy.calls) > before
 
