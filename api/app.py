@@ -12,11 +12,11 @@ from litestar.exceptions import HTTPException
 
 from api.auth import authorize, provide_call
 from api.calls import Services
-from api.controllers.attestations import TokenAttestationController, WalletAttestationController
+from api.controllers.attestations import attestation_controller
 from api.controllers.audit import AuditController
 from api.controllers.embed import EmbedController
 from api.controllers.health import HealthController
-from api.controllers.history_requests import TokenHistoryController, WalletHistoryController
+from api.controllers.history_requests import history_controller
 from api.controllers.manual_prices import SupportedPairController
 from api.controllers.networks import NetworkController
 from api.controllers.price_discoveries import PriceDiscoveryController
@@ -32,6 +32,7 @@ from api.controllers.report_data import (
     WalletActivityReportController,
 )
 from api.controllers.reports import ReportController
+from api.controllers.subjects import subject_controller
 from api.controllers.superset import SupersetController
 from api.controllers.tokens import TokenController
 from api.controllers.valuations import MarketCapitalizationController, WalletValueController
@@ -45,6 +46,7 @@ from api.reports.calls import authorize_embed, provide_embed_call
 from api.reports.pages import page_routes
 from api.request_log import observed
 from api.serving import Serving
+from api.subjects import TOKENS, WALLETS
 from control.networks.definitions import load_networks
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
@@ -78,11 +80,13 @@ def create_app(settings: Settings) -> Litestar:
         route_handlers=[
             NetworkController,
             TokenController,
-            TokenHistoryController,
-            TokenAttestationController,
+            subject_controller(TOKENS),
+            history_controller(TOKENS),
+            attestation_controller(TOKENS),
             WalletController,
-            WalletHistoryController,
-            WalletAttestationController,
+            subject_controller(WALLETS),
+            history_controller(WALLETS),
+            attestation_controller(WALLETS),
             PricedItemController,
             PriceSourceController,
             SupportedPairController,

@@ -135,14 +135,17 @@ def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
     operation: Operation = handler.opt[OPERATION]
     # A handler that runs in a thread is wrapped; the docstring is that of the function inside.
     function = getattr(handler.fn, "func", handler.fn)
-    summary, _, description = (function.__doc__ or "").partition("\n\n")
+    name, text = handler.handler_name, function.__doc__ or ""
+    if operation.of is not None:
+        name, text = name.replace("subject", operation.of), text.replace("{subject}", operation.of)
+    summary, _, description = text.partition("\n\n")
     needed = "" if operation.role is None else f"\n\nNeeds the role `{operation.role}`."
     if operation.reports:
         needed = f"\n\nNeeds an embed token of the report {' or '.join(f'`{name}`' for name in operation.reports)}."
     example = operation.example
     is_created = "POST" in handler.http_methods and operation.role is not None
     described: dict[str, Any] = {
-        "operationId": handler.handler_name,
+        "operationId": name,
         "tags": [operation.tag],
         "summary": summary.strip().removesuffix("."),
         "description": " ".join(description.split()) + needed,
@@ -209,9 +212,12 @@ def _describe_type(kind: type[Any]) -> dict[str, Any]:
 
 
 def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefinition]]:
-    for name, field in handler.parsed_fn_signature.parameters.items():
-        if isinstance(field.kwarg_definition, ParameterKwarg) and not field.is_di_field:
-            yield field.kwarg_definition.name or name, str(field.kwarg_definition.param_type.value), field
+    """Yield name, location and declaration of each, those of what is handed to the handler first."""
+    handed = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
+    for signature in (*handed, handler.parsed_fn_signature):
+        for name, field in signature.parameters.items():
+            if isinstance(field.kwarg_definition, ParameterKwarg) and not field.is_di_field:
+                yield field.kwarg_definition.name or name, str(field.kwarg_definition.param_type.value), field
 
 
 def _describe_parameter(

@@ -11,6 +11,7 @@ from api import media_types
 from api.schemas.common import Schema
 from api.schemas.reports import Report
 from control.access import Role
+from control.subjects import Kind
 
 # Keys of a route's `opt`: its Operation, and what `create_app` derives from its signature.
 OPERATION = "operation"
@@ -48,6 +49,8 @@ class Operation:
         row: struct of a row in tabular answers; None when there is JSON alone.
         other_rows: further structs that rows may have, as the parameters say.
         is_paged: it answers `Link`.
+        of: what takes the place of `subject` in the handler's name, and of `{subject}` in its docstring, where one
+            handler serves tokens and wallets.
     """
 
     answer: type[Schema] | None
@@ -65,6 +68,7 @@ class Operation:
     is_paged: bool = False
     form: type[Schema] | None = None
     answers_as: tuple[str, ...] | None = None
+    of: Kind | None = None
 
     @property
     def media_types(self) -> tuple[str, ...]:

@@ -358,7 +358,7 @@ def update(
     return after
 
 
-def remove(session: Session, principal: Principal, subject: SubjectRow, *, now: datetime | None) -> None:
+def remove(session: Session, principal: Principal, subject: SubjectRow, now: datetime | None = None) -> None:
     """Remove a subject: its open window closes, its unfinished operations end, its identity is free.
 
     Its rows and its audit stay; nothing shows or collects it any more.

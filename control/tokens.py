@@ -80,8 +80,3 @@ def update(
     if symbol is not UNSET:
         fields.check_text("symbol", symbol, fields.SYMBOL_LENGTH)
     return subjects.update(session, principal, token, symbol=symbol, name=name, external_id=external_id, now=now)
-
-
-def remove(session: Session, principal: Principal, token: SubjectRow, now: datetime | None = None) -> None:
-    """Remove a token; what that means and its errors as `subjects.remove`."""
-    subjects.remove(session, principal, token, now=now)

@@ -74,8 +74,3 @@ def update(
 ) -> SubjectRow:
     """Change name or external id of a wallet; arguments and errors as `subjects.update`."""
     return subjects.update(session, principal, wallet, symbol=UNSET, name=name, external_id=external_id, now=now)
-
-
-def remove(session: Session, principal: Principal, wallet: SubjectRow, now: datetime | None = None) -> None:
-    """Remove a wallet; what that means and its errors as `subjects.remove`."""
-    subjects.remove(session, principal, wallet, now=now)

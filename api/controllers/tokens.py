@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from litestar import Controller, Response, delete, get, patch, post, put
+from litestar import Controller, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
@@ -42,46 +42,36 @@ from api.parameters import (
     scale_amount,
 )
 from api.reading import activities, cap_table, cap_table_changes
-from api.reading.coverage import read_history, to_subject_coverage
-from api.reading.estimates import to_tracking_history
 from api.reading.explain import check_explain
 from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
 from api.reading.pages import go_on
 from api.reading.subjects import (
     contract_statuses,
     ever_tracked,
-    is_fungible,
     to_holder_count_status,
-    to_token,
     to_token_summary,
-    to_tracking_status,
-    to_windows,
 )
 from api.reading.values import CURRENCY, token_prices
-from api.schemas.common import DataVersion, SubjectCoverage
+from api.schemas.common import DataVersion
 from api.schemas.tokens import (
     CapTable,
     CapTableChanges,
     HolderChange,
     Holding,
-    Token,
     TokenActivities,
     TokenActivity,
     TokenCreate,
-    TokenPatch,
     Tokens,
     TokenSummary,
-    TokenTracking,
-    TrackingPut,
 )
 from api.serving import Snapshot
-from control import subjects, tokens
+from api.subjects import find
+from control import tokens
 from control.access import Role
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
 from control.pages import After
-from control.subjects import SubjectFilters, SubjectRow
-from control.tracking import set_tracking
+from control.subjects import Kind, SubjectFilters
 
 _TAG = "Tokens"
 _EXAMPLE = Example(path={"tokenId": EXAMPLE_TOKEN_ID})
@@ -190,131 +180,6 @@ class TokenController(Controller):
         return call.answer(Tokens(data=list(fetched.rows), page=page, as_of=as_of), headers)
 
     @get(
-        "/{tokenId:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=Token, tag=_TAG, example=_EXAMPLE, errors=(404,)),
-    )
-    def read_token(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
-        """Read one token.
-
-        With what its contract says, its supply and holders at the newest covered block, and its tracking windows.
-        """
-        subject, windows = _find(call, token_id)
-        with call.snapshot() as snapshot:
-            return call.answer(to_token(snapshot, read_view(snapshot, subject, windows)))
-
-    @patch(
-        "/{tokenId:str}",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(TokenPatch)},
-        operation=Operation(
-            answer=Token,
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"name": "Digital dollar", "externalId": None}),
-            role=Role.OPERATOR,
-            errors=(404,),
-            body=TokenPatch,
-        ),
-    )
-    def patch_token(
-        self,
-        call: NamedDependency[SkipValidation[Call]],
-        token_id: TokenId,
-        payload: NamedDependency[SkipValidation[TokenPatch]],
-    ) -> Response[Any]:
-        """Change a token.
-
-        Symbol, name and external id; what is left out stays, null clears. Ledger and address make its identity and
-        are fixed.
-        """
-        with call.snapshot() as snapshot:
-            with call.store.write() as session:
-                token = tokens.update(
-                    session,
-                    call.principal,
-                    tokens.get(session, call.tenant_id, token_id),
-                    symbol=payload.symbol,
-                    name=payload.name,
-                    external_id=payload.external_id,
-                )
-                windows = subjects.windows(session, token.subject_key)
-            return call.written(to_token(snapshot, read_view(snapshot, token, windows)))
-
-    @delete(
-        "/{tokenId:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, status=204),
-            role=Role.ADMIN,
-            statuses={204: "The token is removed."},
-            errors=(404,),
-        ),
-    )
-    def remove_token(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
-        """Remove a token.
-
-        Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
-        makes a new token, without windows or history.
-        """
-        with call.store.write() as session:
-            tokens.remove(session, call.principal, tokens.get(session, call.tenant_id, token_id))
-        return call.removed()
-
-    @put(
-        "/{tokenId:str}/tracking",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(TrackingPut)},
-        operation=Operation(
-            answer=TokenTracking,
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"trackingStatus": "enabled"}),
-            role=Role.ADMIN,
-            errors=(404,),
-            body=TrackingPut,
-        ),
-    )
-    def put_token_tracking(
-        self,
-        call: NamedDependency[SkipValidation[Call]],
-        token_id: TokenId,
-        payload: NamedDependency[SkipValidation[TrackingPut]],
-    ) -> Response[Any]:
-        """Enable or disable the tracking of a token.
-
-        Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
-        state it is in changes nothing. A contract that is not a fungible token cannot be enabled. What was before the
-        window is collected too where `history` asks for it: both are stored, or neither. With `dryRun`, what that would
-        ask of the node is answered in `historyEstimate`, and nothing changes.
-        """
-        subject, _ = _find(call, token_id)
-        with call.snapshot() as snapshot:
-            fungible = is_fungible(snapshot, subject)
-        with call.store.write() as session:
-            tracking = set_tracking(
-                session,
-                call.principal,
-                tokens.get(session, call.tenant_id, token_id),
-                enabled=payload.tracking_status == "enabled",
-                history=payload.history,
-                is_dry_run=payload.dry_run,
-                is_fungible=fungible,
-            )
-        requested, estimate = to_tracking_history(call, tracking)
-        return call.written(
-            TokenTracking(
-                id=tracking.subject.id,
-                tracking_status=to_tracking_status(tracking.subject),
-                windows=to_windows(tracking.windows),
-                priced_in=CURRENCY if tracking.windows else None,
-                history_request=requested,
-                history_estimate=estimate,
-            )
-        )
-
-    @get(
         "/{tokenId:str}/activities",
         sync_to_thread=True,
         operation=Operation(
@@ -351,7 +216,7 @@ class TokenController(Controller):
         changed its quantity since.
         """
         check_explain(explain, call.is_tabular, limit)
-        subject, windows = _find(call, token_id)
+        subject, windows = find(call, Kind.TOKEN, token_id)
         times, position = read_range(start, end), call.position(cursor, tuple[int, int, int, str])
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
@@ -404,7 +269,7 @@ class TokenController(Controller):
         after the last use of its cursor.
         """
         check_explain(explain, call.is_tabular, limit)
-        subject, windows = _find(call, token_id)
+        subject, windows = find(call, Kind.TOKEN, token_id)
         moment, position = None if as_of is None else read_moment(as_of), call.position(cursor, tuple[int, str, str])
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
@@ -461,7 +326,7 @@ class TokenController(Controller):
         Every holder whose quantity differs: new, gone or changed. Both moments must be covered; what lies between them
         need not be, and `coverage` says what of it is not. Pages stay in one version, as those of the cap table.
         """
-        subject, windows = _find(call, token_id)
+        subject, windows = find(call, Kind.TOKEN, token_id)
         first, last = read_moment(start, "from"), None if end is None else read_moment(end, "to")
         position = call.position(cursor, tuple[int])
         with call.snapshot(position) as snapshot:
@@ -487,28 +352,6 @@ class TokenController(Controller):
             from_=echoes[0], to=echoes[1], totals=totals, data=list(fetched.rows), page=page, coverage=coverage
         )
         return call.answer(answer, headers)
-
-    @get(
-        "/{tokenId:str}/coverage",
-        sync_to_thread=True,
-        operation=Operation(answer=SubjectCoverage, tag=_TAG, example=_EXAMPLE, errors=(404,)),
-    )
-    def read_token_coverage(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
-        """Read what is collected of a token.
-
-        Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
-        """
-        with call.store.read() as session:
-            token = tokens.get(session, call.tenant_id, token_id)
-            windows, history = subjects.windows(session, token.subject_key), read_history(session, token)
-        with call.snapshot() as snapshot:
-            return call.answer(to_subject_coverage(snapshot, read_view(snapshot, token, windows), history))
-
-
-def _find(call: Call, token_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
-    with call.store.read() as session:
-        token = tokens.get(session, call.tenant_id, token_id)
-        return token, subjects.windows(session, token.subject_key)
 
 
 def _address(parameter: str, view: View, text: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from litestar import Controller, Response, delete, get, patch, post, put
+from litestar import Controller, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
@@ -36,37 +36,31 @@ from api.parameters import (
     read_range,
 )
 from api.reading import activities, balances
-from api.reading.coverage import read_history, to_subject_coverage
-from api.reading.estimates import to_tracking_history
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.pages import go_on
-from api.reading.subjects import to_tracking_status, to_wallet, to_wallet_summary, to_windows
+from api.reading.subjects import to_wallet_summary
 from api.reading.values import CURRENCY, wallet_totals
-from api.schemas.common import DataVersion, SubjectCoverage
-from api.schemas.tokens import TrackingPut
+from api.schemas.common import DataVersion
 from api.schemas.wallets import (
     BalanceHistoryRow,
     Balances,
     Position,
-    Wallet,
     WalletActivities,
     WalletActivity,
     WalletCreate,
-    WalletPatch,
     Wallets,
     WalletSummary,
-    WalletTracking,
 )
 from api.serving import Snapshot
-from control import subjects, tokens, wallets
+from api.subjects import find
+from control import tokens, wallets
 from control.access import Role
 from control.errors import NotFound
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
 from control.pages import After
-from control.subjects import SubjectFilters, SubjectRow
-from control.tracking import set_tracking
+from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Wallets"
 _EXAMPLE = Example(path={"walletId": EXAMPLE_WALLET_ID})
@@ -170,124 +164,6 @@ class WalletController(Controller):
         return call.answer(Wallets(data=list(fetched.rows), page=page, as_of=as_of), headers)
 
     @get(
-        "/{walletId:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=Wallet, tag=_TAG, example=_EXAMPLE, errors=(404,)),
-    )
-    def read_wallet(self, call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> Response[Any]:
-        """Read one wallet.
-
-        With its tracking windows.
-        """
-        subject, windows = _find(call, wallet_id)
-        with call.snapshot() as snapshot:
-            return call.answer(to_wallet(snapshot, read_view(snapshot, subject, windows)))
-
-    @patch(
-        "/{walletId:str}",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(WalletPatch)},
-        operation=Operation(
-            answer=Wallet,
-            tag=_TAG,
-            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, body={"name": "Treasury", "externalId": None}),
-            role=Role.OPERATOR,
-            errors=(404,),
-            body=WalletPatch,
-        ),
-    )
-    def patch_wallet(
-        self,
-        call: NamedDependency[SkipValidation[Call]],
-        wallet_id: WalletId,
-        payload: NamedDependency[SkipValidation[WalletPatch]],
-    ) -> Response[Any]:
-        """Change a wallet.
-
-        Name and external id; what is left out stays, null clears. Ledger and address make its identity and are fixed.
-        """
-        with call.snapshot() as snapshot:
-            with call.store.write() as session:
-                wallet = wallets.update(
-                    session,
-                    call.principal,
-                    wallets.get(session, call.tenant_id, wallet_id),
-                    name=payload.name,
-                    external_id=payload.external_id,
-                )
-                windows = subjects.windows(session, wallet.subject_key)
-            return call.written(to_wallet(snapshot, read_view(snapshot, wallet, windows)))
-
-    @delete(
-        "/{walletId:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, status=204),
-            role=Role.ADMIN,
-            statuses={204: "The wallet is removed."},
-            errors=(404,),
-        ),
-    )
-    def remove_wallet(self, call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> Response[Any]:
-        """Remove a wallet.
-
-        Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
-        makes a new wallet, without windows or history.
-        """
-        with call.store.write() as session:
-            wallets.remove(session, call.principal, wallets.get(session, call.tenant_id, wallet_id))
-        return call.removed()
-
-    @put(
-        "/{walletId:str}/tracking",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(TrackingPut)},
-        operation=Operation(
-            answer=WalletTracking,
-            tag=_TAG,
-            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, body={"trackingStatus": "enabled"}),
-            role=Role.ADMIN,
-            errors=(404,),
-            body=TrackingPut,
-        ),
-    )
-    def put_wallet_tracking(
-        self,
-        call: NamedDependency[SkipValidation[Call]],
-        wallet_id: WalletId,
-        payload: NamedDependency[SkipValidation[TrackingPut]],
-    ) -> Response[Any]:
-        """Enable or disable the tracking of a wallet.
-
-        Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for the
-        state it is in changes nothing. What was before the window is collected too where `history` asks for it: both
-        are stored, or neither. With `dryRun`, what that would ask of the node is answered in `historyEstimate`, and
-        nothing changes.
-        """
-        with call.store.write() as session:
-            tracking = set_tracking(
-                session,
-                call.principal,
-                wallets.get(session, call.tenant_id, wallet_id),
-                enabled=payload.tracking_status == "enabled",
-                history=payload.history,
-                is_dry_run=payload.dry_run,
-            )
-        requested, estimate = to_tracking_history(call, tracking)
-        return call.written(
-            WalletTracking(
-                id=tracking.subject.id,
-                tracking_status=to_tracking_status(tracking.subject),
-                windows=to_windows(tracking.windows),
-                history_request=requested,
-                history_estimate=estimate,
-            )
-        )
-
-    @get(
         "/{walletId:str}/activities",
         sync_to_thread=True,
         operation=Operation(
@@ -324,7 +200,7 @@ class WalletController(Controller):
         changed its quantity since.
         """
         check_explain(explain, call.is_tabular, limit)
-        subject, windows = _find(call, wallet_id)
+        subject, windows = find(call, Kind.WALLET, wallet_id)
         times, position = read_range(start, end), call.position(cursor, tuple[int, int, int, int, str])
         filters = activities.WalletFilters(
             times,
@@ -379,7 +255,7 @@ class WalletController(Controller):
         asks_history = start is not None or end is not None or interval is not None
         if as_of is not None and asks_history:
             raise invalid_parameter("asOf", "conflicting-parameters", "send either asOf, or from, to and interval")
-        subject, windows = _find(call, wallet_id)
+        subject, windows = find(call, Kind.WALLET, wallet_id)
         times, moment = read_range(start, end), None if as_of is None else read_moment(as_of)
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
@@ -404,28 +280,6 @@ class WalletController(Controller):
                 coverage=coverage,
             )
         )
-
-    @get(
-        "/{walletId:str}/coverage",
-        sync_to_thread=True,
-        operation=Operation(answer=SubjectCoverage, tag=_TAG, example=_EXAMPLE, errors=(404,)),
-    )
-    def read_wallet_coverage(self, call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> Response[Any]:
-        """Read what is collected of a wallet.
-
-        Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
-        """
-        with call.store.read() as session:
-            wallet = wallets.get(session, call.tenant_id, wallet_id)
-            windows, history = subjects.windows(session, wallet.subject_key), read_history(session, wallet)
-        with call.snapshot() as snapshot:
-            return call.answer(to_subject_coverage(snapshot, read_view(snapshot, wallet, windows), history))
-
-
-def _find(call: Call, wallet_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
-    with call.store.read() as session:
-        wallet = wallets.get(session, call.tenant_id, wallet_id)
-        return wallet, subjects.windows(session, wallet.subject_key)
 
 
 def _address(parameter: str, subject: SubjectRow, text: str) -> str:

@@ -1,9 +1,10 @@
 """Attestations: what may be asked for, what that would cost, and what was found."""
 
-from typing import cast
+from typing import Any, cast
 
-from api.calls import Call
+from api.calls import Call, Fetched
 from api.errors import ApiError
+from api.paging import Key
 from api.parameters import Moment
 from api.reading.estimates import cost_of
 from api.reading.moments import State, View, read_view, resolve_covered
@@ -21,6 +22,9 @@ from control import subjects
 from control.attestations import FIELD, AttestedMoment
 from control.operations import ATTESTATION_NUMBER, OperationRow
 from control.subjects import Kind, SubjectRow
+
+# Before the first row.
+_START = (2**63 - 1, 0)
 
 
 def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: AttestedMoment) -> State:
@@ -40,6 +44,23 @@ def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: At
     view: View = read_view(snapshot, subject, windows)
     asked = Moment(FIELD, moment.text, moment.block, moment.end, is_in_body=True)
     return resolve_covered(snapshot, view, asked)
+
+
+def read_page(snapshot: Snapshot, subject: SubjectRow, after: Key | None, count: int) -> Fetched[Any]:
+    """Return records of a subject behind the one with a key (block and number), the newest block first."""
+    before_block, before_number = after or _START
+    rows = snapshot.rows(
+        "attestations",
+        AttestationRow,
+        subject_key=subject.subject_key,
+        tenant_id=subject.tenant_id,
+        before_block=before_block,
+        before_number=before_number,
+        row_count=count + 1,
+    )
+    kept = rows[:count]
+    last = (kept[-1].block_number, kept[-1].attestation_number) if len(rows) > count else None
+    return Fetched([_to_record(row, subject.kind) for row in kept], last)
 
 
 def standing_blocks(snapshot: Snapshot, subject: SubjectRow) -> set[int]:
@@ -92,48 +113,31 @@ def to_attestation_operation(operation: OperationRow) -> AttestationOperation:
     )
 
 
-def to_token_attestation(row: AttestationRow) -> TokenAttestation:
-    """Return the record of a token's block."""
+def _to_record(row: AttestationRow, kind: Kind) -> TokenAttestation | WalletAttestation:
     attested_at = as_utc(row.attested_at)
     assert attested_at is not None
+    known: dict[str, Any] = {
+        "number": row.attestation_number,
+        "block_number": row.block_number,
+        "block_hash": row.block_hash,
+        "block_time": as_utc(row.block_time),
+        "status": row.status,
+        "differences": row.difference_count,
+        "unconfirmed": row.unconfirmed_count,
+        "automatic": row.is_automatic,
+        "attested_at": attested_at,
+        "superseded": row.superseded_by is not None,
+        "superseded_by": row.superseded_by,
+    }
+    if kind is Kind.WALLET:
+        return WalletAttestation(**known, assets=row.balance_count, assets_read=row.read_count)
     assert row.balances_raw is not None
     return TokenAttestation(
-        number=row.attestation_number,
-        block_number=row.block_number,
-        block_hash=row.block_hash,
-        block_time=as_utc(row.block_time),
-        status=row.status,
+        **known,
         holders=row.balance_count,
         holders_read=row.read_count,
-        differences=row.difference_count,
-        unconfirmed=row.unconfirmed_count,
         sum_of_balances=row.balances,
         sum_of_balances_raw=row.balances_raw,
         total_supply=row.total_supply,
         total_supply_raw=row.total_supply_raw,
-        automatic=row.is_automatic,
-        attested_at=attested_at,
-        superseded=row.superseded_by is not None,
-        superseded_by=row.superseded_by,
-    )
-
-
-def to_wallet_attestation(row: AttestationRow) -> WalletAttestation:
-    """Return the record of a wallet's block."""
-    attested_at = as_utc(row.attested_at)
-    assert attested_at is not None
-    return WalletAttestation(
-        number=row.attestation_number,
-        block_number=row.block_number,
-        block_hash=row.block_hash,
-        block_time=as_utc(row.block_time),
-        status=row.status,
-        assets=row.balance_count,
-        assets_read=row.read_count,
-        differences=row.difference_count,
-        unconfirmed=row.unconfirmed_count,
-        automatic=row.is_automatic,
-        attested_at=attested_at,
-        superseded=row.superseded_by is not None,
-        superseded_by=row.superseded_by,
     )

@@ -18,7 +18,7 @@ from api.errors import ApiError
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.rate_limits import RateLimiter, address_key
 from api.reports.tokens import TokenSigner
-from control import access, service_secrets, tokens, wallets
+from control import access, service_secrets, subjects, tokens, wallets
 from control.access import Principal
 from tests.api.document import DOCUMENT, check
 from tests.api.test_errors import problem
@@ -250,7 +250,7 @@ def test_another_tenants_embed_id_does_not_help(world: World, page: TestClient[A
         problem(renew(page, jwt.encode(mixed, secret_of(world))), 401, "token-revoked")
 
 
-@pytest.mark.parametrize(("report", "remove"), [("cap-table", tokens.remove), ("wallet-activity", wallets.remove)])
+@pytest.mark.parametrize(("report", "remove"), [("cap-table", subjects.remove), ("wallet-activity", subjects.remove)])
 def test_what_is_removed_cannot_be_renewed(
     world: World, page: TestClient[Any], report: str, remove: Callable[..., None]
 ) -> None:

@@ -223,7 +223,7 @@ def test_an_unexpected_error_tells_nothing(
     def fail(*_: Any) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr("control.tokens.get", fail)
+    monkeypatch.setattr("control.subjects.get", fail)
     answer = client.get(TOKEN, headers={"X-Request-Id": "mine-1"})
     found = problem(answer, 500, "internal-error")
     assert found["requestId"] == "mine-1"

@@ -198,7 +198,7 @@ def test_removed_and_disabled_subjects(world: World, client: TestClient[Any]) ->
     with world.store.write() as session:
         admin = world.principals["admin"]
         big = tokens.get(session, world.tenant_id, BIG_TOKEN_ID)
-        tokens.remove(session, admin, big)
+        subjects.remove(session, admin, big)
         wallet = subjects.get(session, world.tenant_id, Kind.WALLET, EXAMPLE_WALLET_ID)
         subjects.set_tracking(session, admin, wallet, False)
     after = client.get(STATISTICS).json()["totals"]

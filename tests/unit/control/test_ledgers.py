@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from control import ledgers, revision, tokens, wallets
+from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
 from control.models import Ledger
@@ -232,9 +232,9 @@ def test_a_ledger_in_use_stays(world: World) -> None:
         ledgers.remove(session, world.acme, "main")
     assert (caught.value.code, caught.value.existing_id) == ("ledger-in-use", ledger.id)
     with world.store.write() as session:
-        wallets.remove(session, world.acme, wallet)
+        subjects.remove(session, world.acme, wallet)
         for token in made:
-            tokens.remove(session, world.acme, token)
+            subjects.remove(session, world.acme, token)
         ledgers.remove(session, world.acme, "main")
     assert count(world) == 0
 

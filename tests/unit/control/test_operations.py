@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from control import ledgers, operations, revision, tokens, wallets
+from control import ledgers, operations, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
 from control.operations import OperationKind, OperationRow, Status
@@ -239,7 +239,7 @@ def test_the_pipeline_sees_what_is_unfinished(world: World, token: SubjectRow, w
     tell(world, failed, status=Status.FAILED, error="no archive")
     tell(world, third, status=Status.RUNNING)
     with world.store.write() as session:
-        tokens.remove(session, world.acme, token, NOON)
+        subjects.remove(session, world.acme, token, NOON)
     with world.store.read() as session:
         found = operations.unfinished(session)
     assert [operation.id for operation in found] == [second.id]
@@ -250,14 +250,14 @@ def test_a_later_cancel_keeps_its_own_time_when_the_subject_goes(world: World, t
     operation = ask(world, token)
     cancel(world, operation)
     with world.store.write() as session:
-        tokens.remove(session, world.acme, token, NOON + timedelta(hours=1))
+        subjects.remove(session, world.acme, token, NOON + timedelta(hours=1))
     ended = read(world, token, operation.id)
     assert (ended.status, ended.cancel_requested_at) == (Status.CANCELLED, NOON)
 
 
 def test_a_removed_subject_takes_no_request(world: World, token: SubjectRow) -> None:
     with world.store.write() as session:
-        tokens.remove(session, world.acme, token)
+        subjects.remove(session, world.acme, token)
     with pytest.raises(NotFound):
         ask(world, token)
 
@@ -281,7 +281,7 @@ def test_the_newest_report_tells_states_apart(world: World, token: SubjectRow, w
 def test_the_snapshot_has_the_requests_of_what_is_there(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     ask(world, token)
     with world.store.write() as session:
-        tokens.remove(session, world.acme, token)
+        subjects.remove(session, world.acme, token)
     first = ask(world, wallet, start="block:1", end="block:2", native="full")
     second = ask(world, wallet, start="2026-01-01")
     cancel(world, second)

@@ -156,7 +156,7 @@ def test_a_removed_token_holds_no_pair(world: World, token: SubjectRow) -> None:
     pair = make(world)
     link(world, token)
     with world.store.write() as session:
-        tokens.remove(session, world.acme, token)
+        subjects.remove(session, world.acme, token)
     with pytest.raises(NotFound):
         link(world, token)
     remove(world, pair)

@@ -549,11 +549,11 @@ def test_who_may_change_and_remove(world: World, main: str) -> None:
         with pytest.raises(Denied):
             tokens.update(session, viewer, token, name="x")
         with pytest.raises(Denied):
-            tokens.remove(session, operator, token)
+            subjects.remove(session, operator, token)
         with pytest.raises(NotFound):
             tokens.update(session, world.other, token, name="x")
         with pytest.raises(NotFound):
-            tokens.remove(session, world.other, token)
+            subjects.remove(session, world.other, token)
         assert tokens.update(session, operator, token, name="x").name == "x"
 
 
@@ -562,7 +562,7 @@ def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -
     with world.store.read() as session:
         before = revision.read_revision(session)
     with world.store.write() as session:
-        tokens.remove(session, world.acme, token, NOON + timedelta(seconds=5.5))
+        subjects.remove(session, world.acme, token, NOON + timedelta(seconds=5.5))
     assert spans(world, token) == [(NOON, NOON + timedelta(seconds=5))]
     with world.store.read() as session:
         assert revision.read_revision(session) == before + 1
@@ -571,7 +571,7 @@ def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -
         with pytest.raises(NotFound):
             tokens.get(session, world.acme.tenant_id, token.id)
     assert rows(world) == []
-    for work in (tokens.remove, lambda *arguments: tokens.update(*arguments, name="x")):
+    for work in (subjects.remove, lambda *arguments: tokens.update(*arguments, name="x")):
         with pytest.raises(NotFound), world.store.write() as session:
             work(session, world.acme, token)
     with pytest.raises(NotFound):
@@ -585,7 +585,7 @@ def test_removal_never_closes_a_window_before_it_opened(world: World, main: str)
     wallet = add_wallet(world)
     with world.store.write() as session:
         wallet = subjects.set_tracking(session, world.acme, wallet, True, NOON)
-        wallets.remove(session, world.acme, wallet, NOON - timedelta(hours=1))
+        subjects.remove(session, world.acme, wallet, NOON - timedelta(hours=1))
     assert spans(world, wallet) == [(NOON, NOON)]
 
 
@@ -594,7 +594,7 @@ def test_one_of_many_removals_at_once_succeeds(world: World, main: str) -> None:
 
     def remove() -> None:
         with world.store.write() as session:
-            tokens.remove(session, world.acme, token)
+            subjects.remove(session, world.acme, token)
 
     outcomes = at_once(4, remove)
     assert sum(outcome is None for outcome in outcomes) == 1

@@ -1,0 +1,212 @@
+"""What tokens and wallets have in common: detail, changes, removal, tracking, coverage."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from litestar import Controller, Response, delete, get, patch, put
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api.bodies import body_of
+from api.calls import Call
+from api.operations import Example, Operation
+from api.reading.coverage import read_history, to_subject_coverage
+from api.reading.estimates import to_tracking_history
+from api.reading.moments import View, read_view
+from api.reading.subjects import is_fungible, to_token, to_tracking_status, to_wallet, to_windows
+from api.reading.values import CURRENCY
+from api.schemas.common import Schema, SubjectCoverage
+from api.schemas.tokens import Token, TokenPatch, TokenTracking, TrackingPut
+from api.schemas.wallets import Wallet, WalletPatch, WalletTracking
+from api.serving import Snapshot
+from api.subjects import Subjects
+from control import subjects, tokens, wallets
+from control.access import Role
+from control.subjects import Kind, SubjectRow
+from control.tracking import set_tracking
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """The structs of the one collection or the other, and what fills and stores them."""
+
+    detail: type[Schema]
+    to_detail: Callable[[Snapshot, View], Schema]
+    patch: type[Schema]
+    patch_example: dict[str, Any]
+    update: Callable[..., SubjectRow]
+    tracking: type[Schema]
+
+
+_FORMS = {
+    Kind.TOKEN: _Forms(
+        Token, to_token, TokenPatch, {"name": "Digital dollar", "externalId": None}, tokens.update, TokenTracking
+    ),
+    Kind.WALLET: _Forms(
+        Wallet, to_wallet, WalletPatch, {"name": "Treasury", "externalId": None}, wallets.update, WalletTracking
+    ),
+}
+
+
+def subject_controller(of: Subjects) -> type[Controller]:
+    """Return the routes of one token, or of one wallet, that are the same for both."""
+    forms = _FORMS[of.kind]
+    tag = f"{of.kind.capitalize()}s"
+    example = Example(path=of.example())
+
+    class SubjectController(Controller):
+        path = of.one_path
+        dependencies = of.dependencies
+
+        @get(
+            "/",
+            sync_to_thread=True,
+            operation=Operation(of=of.kind, answer=forms.detail, tag=tag, example=example, errors=(404,)),
+        )
+        def read_subject(
+            self, call: NamedDependency[SkipValidation[Call]], subject: NamedDependency[SkipValidation[SubjectRow]]
+        ) -> Response[Any]:
+            """Read one {subject}.
+
+            With its tracking windows; of a token also what its contract says, its supply and its holders at the newest
+            covered block.
+            """
+            with call.store.read() as session:
+                windows = subjects.windows(session, subject.subject_key)
+            with call.snapshot() as snapshot:
+                return call.answer(forms.to_detail(snapshot, read_view(snapshot, subject, windows)))
+
+        @patch(
+            "/",
+            sync_to_thread=True,
+            dependencies={"payload": body_of(forms.patch)},
+            operation=Operation(
+                of=of.kind,
+                answer=forms.detail,
+                tag=tag,
+                example=Example(path=of.example(), body=forms.patch_example),
+                role=Role.OPERATOR,
+                errors=(404,),
+                body=forms.patch,
+            ),
+        )
+        def patch_subject(
+            self,
+            call: NamedDependency[SkipValidation[Call]],
+            subject: NamedDependency[SkipValidation[SubjectRow]],
+            payload: NamedDependency[SkipValidation[Any]],
+        ) -> Response[Any]:
+            """Change a {subject}.
+
+            Name and external id, and the symbol of a token; what is left out stays, null clears. Ledger and address
+            make its identity and are fixed.
+            """
+            with call.snapshot() as snapshot:
+                with call.store.write() as session:
+                    found = subjects.get(session, call.tenant_id, of.kind, subject.id)
+                    changed = forms.update(session, call.principal, found, **msgspec.structs.asdict(payload))
+                    windows = subjects.windows(session, changed.subject_key)
+                return call.written(forms.to_detail(snapshot, read_view(snapshot, changed, windows)))
+
+        @delete(
+            "/",
+            sync_to_thread=True,
+            status_code=200,
+            operation=Operation(
+                of=of.kind,
+                answer=None,
+                tag=tag,
+                example=Example(path=of.example(), status=204),
+                role=Role.ADMIN,
+                statuses={204: f"The {of.kind} is removed."},
+                errors=(404,),
+            ),
+        )
+        def remove_subject(
+            self, call: NamedDependency[SkipValidation[Call]], subject: NamedDependency[SkipValidation[SubjectRow]]
+        ) -> Response[Any]:
+            """Remove a {subject}.
+
+            Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
+            makes a new {subject}, without windows or history.
+            """
+            with call.store.write() as session:
+                found = subjects.get(session, call.tenant_id, of.kind, subject.id)
+                subjects.remove(session, call.principal, found)
+            return call.removed()
+
+        @put(
+            "/tracking",
+            sync_to_thread=True,
+            dependencies={"payload": body_of(TrackingPut)},
+            operation=Operation(
+                of=of.kind,
+                answer=forms.tracking,
+                tag=tag,
+                example=Example(path=of.example(), body={"trackingStatus": "enabled"}),
+                role=Role.ADMIN,
+                errors=(404,),
+                body=TrackingPut,
+            ),
+        )
+        def put_subject_tracking(
+            self,
+            call: NamedDependency[SkipValidation[Call]],
+            subject: NamedDependency[SkipValidation[SubjectRow]],
+            payload: NamedDependency[SkipValidation[TrackingPut]],
+        ) -> Response[Any]:
+            """Enable or disable the tracking of a {subject}.
+
+            Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for
+            the state it is in changes nothing. A contract that is not a fungible token cannot be enabled. What was
+            before the window is collected too where `history` asks for it: both are stored, or neither. With `dryRun`,
+            what that would ask of the node is answered in `historyEstimate`, and nothing changes.
+            """
+            fungible = None
+            if of.kind is Kind.TOKEN:
+                with call.snapshot() as snapshot:
+                    fungible = is_fungible(snapshot, subject)
+            with call.store.write() as session:
+                tracking = set_tracking(
+                    session,
+                    call.principal,
+                    subjects.get(session, call.tenant_id, of.kind, subject.id),
+                    enabled=payload.tracking_status == "enabled",
+                    history=payload.history,
+                    is_dry_run=payload.dry_run,
+                    is_fungible=fungible,
+                )
+            requested, estimate = to_tracking_history(call, tracking)
+            # Tokens have a currency once they were tracked.
+            priced = {"priced_in": CURRENCY if tracking.windows else None} if of.kind is Kind.TOKEN else {}
+            return call.written(
+                forms.tracking(
+                    id=tracking.subject.id,
+                    tracking_status=to_tracking_status(tracking.subject),
+                    windows=to_windows(tracking.windows),
+                    history_request=requested,
+                    history_estimate=estimate,
+                    **priced,
+                )
+            )
+
+        @get(
+            "/coverage",
+            sync_to_thread=True,
+            operation=Operation(of=of.kind, answer=SubjectCoverage, tag=tag, example=example, errors=(404,)),
+        )
+        def read_subject_coverage(
+            self, call: NamedDependency[SkipValidation[Call]], subject: NamedDependency[SkipValidation[SubjectRow]]
+        ) -> Response[Any]:
+            """Read what is collected of a {subject}.
+
+            Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
+            """
+            with call.store.read() as session:
+                windows, history = subjects.windows(session, subject.subject_key), read_history(session, subject)
+            with call.snapshot() as snapshot:
+                return call.answer(to_subject_coverage(snapshot, read_view(snapshot, subject, windows), history))
+
+    return SubjectController

@@ -1,0 +1,71 @@
+"""Tokens and wallets: what handlers that serve both are told of the one collection or the other."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from litestar.di import NamedDependency, Provide
+from litestar.params import SkipValidation
+
+from api.calls import Call
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.parameters import TokenId, WalletId
+from control import subjects
+from control.subjects import Kind, SubjectRow
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """One of the two collections.
+
+    Args:
+        kind: what one of them is; operation ids and descriptions say it where their handler says `subject`.
+        path: of the collection.
+        parameter: name of the path parameter that holds an id.
+        find: a dependency; reads the one that the path names.
+        example_id: the id of the example data.
+    """
+
+    kind: Kind
+    path: str
+    parameter: str
+    find: Callable[..., SubjectRow]
+    example_id: str
+
+    @property
+    def one_path(self) -> str:
+        """Path of one of them."""
+        return f"{self.path}/{{{self.parameter}:str}}"
+
+    @property
+    def dependencies(self) -> Mapping[str, Provide]:
+        """What hands the one that the path names to handlers, as `subject`."""
+        return {"subject": Provide(self.find, sync_to_thread=True)}
+
+    def example(self, **others: str) -> dict[str, str]:
+        """Return the path parameters of an example."""
+        return {self.parameter: self.example_id, **others}
+
+
+def find(call: Call, kind: Kind, subject_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
+    """Return a token or wallet of the tenant, with its tracking windows.
+
+    Raises:
+        NotFound: the tenant has none with this id.
+    """
+    with call.store.read() as session:
+        subject = subjects.get(session, call.tenant_id, kind, subject_id)
+        return subject, subjects.windows(session, subject.subject_key)
+
+
+def _find_token(call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> SubjectRow:
+    with call.store.read() as session:
+        return subjects.get(session, call.tenant_id, Kind.TOKEN, token_id)
+
+
+def _find_wallet(call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> SubjectRow:
+    with call.store.read() as session:
+        return subjects.get(session, call.tenant_id, Kind.WALLET, wallet_id)
+
+
+TOKENS = Subjects(Kind.TOKEN, "/v1/tokens", "tokenId", _find_token, EXAMPLE_TOKEN_ID)
+WALLETS = Subjects(Kind.WALLET, "/v1/wallets", "walletId", _find_wallet, EXAMPLE_WALLET_ID)
