@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from api.bodies import body_of
 from api.calls import Call, Fetched
+from api.lists import answer_list
 from api.operations import EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_WALLET_ATTESTATION_ID, Example, Operation
 from api.paging import Key
 from api.parameters import Cursor, Limit
@@ -29,7 +30,6 @@ from api.schemas.attestations import (
     WalletAttestation,
     WalletAttestations,
 )
-from api.schemas.common import DataVersion
 from api.serving import Snapshot
 from api.subjects import Subjects
 from control import attestations, operations, subjects
@@ -142,12 +142,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
                 return read_page(snapshot, subject, after, count)
 
             with call.snapshot(position) as snapshot:
-                as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-                if call.is_tabular:
-                    return call.tabular(snapshot, item, fetch, as_of)
-                fetched = fetch(snapshot, position.key if position else None, limit)
-                page, headers = call.page(snapshot, fetched, limit)
-            return call.answer(items(data=list(fetched.rows), page=page, as_of=as_of), headers)
+                return answer_list(call, items, item, fetch, limit, position, snapshot)
 
         @get(
             "/{operationId:str}",

@@ -6,17 +6,15 @@ from litestar import Controller, Response, get
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter, SkipValidation
 
-from api.calls import Call, Fetched
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
 from api.operations import Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, From, Limit, To, read_range
 from api.schemas.audit import AuditEvent, AuditEvents
-from api.serving import Snapshot
 from control import audit
 from control.access import Role
 from control.audit import Action, AuditFilters, ObjectKind
 from control.models import AuditEvent as AuditEventModel
-from control.pages import After
 
 _TAG = "Audit"
 
@@ -61,22 +59,18 @@ class AuditController(Controller):
         times = read_range(start, end)
         filters = AuditFilters(times.start, times.end, action, object_id)
 
-        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[AuditEvent]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = audit.list_page(session, call.tenant_id, filters, min(count, 1000), position)
-            return Fetched(
-                [_to_event(event) for event in page.rows], (page.after.value, page.after.id) if page.after else None
-            )
+        fetch = stored(
+            call,
+            lambda session, count, after: audit.list_page(session, call.tenant_id, filters, count, after),
+            lambda rows, *_: [_to_event(event) for event in rows],
+        )
 
-        position = call.position(cursor, tuple[str, str])
-        if call.is_tabular:
+        def newest() -> object:
             with call.store.read() as session:
-                newest = audit.newest_id(session, call.tenant_id)
-            return call.tabular(None, AuditEvent, fetch, state=newest)
-        fetched = fetch(None, position.key if position else None, limit)
-        page, headers = call.page(None, fetched, limit)
-        return call.answer(AuditEvents(data=list(fetched.rows), page=page), headers)
+                return audit.newest_id(session, call.tenant_id)
+
+        position = call.position(cursor, STORED)
+        return answer_list(call, AuditEvents, AuditEvent, fetch, limit, position, state=newest)
 
 
 def _to_event(event: AuditEventModel) -> AuditEvent:

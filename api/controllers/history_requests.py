@@ -8,20 +8,18 @@ from litestar.params import PathParameter, SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_OPERATION_ID, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, Limit
 from api.reading.estimates import read_estimate
 from api.reading.operations import to_history_operation
 from api.reading.subjects import is_fungible
 from api.schemas.operations import HistoryEstimate, HistoryOperation, HistoryOperations, HistoryRequest
-from api.serving import Snapshot
 from api.subjects import Subjects
 from control import operations, subjects
 from control.access import Role
 from control.operations import OperationKind
-from control.pages import After
 from control.subjects import Kind, SubjectRow
 
 _TAG = "History requests"
@@ -133,23 +131,18 @@ def history_controller(of: Subjects) -> type[Controller]:
             """
             owned = (call.tenant_id, OperationKind.HISTORY, subject.subject_key)
 
-            def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[HistoryOperation]:
-                with call.store.read() as session:
-                    position = After(str(after[0]), str(after[1])) if after else None
-                    page = operations.list_page(session, *owned, min(count, 1000), position)
-                return Fetched(
-                    [to_history_operation(operation) for operation in page.rows],
-                    (page.after.value, page.after.id) if page.after else None,
-                )
+            fetch = stored(
+                call,
+                lambda session, count, after: operations.list_page(session, *owned, count, after),
+                lambda rows, *_: [to_history_operation(operation) for operation in rows],
+            )
 
-            position = call.position(cursor, tuple[str, str])
-            if call.is_tabular:
+            def reported() -> object:
                 with call.store.read() as session:
-                    reported = operations.newest_report(session, *owned)
-                return call.tabular(None, HistoryOperation, fetch, state=reported)
-            fetched = fetch(None, position.key if position else None, limit)
-            page, headers = call.page(None, fetched, limit)
-            return call.answer(HistoryOperations(data=list(fetched.rows), page=page), headers)
+                    return operations.newest_report(session, *owned)
+
+            position = call.position(cursor, STORED)
+            return answer_list(call, HistoryOperations, HistoryOperation, fetch, limit, position, state=reported)
 
         @get(
             "/{operationId:str}",

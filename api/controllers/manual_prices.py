@@ -8,7 +8,8 @@ from litestar.params import PathParameter, SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import Rows, body_of, rows_of
-from api.calls import Call, Fetched
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
 from api.operations import (
     EXAMPLE_SOURCE_ID,
     EXAMPLE_SUPPORTED_PAIR_ID,
@@ -17,7 +18,6 @@ from api.operations import (
     Example,
     Operation,
 )
-from api.paging import Key
 from api.parameters import Cursor, From, Limit, SourceId, To, read_range
 from api.schemas.price_sources import (
     ManualPrice,
@@ -28,9 +28,7 @@ from api.schemas.price_sources import (
     SupportedPairCreate,
     SupportedPairs,
 )
-from api.serving import Snapshot
 from control.access import Role
-from control.pages import After
 from control.pricing import manual_prices, supported_pairs
 from control.pricing.manual_prices import ManualPriceRow, PriceEntry
 from control.pricing.supported_pairs import SupportedPairRow
@@ -112,23 +110,17 @@ class SupportedPairController(Controller):
         Oldest first. A preconfigured source is a conflict.
         """
 
-        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[SupportedPair]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = supported_pairs.list_page(
-                    session, call.tenant_id, call.services.price_sources, source_id, min(count, 1000), position
-                )
-            return Fetched(
-                [_to_supported_pair(pair) for pair in page.rows],
-                (page.after.value, page.after.id) if page.after else None,
-            )
-
-        position = call.position(cursor, tuple[str, str])
-        fetched = fetch(None, position.key if position else None, limit)
-        if call.is_tabular:
-            return call.tabular(None, SupportedPair, fetch)
-        page, headers = call.page(None, fetched, limit)
-        return call.answer(SupportedPairs(data=list(fetched.rows), page=page), headers)
+        definitions = call.services.price_sources
+        fetch = stored(
+            call,
+            lambda session, count, after: supported_pairs.list_page(
+                session, call.tenant_id, definitions, source_id, count, after
+            ),
+            lambda rows, *_: [_to_supported_pair(pair) for pair in rows],
+        )
+        position = call.position(cursor, STORED)
+        fetch(None, None, 1)  # What is wrong is told before the first of many rows.
+        return answer_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
 
     @get(
         "/{pairId:str}",
@@ -243,31 +235,24 @@ class SupportedPairController(Controller):
         """
         times = read_range(start, end)
 
-        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[ManualPrice]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = manual_prices.list_page(
-                    session,
-                    call.tenant_id,
-                    call.services.price_sources,
-                    source_id,
-                    pair_id,
-                    start=times.start,
-                    end=times.end,
-                    limit=min(count, 1000),
-                    after=position,
-                )
-            return Fetched(
-                [_to_manual_price(price) for price in page.rows],
-                (page.after.value, page.after.id) if page.after else None,
-            )
-
-        position = call.position(cursor, tuple[str, str])
-        fetched = fetch(None, position.key if position else None, limit)
-        if call.is_tabular:
-            return call.tabular(None, ManualPrice, fetch)
-        page, headers = call.page(None, fetched, limit)
-        return call.answer(ManualPrices(data=list(fetched.rows), page=page), headers)
+        fetch = stored(
+            call,
+            lambda session, count, after: manual_prices.list_page(
+                session,
+                call.tenant_id,
+                call.services.price_sources,
+                source_id,
+                pair_id,
+                start=times.start,
+                end=times.end,
+                limit=count,
+                after=after,
+            ),
+            lambda rows, *_: [_to_manual_price(price) for price in rows],
+        )
+        position = call.position(cursor, STORED)
+        fetch(None, None, 1)  # What is wrong is told before the first of many rows.
+        return answer_list(call, ManualPrices, ManualPrice, fetch, limit, position)
 
 
 def _to_supported_pair(pair: SupportedPairRow) -> SupportedPair:

@@ -8,8 +8,8 @@ from litestar.params import SkipValidation
 
 from api.bodies import body_of
 from api.calls import Call, Fetched
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, From, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
 from api.reading.statistics import read_members, read_statistics
 from api.rows import NetworkRow
@@ -24,14 +24,12 @@ from api.schemas.ledgers import (
     Network,
     Networks,
 )
-from api.serving import Snapshot
 from control import ledgers
 from control.access import Role
 from control.models import Ledger as LedgerModel
 from control.networks.definitions import Network as NetworkDefinition
 from control.networks.families import codec_for
 from control.networks.pins import enforce_pins
-from control.pages import After
 
 _TAG = "Networks and ledgers"
 
@@ -118,20 +116,12 @@ class NetworkController(Controller):
         Oldest first.
         """
 
-        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[Ledger]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = ledgers.list_page(session, call.tenant_id, min(count, 1000), position)
-            return Fetched(
-                [_to_ledger(ledger) for ledger in page.rows], (page.after.value, page.after.id) if page.after else None
-            )
-
-        position = call.position(cursor, tuple[str, str])
-        if call.is_tabular:
-            return call.tabular(None, Ledger, fetch)
-        fetched = fetch(None, position.key if position else None, limit)
-        page, headers = call.page(None, fetched, limit)
-        return call.answer(Ledgers(data=list(fetched.rows), page=page), headers)
+        fetch = stored(
+            call,
+            lambda session, count, after: ledgers.list_page(session, call.tenant_id, count, after),
+            lambda rows, *_: [_to_ledger(ledger) for ledger in rows],
+        )
+        return answer_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
 
     @get(
         "/ledgers/{name:str}",

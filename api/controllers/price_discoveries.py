@@ -10,9 +10,9 @@ from msgspec import UNSET
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, Limit, PairId
 from api.schemas.price_pairs import (
     MissingPrices,
@@ -22,12 +22,10 @@ from api.schemas.price_pairs import (
     WindowProgress,
     WindowSize,
 )
-from api.serving import Snapshot
 from control import operations
 from control.access import Role
 from control.instants import read_instant_or_day
 from control.operations import OperationKind, OperationRow
-from control.pages import After
 from control.pricing import discovery, pairs
 
 _TAG = "Pairs"
@@ -111,23 +109,18 @@ class PriceDiscoveryController(Controller):
         """
         asked = _asked(call, pair_id)
 
-        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[PriceDiscovery]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = operations.list_page(session, *asked, min(count, 1000), position)
-            return Fetched(
-                [_to_discovery(operation) for operation in page.rows],
-                (page.after.value, page.after.id) if page.after else None,
-            )
+        fetch = stored(
+            call,
+            lambda session, count, after: operations.list_page(session, *asked, count, after),
+            lambda rows, *_: [_to_discovery(operation) for operation in rows],
+        )
 
-        position = call.position(cursor, tuple[str, str])
-        if call.is_tabular:
+        def reported() -> object:
             with call.store.read() as session:
-                reported = operations.newest_report(session, *asked)
-            return call.tabular(None, PriceDiscovery, fetch, state=reported)
-        fetched = fetch(None, position.key if position else None, limit)
-        page, headers = call.page(None, fetched, limit)
-        return call.answer(PriceDiscoveries(data=list(fetched.rows), page=page), headers)
+                return operations.newest_report(session, *asked)
+
+        position = call.position(cursor, STORED)
+        return answer_list(call, PriceDiscoveries, PriceDiscovery, fetch, limit, position, state=reported)
 
     @get(
         "/async-operations/{operationId:str}",

@@ -8,6 +8,7 @@ from litestar.params import SkipValidation
 
 from api.calls import Call
 from api.errors import invalid_parameter
+from api.lists import answer_list
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, Example, Operation
 from api.parameters import (
     Cursor,
@@ -23,7 +24,7 @@ from api.parameters import (
 )
 from api.reading.prices import PriceFilters, interval_prices, price_steps, source_prices
 from api.reading.values import require_link
-from api.schemas.common import DataVersion, Interval
+from api.schemas.common import Interval
 from api.schemas.prices import PriceHistory, PricePoint
 from control import tokens
 from control.clock import utc_now
@@ -134,19 +135,18 @@ def _answer(
     else:
         fetch = price_steps(filters)
     with call.snapshot(position) as snapshot:
-        as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-        if call.is_tabular:
-            return call.tabular(snapshot, PricePoint, fetch, as_of, state=now)
-        fetched = fetch(snapshot, position.key if position else None, limit)
-        page, headers = call.page(snapshot, fetched, limit)
-    answer = PriceHistory(
-        pair_id=pair.id,
-        priced_as=pair.priced_as,
-        priced_in=pair.priced_in,
-        price_type=pair.price_type.value,
-        interval=interval,
-        data=list(fetched.rows),
-        page=page,
-        as_of=as_of,
-    )
-    return call.answer(answer, headers)
+        return answer_list(
+            call,
+            PriceHistory,
+            PricePoint,
+            fetch,
+            limit,
+            position,
+            snapshot,
+            state=lambda: now,
+            pair_id=pair.id,
+            priced_as=pair.priced_as,
+            priced_in=pair.priced_in,
+            price_type=pair.price_type.value,
+            interval=interval,
+        )

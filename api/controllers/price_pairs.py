@@ -9,19 +9,17 @@ from msgspec import UNSET
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
 from api.errors import invalid_body
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, Limit, PairId
 from api.reading.price_pairs import markets_in, to_pairs
-from api.schemas.common import DataVersion, FieldError
+from api.schemas.common import FieldError
 from api.schemas.price_pairs import Pair, PairCreate, PairPatch, Pairs
-from api.serving import Snapshot
 from control.access import Role
 from control.clock import utc_now
 from control.errors import Invalid
-from control.pages import After
 from control.pricing import pairs
 
 _TAG = "Pairs"
@@ -108,22 +106,15 @@ class PairController(Controller):
         Oldest first, each with its newest price and where its sources have it.
         """
 
-        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[Pair]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = pairs.list_page(session, call.tenant_id, min(count, 1000), position)
-                rows = to_pairs(session, snapshot, call.services.price_sources, page.rows)
-            return Fetched(rows, (page.after.value, page.after.id) if page.after else None)
-
-        position = call.position(cursor, tuple[str, str])
+        fetch = stored(
+            call,
+            lambda session, count, after: pairs.list_page(session, call.tenant_id, count, after),
+            lambda rows, session, version: to_pairs(session, version, call.services.price_sources, rows),
+        )
+        position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-            if call.is_tabular:
-                # Whether a price is stale changes with the time alone.
-                return call.tabular(snapshot, Pair, fetch, as_of, state=utc_now())
-            fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
-        return call.answer(Pairs(data=list(fetched.rows), page=page, as_of=as_of), headers)
+            # Whether a price is stale changes with the time alone.
+            return answer_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
 
     @get(
         "/{pairId:str}",

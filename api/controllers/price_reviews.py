@@ -9,12 +9,12 @@ from litestar.params import PathParameter, SkipValidation
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Fetched
+from api.lists import answer_list
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PRICE_ID, Example, Operation
 from api.paging import Key
 from api.parameters import Cursor, Limit, PairId
 from api.price_rows import StoppedPriceRow
 from api.rows import as_utc
-from api.schemas.common import DataVersion
 from api.schemas.price_pairs import QuarantinedPrice, QuarantinedPrices
 from api.serving import Snapshot
 from control.access import Role
@@ -78,12 +78,7 @@ class PriceReviewController(Controller):
             return Fetched([_to_quarantined(row, decided.get(row.price_id)) for row in kept], last)
 
         with call.snapshot(position) as snapshot:
-            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-            if call.is_tabular:
-                return call.tabular(snapshot, QuarantinedPrice, fetch, as_of)
-            fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
-        return call.answer(QuarantinedPrices(data=list(fetched.rows), page=page, as_of=as_of), headers)
+            return answer_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
 
     @post(
         "/{priceId:str}/accept",

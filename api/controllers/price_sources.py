@@ -1,5 +1,7 @@
 """Price sources: manual ones, and switching those and the preconfigured ones on and off."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from litestar import Controller, Response, delete, get, patch, post
@@ -8,17 +10,16 @@ from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_UNUSED_SOURCE_ID, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, Limit, SourceId
 from api.reading.price_sources import read_polls, to_price_source
-from api.schemas.common import DataVersion
 from api.schemas.price_sources import PriceSource, PriceSourceCreate, PriceSourcePatch, PriceSources
 from api.serving import Snapshot
 from control.access import Role
-from control.pages import After
 from control.pricing import sources
+from control.pricing.sources import SourceRow
 
 _TAG = "Price sources"
 _SOURCE = {"id": EXAMPLE_SOURCE_ID}
@@ -71,26 +72,20 @@ class PriceSourceController(Controller):
         The preconfigured ones by id, with the state of their last poll, then the tenant's manual ones, oldest first.
         """
 
-        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[PriceSource]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = sources.list_page(
-                    session, call.tenant_id, call.services.price_sources, min(count, 1000), position
-                )
+        def to_items(rows: Sequence[SourceRow], _: Session, snapshot: Snapshot) -> list[PriceSource]:
             polls = read_polls(snapshot, call.tenant_id)
-            return Fetched(
-                [to_price_source(source, polls) for source in page.rows],
-                (page.after.value, page.after.id) if page.after else None,
-            )
+            return [to_price_source(source, polls) for source in rows]
 
-        position = call.position(cursor, tuple[str, str])
+        definitions = call.services.price_sources
+        fetch = stored(
+            call,
+            lambda session, count, after: sources.list_page(session, call.tenant_id, definitions, count, after),
+            to_items,
+        )
+        position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-            if call.is_tabular:
-                return call.tabular(snapshot, PriceSource, fetch, as_of, state=read_polls(snapshot, call.tenant_id))
-            fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
-        return call.answer(PriceSources(data=list(fetched.rows), page=page, as_of=as_of), headers)
+            polled = partial(read_polls, snapshot, call.tenant_id)
+            return answer_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
 
     @get(
         "/{id:str}",

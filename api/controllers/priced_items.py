@@ -8,15 +8,14 @@ from litestar.params import PathParameter, SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, Limit
 from api.reading.price_sources import mapping_statuses, to_priced_item
 from api.schemas.priced_items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
 from api.serving import Snapshot
 from control.access import Role
-from control.pages import After
 from control.pricing import items
 from control.pricing.items import ItemRow
 
@@ -79,20 +78,12 @@ class PricedItemController(Controller):
         Oldest first.
         """
 
-        def fetch(_: Snapshot | None, after: Key | None, count: int) -> Fetched[PricedItem]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = items.list_page(session, call.tenant_id, min(count, 1000), position)
-            return Fetched(
-                [to_priced_item(item) for item in page.rows], (page.after.value, page.after.id) if page.after else None
-            )
-
-        position = call.position(cursor, tuple[str, str])
-        if call.is_tabular:
-            return call.tabular(None, PricedItem, fetch)
-        fetched = fetch(None, position.key if position else None, limit)
-        page, headers = call.page(None, fetched, limit)
-        return call.answer(PricedItems(data=list(fetched.rows), page=page), headers)
+        fetch = stored(
+            call,
+            lambda session, count, after: items.list_page(session, call.tenant_id, count, after),
+            lambda rows, *_: [to_priced_item(item) for item in rows],
+        )
+        return answer_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
 
     @get(
         "/{symbol:str}",

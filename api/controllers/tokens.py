@@ -1,5 +1,6 @@
 """Tokens: configuration, tracking, activities, cap table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from litestar import Controller, Response, get, post
@@ -8,10 +9,10 @@ from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
 from api.errors import invalid_parameter
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, Example, Operation
-from api.paging import Key
 from api.parameters import (
     ActivityStatusFilter,
     AsOfMoment,
@@ -52,7 +53,6 @@ from api.reading.subjects import (
     to_token_summary,
 )
 from api.reading.values import CURRENCY, token_prices
-from api.schemas.common import DataVersion
 from api.schemas.tokens import (
     CapTable,
     CapTableChanges,
@@ -70,8 +70,7 @@ from control import tokens
 from control.access import Role
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
-from control.pages import After
-from control.subjects import Kind, SubjectFilters
+from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Tokens"
 _EXAMPLE = Example(path={"tokenId": EXAMPLE_TOKEN_ID})
@@ -158,26 +157,20 @@ class TokenController(Controller):
         """
         filters = SubjectFilters(ledger, ledger_id, symbol, external_id, tracking_status, q)
 
-        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[TokenSummary]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = tokens.list_page(session, call.tenant_id, filters, sort, min(count, 1000), position)
-                tracked = ever_tracked(session, page.rows)
-            statuses = contract_statuses(snapshot, page.rows, call.tenant_id)
-            prices = token_prices(snapshot, call.tenant_id, [token.subject_key for token in page.rows])
-            return Fetched(
-                [to_token_summary(token, statuses, tracked, prices) for token in page.rows],
-                (page.after.value, page.after.id) if page.after else None,
-            )
+        def to_items(rows: Sequence[SubjectRow], session: Session, snapshot: Snapshot) -> list[TokenSummary]:
+            statuses = contract_statuses(snapshot, rows, call.tenant_id)
+            tracked = ever_tracked(session, rows)
+            prices = token_prices(snapshot, call.tenant_id, [token.subject_key for token in rows])
+            return [to_token_summary(token, statuses, tracked, prices) for token in rows]
 
-        position = call.position(cursor, tuple[str, str])
+        fetch = stored(
+            call,
+            lambda session, count, after: tokens.list_page(session, call.tenant_id, filters, sort, count, after),
+            to_items,
+        )
+        position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-            if call.is_tabular:
-                return call.tabular(snapshot, TokenSummary, fetch, as_of)
-            fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
-        return call.answer(Tokens(data=list(fetched.rows), page=page, as_of=as_of), headers)
+            return answer_list(call, Tokens, TokenSummary, fetch, limit, position, snapshot)
 
     @get(
         "/{tokenId:str}/activities",

@@ -1,5 +1,6 @@
 """Wallets: configuration, tracking, activities, balances."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from litestar import Controller, Response, get, post
@@ -10,8 +11,8 @@ from sqlalchemy.orm import Session
 from api.bodies import body_of
 from api.calls import Call, Fetched
 from api.errors import invalid_parameter
+from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_WALLET_ID, Example, Operation
-from api.paging import Key
 from api.parameters import (
     AsOfMoment,
     CounterpartyFilter,
@@ -41,7 +42,6 @@ from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.pages import go_on
 from api.reading.subjects import to_wallet_summary
 from api.reading.values import CURRENCY, wallet_totals
-from api.schemas.common import DataVersion
 from api.schemas.wallets import (
     BalanceHistoryRow,
     Balances,
@@ -59,7 +59,6 @@ from control.access import Role
 from control.errors import NotFound
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
-from control.pages import After
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Wallets"
@@ -144,24 +143,18 @@ class WalletController(Controller):
         """
         filters = SubjectFilters(ledger, ledger_id, None, external_id, tracking_status, q)
 
-        def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[WalletSummary]:
-            with call.store.read() as session:
-                position = After(str(after[0]), str(after[1])) if after else None
-                page = wallets.list_page(session, call.tenant_id, filters, sort, min(count, 1000), position)
-            totals = wallet_totals(snapshot, call.tenant_id, [wallet.subject_key for wallet in page.rows])
-            return Fetched(
-                [to_wallet_summary(wallet, totals) for wallet in page.rows],
-                (page.after.value, page.after.id) if page.after else None,
-            )
+        def to_items(rows: Sequence[SubjectRow], _: Session, snapshot: Snapshot) -> list[WalletSummary]:
+            totals = wallet_totals(snapshot, call.tenant_id, [wallet.subject_key for wallet in rows])
+            return [to_wallet_summary(wallet, totals) for wallet in rows]
 
-        position = call.position(cursor, tuple[str, str])
+        fetch = stored(
+            call,
+            lambda session, count, after: wallets.list_page(session, call.tenant_id, filters, sort, count, after),
+            to_items,
+        )
+        position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
-            if call.is_tabular:
-                return call.tabular(snapshot, WalletSummary, fetch, as_of)
-            fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.page(snapshot, fetched, limit)
-        return call.answer(Wallets(data=list(fetched.rows), page=page, as_of=as_of), headers)
+            return answer_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
 
     @get(
         "/{walletId:str}/activities",

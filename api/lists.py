@@ -1,0 +1,77 @@
+"""Lists: a page of rows as JSON, or all of them in a tabular form."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from litestar import Response
+from sqlalchemy.orm import Session
+
+from api.calls import Call, Fetch, Fetched
+from api.paging import Key, Position
+from api.schemas.common import DataVersion, Schema
+from api.serving import Snapshot
+from control.pages import MAXIMUM_LIMIT, After, Page
+
+Row = TypeVar("Row")
+Item = TypeVar("Item", bound=Schema)
+
+# The form of the keys of rows of the control store: the value that they are sorted by, and an id.
+STORED: type[tuple[str, str]] = tuple[str, str]
+
+
+def stored(
+    call: Call,
+    list_page: Callable[[Session, int, After | None], Page[Row]],
+    to_items: Callable[[Sequence[Row], Session, Any], list[Item]],
+) -> Fetch[Item]:
+    """Return what fetches rows of the control store.
+
+    Args:
+        call: the request.
+        list_page: reads so many rows behind a position.
+        to_items: makes of a page's rows what answers show; the snapshot is that of the list, None where it has none.
+    """
+
+    def fetch(snapshot: Snapshot | None, after: Key | None, count: int) -> Fetched[Item]:
+        position = After(str(after[0]), str(after[1])) if after else None
+        with call.store.read() as session:
+            page = list_page(session, min(count, MAXIMUM_LIMIT), position)
+            items = to_items(page.rows, session, snapshot)
+        return Fetched(items, (page.after.value, page.after.id) if page.after else None)
+
+    return fetch
+
+
+def answer_list(
+    call: Call,
+    answer: type[Schema],
+    item: type[Item],
+    fetch: Fetch[Item],
+    limit: int,
+    position: Position | None,
+    snapshot: Snapshot | None = None,
+    *,
+    state: Callable[[], object] | None = None,
+    **fields: Any,
+) -> Response[Any]:
+    """Answer a list.
+
+    Args:
+        call: the request.
+        answer: struct of a page: `data`, `page`, `as_of` where there is a snapshot, and the fields.
+        item: struct of a row.
+        fetch: reads rows behind a key.
+        limit: rows of a page.
+        position: where the request's cursor goes on.
+        snapshot: the published version that rows are read from; configuration alone has none.
+        state: what of it changes with neither data nor configuration, for the ETag of tabular answers.
+        fields: what else a page has.
+    """
+    as_of = None if snapshot is None else DataVersion(data_version=snapshot.data_version(call.tenant_id))
+    if call.is_tabular:
+        return call.tabular(snapshot, item, fetch, as_of, state=state() if state else None)
+    fetched = fetch(snapshot, position.key if position else None, limit)
+    page, headers = call.page(snapshot, fetched, limit)
+    if as_of is not None:
+        fields["as_of"] = as_of
+    return call.answer(answer(data=list(fetched.rows), page=page, **fields), headers)
