@@ -9,10 +9,9 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ import msgspec
 
 from api.errors import ApiError
 from api.kept import Kept
+from api.query_texts import load_queries, over_holders
 from api.rows import VersionsRow
 from warehouse import versions
 
@@ -34,7 +34,6 @@ _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
 _RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
 _DAMAGED = re.compile("Corrupt database file|Could not read enough bytes")
-_WITH = re.compile("^with ", re.MULTILINE)
 
 _log = logging.getLogger("ledgermart.api")
 
@@ -413,24 +412,6 @@ class Serving:
             self._unreadable[number, mark] = time.monotonic() + _RETRY_SECONDS
             return None
         return opened
-
-
-def load_queries() -> dict[str, str]:
-    """Return the text of every query in `queries/` by its file's name without suffix."""
-    folder = files("api") / "queries"
-    return {
-        entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".sql")
-    }
-
-
-def over_holders(queries: Mapping[str, str], holders: str, query: str) -> str:
-    """Return the text of a query that reads `holders`, which are the rows of another query."""
-    named, text = f"with holders as (\n\n{queries[holders]}\n)", queries[query]
-    if _WITH.search(text):
-        return _WITH.sub(lambda _: f"{named},\n\n", text, count=1)
-    return f"{named}\n\n{text}"
 
 
 def _mark(path: Path) -> _Mark:

@@ -7,21 +7,7 @@ with balances as (
         arg_max(balance_raw, block_number) filter (
             where range_from_block = $first_block and block_number <= $block_number
         ) as quantity_raw,
-        max(block_number) filter (
-            where range_from_block = $first_block and block_number <= $block_number and is_moved
-        ) as moved_block,
-        max(block_number) filter (
-            where range_from_block = $first_block and block_number <= $block_number and is_checked
-        ) as checked_block,
-        min(block_number) filter (
-            where range_from_block = $first_block and block_number > $block_number and (is_moved or is_adjusted)
-        ) as next_changed_block,
-        min(block_number) filter (
-            where range_from_block = $first_block and block_number > $block_number and is_checked
-        ) as next_checked_block,
-        min(block_number) filter (
-            where range_from_block = $first_block and block_number > $block_number and is_adjusted
-        ) as next_adjusted_block,
+        {% include '_points_around.sql' %},
         coalesce(bool_or(is_adjusted) filter (where block_number <= $block_number), false) as is_adjusted,
         any_value(opened_by) filter (where range_from_block = $first_block) as opened_by
     from marts.balance_changes

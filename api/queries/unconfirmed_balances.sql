@@ -6,13 +6,7 @@ with balances as (
         token_address,
         holder_address,
         arg_max(balance_raw, block_number) filter (where block_number <= $block_number) as balance_raw,
-        max(block_number) filter (where block_number <= $block_number and is_moved) as moved_block,
-        max(block_number) filter (where block_number <= $block_number and is_checked) as checked_block,
-        min(block_number) filter (
-            where block_number > $block_number and (is_moved or is_adjusted)
-        ) as next_changed_block,
-        min(block_number) filter (where block_number > $block_number and is_checked) as next_checked_block,
-        min(block_number) filter (where block_number > $block_number and is_adjusted) as next_adjusted_block
+        {% include '_points_around.sql' %}
     from marts.balance_changes
     where
         subject_key = $subject_key

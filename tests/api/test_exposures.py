@@ -10,7 +10,7 @@ import yaml
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.serving import load_queries
+from api.query_texts import load_queries
 from tests.api import marts
 from tests.api.world import World
 

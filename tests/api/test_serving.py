@@ -18,9 +18,10 @@ from api import rows as row_types
 from api.errors import ApiError
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.paging import CursorCipher, Key, Position, cursor_scope
+from api.query_texts import load_queries, over_holders
 from api.reports import rows as report_row_types
 from api.rows import BlockRow, NetworkRow, Row
-from api.serving import Serving, load_queries, over_holders
+from api.serving import Serving
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import World, marts_rows

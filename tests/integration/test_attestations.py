@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from api.serving import load_queries
+from api.query_texts import load_queries
 from control import operations
 from control.operations import OperationRow, Status
 from control.subjects import SubjectRow

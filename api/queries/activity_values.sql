@@ -5,7 +5,7 @@ select
     price_text as price,
     value,
     value_status
-from marts.token_activity_values
+from marts.{{ kind }}_activity_values
 where
     subject_key = $subject_key
     and tenant_id = $tenant_id

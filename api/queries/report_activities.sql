@@ -1,4 +1,5 @@
--- Activities of a wallet that match, from the least key on, equal keys in the order of the chain, with their values.
+-- Activities of a wallet that match, from one end of the keys on, equal keys in the order of the chain or against it, with
+-- their values.
 -- Quantities and values are compared as text of one length before the point, so exactly.
 with activity_values as (
 
@@ -93,8 +94,14 @@ paged as (
     where
         $after_id is null
         or (sort_key, block_number, transaction_index, log_index, trace_place, activity_id)
-        > ($after_key, $after_block, $after_transaction, $after_log, $after_trace, $after_id)
-    order by sort_key, block_number, transaction_index, log_index, trace_place, activity_id
+        {{ behind }} ($after_key, $after_block, $after_transaction, $after_log, $after_trace, $after_id)
+    order by
+        sort_key{{ order }},
+        block_number{{ order }},
+        transaction_index{{ order }},
+        log_index{{ order }},
+        trace_place{{ order }},
+        activity_id{{ order }}
     limit $row_count offset $skipped
 
 ),
@@ -138,9 +145,9 @@ select
 from shown
 left join activity_values on shown.activity_id = activity_values.activity_id
 order by
-    shown.sort_key,
-    shown.block_number,
-    shown.transaction_index,
-    shown.log_index,
-    shown.trace_place,
-    shown.activity_id
+    shown.sort_key{{ order }},
+    shown.block_number{{ order }},
+    shown.transaction_index{{ order }},
+    shown.log_index{{ order }},
+    shown.trace_place{{ order }},
+    shown.activity_id{{ order }}

@@ -1,0 +1,55 @@
+"""The texts of the queries in `queries/`, rendered by Jinja: one for what differs in subject or direction alone.
+
+A file whose name begins with `_` is a part that others include.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_WITH = re.compile("^with ", re.MULTILINE)
+
+_KINDS = ("token", "wallet")
+_FORWARDS = {"behind": ">", "order": ""}
+_BACKWARDS = {"behind": "<", "order": " desc"}
+
+# What a file is rendered with, by the names of its queries; any other is one query, of its own name.
+_VARIANTS: dict[str, dict[str, dict[str, str]]] = {
+    "activities": {
+        f"{kind}_activities_{name}": {"kind": kind, **direction}
+        for kind in _KINDS
+        for name, direction in (("oldest_first", _FORWARDS), ("newest_first", _BACKWARDS))
+    },
+    **{
+        part: {f"{kind}_{part}": {"kind": kind} for kind in _KINDS}
+        for part in ("activity_blocks", "activity_digest", "activity_extent", "activity_values")
+    },
+    "report_activities": {"report_activities_ascending": _FORWARDS, "report_activities_descending": _BACKWARDS},
+}
+
+
+def load_queries() -> dict[str, str]:
+    """Return the text of every query by its name."""
+    return dict(_rendered())
+
+
+def _rendered() -> Iterator[tuple[str, str]]:
+    environment = Environment(
+        loader=FileSystemLoader(str(files("api") / "queries")), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    for file in environment.list_templates(extensions=["sql"]):
+        name = file.removesuffix(".sql")
+        if not name.startswith("_"):
+            template = environment.get_template(file)
+            for query, values in _VARIANTS.get(name, {name: {}}).items():
+                yield query, template.render(values)
+
+
+def over_holders(queries: Mapping[str, str], holders: str, query: str) -> str:
+    """Return the text of a query that reads `holders`, which are the rows of another query."""
+    named, text = f"with holders as (\n\n{queries[holders]}\n)", queries[query]
+    if _WITH.search(text):
+        return _WITH.sub(lambda _: f"{named},\n\n", text, count=1)
+    return f"{named}\n\n{text}"
