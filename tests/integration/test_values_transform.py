@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from tests.bench import values
-from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, open_marts, run_dbt
+from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import (
     TOKEN_A,
     TOKEN_B,
@@ -79,7 +79,7 @@ def make_world(seed: int) -> ValueWorld:
 def transform(world: ValueWorld, stores: Stores) -> None:
     """Build the marts of what was collected, compare them, and begin the next cycle."""
     world.write(stores.warehouse)
-    run_dbt(stores, *CYCLE, *(("--exclude", "tag:audit", *WITHOUT_VIEWS) if world.transformed is not None else ()))
+    run_dbt(stores, *CYCLE, *WITHOUT_VIEWS)
     compare(world, stores)
     world.transformed = world.batch
     world.begin()
@@ -124,7 +124,7 @@ def compare(world: ValueWorld, stores: Stores) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, seed: int) -> None:
-    stores = Stores(tmp_path / "stores")
+    stores = build_over_nothing(tmp_path / "stores")
     world = make_world(seed)
     # Every subject is followed from some block on, one wallet from the first one.
     for key, first in ((1, 3), (2, 5), (3, 1), (4, 6), (5, 2), (6, 4)):
@@ -211,7 +211,7 @@ def views_work_under_another_name(stores: Stores) -> None:
 
 
 def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -> None:
-    stores = Stores(tmp_path)
+    stores = build_over_nothing(tmp_path)
     world = make_world(8)
     world.tokens = [TOKEN_A] * 5 + [TOKEN_C]
     for key in (1, 3, 4, 5, 6):
@@ -270,7 +270,7 @@ def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -
 
 
 def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
-    stores = Stores(tmp_path)
+    stores = build_over_nothing(tmp_path)
     world = make_world(0)
     world.track(1, 1, 1)
     world.links = {1: 1}
@@ -285,7 +285,7 @@ def test_a_daily_close_does_not_value_its_own_day(tmp_path: Path) -> None:
 
 def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> None:
     """Tracking ends at 18:00 with the chain's last block of that day; that nothing came after it is known."""
-    stores = Stores(tmp_path)
+    stores = build_over_nothing(tmp_path)
     world = make_world(0)
     for key in (1, 3):
         world.track(key, key, 2, 11)
