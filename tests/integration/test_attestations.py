@@ -188,7 +188,8 @@ def test_attested_blocks_of_random_chains_are_the_nodes(
     case.tracked_with_history()
     case.live(seed + 100, 8)
     last = node.head()
-    case.rest()
+    # So far that all of them are final.
+    case.rest(DEPTH + 5)
     case.build()
     chance = random.Random(seed)
     blocks = sorted(chance.sample(range(case.created + 2, last + 5), 3), reverse=seed % 2 == 0)
@@ -531,6 +532,9 @@ def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service
     with FaultProxy(node.url) as proxy:
         case = Case(node, make_service, url=proxy.url)
         case.live(7, 8)
+        day = instant(node, node.head()).replace(hour=0, minute=0, second=0)
+        for days in (1, 2):
+            case.world.mine(int((day + timedelta(days=days)).timestamp()))
         case.rest()
         case.tracked_with_history()
 
@@ -548,6 +552,12 @@ def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service
         assert failed.status is Status.FAILED
         assert "past states" in (failed.error or "")
         assert case.records() == []
+        # Once a cycle knows that there are none, days that ended are no reason to ask.
+        case.rest(2)
+        case.build()
+        before = len(proxy.calls)
+        case.service.attest(Periods("day", 10_000))
+        assert len(proxy.calls) == before
 
 
 def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
