@@ -283,6 +283,7 @@ SOURCE = Source(
             ),
             optional("attested_at", TIMESTAMP, "When all was read, UTC; null until then."),
             optional("batch_id", BIGINT, "Cycle in which all was read; null until then."),
+            optional("balances_digest", VARCHAR, "Digest of the balances that are not zero; null until attested."),
             optional("refusal_count", INTEGER, "How often the node refused to answer for it; null: never."),
             optional(
                 "due_at", TIMESTAMP, "When it is tried again where nobody asks for it, UTC; null: it was not refused."

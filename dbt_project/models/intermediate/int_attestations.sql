@@ -122,7 +122,13 @@ summed as (
         balances.subject_key,
         balances.attestation_number,
         count_if(balances.balance_raw != 0::bignum) as balance_count,
-        sum(balances.balance_raw) as balances_raw
+        -- As where the record was made.
+        coalesce(
+            bit_xor(
+                md5_number(concat_ws('|', balances.token_address, balances.holder_address, balances.balance_raw))
+            ) filter (where balances.balance_raw != 0::bignum),
+            0
+        )::varchar as balances_digest
     from balances
     inner join suspected
         on
@@ -140,7 +146,7 @@ compared as (
         suspected.block_hash != coalesce(blocks.block_hash, '') as is_other_block,
         suspected.range_from_block != coalesce(ranges.from_block, -1) as is_other_range,
         suspected.balance_count != coalesce(summed.balance_count, 0) as is_other_count,
-        suspected.balances_raw != coalesce(summed.balances_raw, 0::bignum) as is_other_sum
+        suspected.balances_digest != coalesce(summed.balances_digest, '0') as is_other_balance
     from suspected
     left join blocks
         on
@@ -166,7 +172,7 @@ judged as (
             when is_other_block then 'ChainReset'
             when is_other_range then 'FilledGap'
             when is_other_count then 'NewHolder'
-            when is_other_sum then 'OtherBalance'
+            when is_other_balance then 'OtherBalance'
         end as cause
     from compared
 

@@ -7,6 +7,8 @@ with readings as (
 
 balances as (
     select
+        listed.token_address,
+        listed.holder_address,
         listed.range_from_block,
         coalesce(readings.quantity_raw, listed.balance_raw) as balance_raw,
         readings.quantity_raw is null and listed.confirming_block is null as is_unconfirmed
@@ -21,7 +23,12 @@ found as (
         -- Of no balance at all these are null.
         coalesce(count_if(balance_raw != 0::bignum), 0) as balance_count,
         coalesce(count_if(is_unconfirmed), 0) as unconfirmed_count,
-        coalesce(sum(balance_raw), 0::bignum) as balances_raw
+        coalesce(sum(balance_raw), 0::bignum) as balances_raw,
+        coalesce(
+            bit_xor(md5_number(concat_ws('|', token_address, holder_address, balance_raw)))
+                filter (where balance_raw != 0::bignum),
+            0
+        ) as balances_digest
     from balances
 )
 
@@ -41,6 +48,7 @@ set
     balance_count = found.balance_count,
     unconfirmed_count = found.unconfirmed_count,
     balances_raw = found.balances_raw,
+    balances_digest = found.balances_digest,
     total_supply_raw = (
         select any_value(supplies.total_supply_raw)
         from raw.supply_observations as supplies

@@ -19,5 +19,5 @@ def test_a_block_at_which_a_wallet_has_nothing_gets_a_record() -> None:
         attestation = Attestation(7, 1, "wallet", "ten_a", "0xcc", 12, "0xab")
         finish_attestation(connection, "local", attestation, None, spending, 3)
         assert connection.execute(
-            "select balance_count, unconfirmed_count, balances_raw::varchar from raw.attestations"
-        ).fetchall() == [(0, 0, "0")]
+            "select balance_count, unconfirmed_count, balances_raw::varchar, balances_digest from raw.attestations"
+        ).fetchall() == [(0, 0, "0", "0")]

@@ -22,6 +22,7 @@ renamed as (
         balance_count,
         unconfirmed_count,
         balances_raw,
+        balances_digest,
         total_supply_raw,
         attested_at,
         batch_id
