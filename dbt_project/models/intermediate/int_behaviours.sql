@@ -9,29 +9,36 @@ subjects as (
 
 ),
 
-balances as (
+latest as (
+
+    select * from {{ ref('int_balances_latest') }}
+
+),
+
+-- Most balances are those of tokens' holders, of which few were read.
+read as (
 
     select
         subjects.tenant_id,
         subjects.network,
         subjects.kind,
         latest.*
-    from {{ ref('int_balances_latest') }} as latest
+    from latest
     inner join subjects on latest.subject_key = subjects.subject_key
-    where latest.holder_address != {{ supply_holder() }}
+    where
+        latest.reading_count > 0
+        and latest.holder_address != {{ supply_holder() }}
 
 ),
 
 token_readings as (
 
     select
-        balances.subject_key,
-        {{ behaviour_counts('balances') }}
-    from balances
-    where
-        balances.kind = 'token'
-        and balances.reading_count > 0
-    group by balances.subject_key
+        read.subject_key,
+        {{ behaviour_counts('read') }}
+    from read
+    where read.kind = 'token'
+    group by read.subject_key
 
 ),
 
@@ -51,27 +58,26 @@ of_tokens as (
 held as (
 
     select distinct
-        tenant_id,
-        network,
-        subject_key,
-        token_address
-    from balances
-    where kind = 'wallet'
+        subjects.tenant_id,
+        subjects.network,
+        latest.subject_key,
+        latest.token_address
+    from latest
+    inner join subjects on latest.subject_key = subjects.subject_key
+    where subjects.kind = 'wallet'
 
 ),
 
 wallet_readings as (
 
     select
-        balances.tenant_id,
-        balances.network,
-        balances.token_address,
-        {{ behaviour_counts('balances') }}
-    from balances
-    where
-        balances.kind = 'wallet'
-        and balances.reading_count > 0
-    group by balances.tenant_id, balances.network, balances.token_address
+        read.tenant_id,
+        read.network,
+        read.token_address,
+        {{ behaviour_counts('read') }}
+    from read
+    where read.kind = 'wallet'
+    group by read.tenant_id, read.network, read.token_address
 
 ),
 
