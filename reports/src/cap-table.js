@@ -51,6 +51,7 @@ function drawTop(collected) {
       copyable(token.ledgerId, shortened(token.ledgerId), "contract address"),
     ],
     moment: momentOf(asOf, isCurrent),
+    asOf,
   });
   const since = priceEffectiveFrom && el("span.sub", null, `since ${instant(priceEffectiveFrom)}`);
   const priced = valued(price, priceStatus, { currency });

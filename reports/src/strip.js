@@ -2,6 +2,7 @@
 
 import { byId, el, fill, icon } from "./dom.js";
 import { count, day, instant, plural } from "./format.js";
+import { markSheets } from "./paper.js";
 import { checkOf, gapReason, reasonOf } from "./status.js";
 
 /**
@@ -95,8 +96,12 @@ export function showCollected(collected) {
   byId("content").hidden = false;
 }
 
-/** Head of a page. @param {{title: Node[], subtitle: Node[], moment: Node}} head */
-export function drawHead({ title, subtitle, moment }) {
+/**
+ * Head of a page, and of the sheets it is printed on.
+ * @param {{title: Node[], subtitle: Node[], moment: Node, asOf: any}} head
+ */
+export function drawHead({ title, subtitle, moment, asOf }) {
+  markSheets(document.title, asOf);
   fill("title", ...title);
   fill("subtitle", ...subtitle);
   fill("moment", moment);

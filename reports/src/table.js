@@ -1,5 +1,6 @@
 /**
- * A native table over a data route: the server sorts, searches, filters and pages; the page holds one page of rows.
+ * A native table over a data route: the server sorts, searches, filters and pages; the page holds one page of rows, and
+ * all of them while it is printed.
  *
  * The markup (search, filters, table, pager) is the page's; see cap-table.html.
  */
@@ -7,9 +8,12 @@
 import { Failure } from "./api.js";
 import { announce, byId, el } from "./dom.js";
 import { count, plural } from "./format.js";
+import { print, printsEverything } from "./paper.js";
 
 const SEARCH_DELAY_MS = 250;
 const PAGE_SIZES = [25, 50, 100, 200];
+const MOST_PRINTED = 20_000; // some hundred sheets; a file holds the rest
+const READ_AT_ONCE = 4;
 
 /**
  * @typedef {object} Column
@@ -33,6 +37,7 @@ export class Table {
   #total = 0;
   #pending = null;
   #head = new Map();
+  #said = 0;
 
   /**
    * @param {object} options
@@ -62,11 +67,12 @@ export class Table {
     this.#dataVersion = dataVersion;
     if (page?.dataVersion === dataVersion) this.#draw(page);
     else await this.#read({ rethrow: true });
+    if (printsEverything()) await this.#readAll();
   }
 
   /** @param {Record<string, string | null>} parameters merged into the query; the first page is shown */
   narrow(parameters) {
-    Object.assign(this.#query, parameters);
+    this.#query = { ...this.#query, ...parameters };
     this.#offset = 0;
     return this.#read();
   }
@@ -133,6 +139,9 @@ export class Table {
     byId("page-last").addEventListener("click", () => this.#turnTo(lastOffset(this.#total, this.#size)));
     byId("download").addEventListener("click", () => this.#download());
     byId("downloads").addEventListener("load", () => this.#downloadRefused());
+    byId("print").addEventListener("click", () => this.#print());
+    document.addEventListener("keydown", (event) => this.#printKey(event));
+    window.addEventListener("afterprint", () => printsEverything() || this.#clearPaper());
   }
 
   #turnTo(offset) {
@@ -147,8 +156,7 @@ export class Table {
     const body = byId("table-body");
     body.setAttribute("aria-busy", "true");
     try {
-      const parameters = { ...this.#query, limit: this.#size, offset: this.#offset, dataVersion: this.#dataVersion };
-      const page = await this.#session.get(`${this.#options.path}/rows`, parameters, { signal: reading.signal });
+      const page = await this.#ask(this.#size, this.#offset, reading.signal);
       if (this.#pending === reading) this.#draw(page);
     } catch (error) {
       if (this.#pending !== reading) return; // a newer question took its place
@@ -159,19 +167,82 @@ export class Table {
     }
   }
 
+  #ask(limit, offset, signal) {
+    const parameters = { ...this.#query, limit, offset, dataVersion: this.#dataVersion };
+    return this.#session.get(`${this.#options.path}/rows`, parameters, { signal });
+  }
+
   #draw({ data, total, offset }) {
     this.#total = total;
-    const rows = data.map((row) =>
-      el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))),
-    );
+    this.#clearPaper();
+    const rows = this.#rows(data);
     byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(this.#none())]));
-    const named = plural(total, ...this.#options.what);
-    const shown = rows.length ? `${count(offset + 1)}–${count(offset + rows.length)} of ${named}` : named;
+    const shown = this.#range(offset, rows.length);
     byId("page-range").textContent = shown;
     for (const id of ["page-first", "page-previous"]) byId(id).disabled = offset === 0;
     for (const id of ["page-next", "page-last"]) byId(id).disabled = offset + rows.length >= total;
-    byId("download").disabled = total === 0;
+    for (const id of ["download", "print"]) byId(id).disabled = total === 0;
     announce(shown);
+  }
+
+  #rows(data) {
+    return data.map((row) =>
+      el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))),
+    );
+  }
+
+  // --- paper
+
+  async #print() {
+    const button = byId("print");
+    button.disabled = true;
+    this.#say("Reading all rows to print.");
+    try {
+      await this.#readAll();
+      this.#say("");
+      if (!print()) this.#say("The page around this report does not let it print. Download the rows instead.");
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  // In a frame, the browser's own command prints the page around it, which stays so.
+  #printKey(event) {
+    const isPrint = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key === "p";
+    if (!isPrint || window.parent !== window || byId("print").disabled) return;
+    event.preventDefault();
+    this.#print();
+  }
+
+  // All rows of the present query, which paper shows in place of the page's: a sheet cannot be turned to the next ones.
+  async #readAll() {
+    const size = PAGE_SIZES.at(-1);
+    const [query, last] = [this.#query, Math.min(this.#total, MOST_PRINTED)];
+    const offsets = Array.from({ length: Math.ceil(last / size) }, (_, index) => index * size);
+    const pages = [];
+    while (pages.length < offsets.length) {
+      const next = offsets.slice(pages.length, pages.length + READ_AT_ONCE);
+      pages.push(...(await Promise.all(next.map((offset) => this.#ask(size, offset)))));
+    }
+    if (this.#query !== query) return;
+    const rows = pages.flatMap(({ data }) => data);
+    byId("table-paper").replaceChildren(...this.#rows(rows));
+    byId("table-paper").parentElement.classList.add("whole");
+    byId("paper-range").textContent = this.#range(0, rows.length);
+  }
+
+  #clearPaper() {
+    byId("table-paper").replaceChildren();
+    byId("table-paper").parentElement.classList.remove("whole");
+    byId("paper-range").textContent =
+      this.#total > this.#size ? "One page of the rows: Print, in the report itself, prints all of them." : "";
+  }
+
+  #range(offset, length) {
+    const named = plural(this.#total, ...this.#options.what);
+    return length ? `${count(offset + 1)}–${count(offset + length)} of ${named}` : named;
   }
 
   #none() {
@@ -230,8 +301,9 @@ export class Table {
   }
 
   #say(message) {
+    clearTimeout(this.#said);
     byId("download-state").textContent = message;
-    setTimeout(() => (byId("download-state").textContent = ""), 8000);
+    this.#said = setTimeout(() => (byId("download-state").textContent = ""), 8000);
     announce(message);
   }
 }

@@ -54,6 +54,7 @@ function drawTop(collected) {
       described,
     ],
     moment: momentOf(asOf, isCurrent),
+    asOf,
   });
   drawStrip({ ...summary, price: collected ? holdings() : null });
   if (collected) drawKpis(...tiles());

@@ -51,6 +51,27 @@ def publish_market(world: World, version: int, *, without_smallest: bool = False
     publish(world.settings.serving_dir, version, rows)
 
 
+def publish_register(world: World, version: int, count: int) -> None:
+    """Publish the market with smaller holders added until there are so many; all the supply is theirs."""
+    rows = market_rows(world)
+    token = world.subject_keys[LUMEN_ID]
+    own = [row for row in rows["token_holders"] if row["subject_key"] == token]
+    least = min(row["quantity_raw"] for row in own)
+    added = [
+        own[0] | {"holder_address": f"0xbb{place:038x}", "quantity_raw": least - place}
+        for place in range(1, count - len(own) + 1)
+    ]
+    rows["token_holders"] += added
+    supply = sum(row["quantity_raw"] for row in own + added)
+    for row in rows["tokens"] + rows["supply_changes"]:
+        if row["subject_key"] == token:
+            row |= {"total_supply_raw": supply, "total_supply": text_of(supply, 18)}
+    for row in rows["tokens"]:
+        if row["subject_key"] == token:
+            row["holder_count"] = count
+    publish(world.settings.serving_dir, version, rows)
+
+
 def market_rows(world: World) -> Rows:
     """Return the rows of the example marts with those of the market."""
     rows, market = defaultdict(list, marts_rows(world)), Market()

@@ -10,6 +10,7 @@ from playwright.sync_api import Frame
 
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
 from tests.browser.conftest import Servers, Visit
+from tests.browser.published import publish_register
 from tests.browser.reading import Table
 from tests.browser.visitor import Visitor
 
@@ -104,6 +105,61 @@ def test_paper(servers: Servers, visit: Visit, report: str) -> None:
         assert frame.locator("svg:visible").count() > 1
         assert frame.locator("#table-body tr").count() == 25
         visitor.screenshot(f"{report}-print")
+
+
+# Ranks of the rows that paper shows, and what stands on every sheet.
+_ON_PAPER = """() => ({
+  ranks: [...document.querySelectorAll('.responsive tbody tr')].filter((row) => row.offsetParent)
+    .map((row) => row.querySelector('.rank').textContent),
+  head: getComputedStyle(document.querySelector('.responsive thead')).display,
+  sheet: ['title', 'moment'].map((part) => getComputedStyle(document.documentElement)
+    .getPropertyValue(`--sheet-${part}`)
+    .replace(/\\\\([0-9a-f]+) /g, (_, code) => String.fromCodePoint(parseInt(code, 16)))),
+})"""
+
+
+def test_paper_holds_the_whole_register(own_servers: Servers, visit: Visit) -> None:
+    """A printed register has every holder, below a head on each sheet, which says what it is of."""
+    count = 5_000
+    publish_register(own_servers.world, 2, count)
+    with visit(viewport=WIDE) as visitor, own_servers.api.client() as client:
+        link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
+        as_of = client.get(f"/v1/tokens/{LUMEN_ID}/cap-table", limit=1)["asOf"]
+        frame = visitor.open(link.replace("#", "&rows=all#"))
+        visitor.page.emulate_media(media="print")
+        paper = frame.evaluate(_ON_PAPER)
+        assert paper["ranks"] == [f"{rank:,}" for rank in range(1, count + 1)]
+        assert paper["head"] == "table-header-group"
+        assert "Lumen" in paper["sheet"][0]
+        assert f"{as_of['blockNumber']:,}" in paper["sheet"][1]
+        assert as_of["blockHash"] in paper["sheet"][1]
+        sheets = visitor.page.pdf(format="A4", prefer_css_page_size=True).count(b"/Type /Page\n")
+        assert count / 60 < sheets < count / 30
+
+
+def test_print_holds_the_rows_that_are_asked_for(servers: Servers, visit: Visit) -> None:
+    with visit(viewport=WIDE) as visitor, servers.api.client() as client:
+        frame = visitor.open(client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"])
+        table = Table(visitor, frame)
+        # Without a printer a browser never says that it is done.
+        frame.evaluate(
+            "() => { window.print = () => { dispatchEvent(new Event('beforeprint'));"
+            " window.printed = [...document.querySelectorAll('#table-paper .rank')].map((cell) => cell.textContent);"
+            " window.told = document.getElementById('paper-range').textContent;"
+            " dispatchEvent(new Event('afterprint')); } }"
+        )
+        frame.click("#print")
+        frame.wait_for_function("() => window.printed")
+        assert frame.evaluate("printed") == [str(rank) for rank in range(1, 431)]
+        assert frame.evaluate("told") == "1\N{EN DASH}430 of 430 holders"
+        table.choose("#filter-reconciliation", "Adjusted")
+        # Printed by the browser's own command, paper says that there are more rows than it has.
+        assert "One page of the rows" in str(frame.text_content("#paper-range"))
+        frame.evaluate("delete window.printed")
+        visitor.page.keyboard.press("Control+p")
+        frame.wait_for_function("() => window.printed")
+        matching = table.range().split(" of ")[1]
+        assert f"{frame.evaluate('printed.length')} holders" == matching
 
 
 def test_by_keyboard_alone(servers: Servers, visit: Visit) -> None:
