@@ -1,10 +1,11 @@
 /** The cap table report: who holds a token at a moment, how unevenly, and how that came about. */
 
-import { drawIncomplete } from "./cap-table/incomplete.js";
+import { missingHolders } from "./cap-table/incomplete.js";
 import { columns } from "./cap-table/rows.js";
 import { drawCharts } from "./cap-table/series.js";
 import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
 import { compact, count, exact, fixed, instant, percent, shortened, trend } from "./format.js";
+import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
 import { bounded, reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyEmpty } from "./strip.js";
@@ -56,7 +57,7 @@ function drawTop(collected) {
   const since = priceEffectiveFrom && el("span.sub", null, `since ${instant(priceEffectiveFrom)}`);
   const priced = valued(price, priceStatus, { currency });
   priced.classList.add("figure");
-  drawIncomplete(summary, collected);
+  drawIncomplete(collected ? missingHolders(summary) : null); // without any holder the page says why instead
   drawStrip({ ...summary, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No holders to show yet"), el("p", null, whyEmpty(summary.coverage)));
@@ -102,7 +103,7 @@ function tiles() {
     kpi(
       "Nakamoto coefficient",
       figure(count(nakamoto), { missing: missing(nakamoto, nakamotoStatus) }),
-      "holders to exceed 50%",
+      "holders with over 50%",
     ),
     kpi(
       "Gini coefficient",
@@ -121,7 +122,7 @@ function largestLine() {
 function unattributedLine() {
   const { percentage } = summary.unattributed;
   if (percentage === null) return null;
-  return trend(percentage) === "flat" ? "of all the supply" : `${percent(percentage)} not attributed`;
+  return trend(percentage) === "flat" ? "of all the supply" : `${percent(percentage)} unattributed`;
 }
 
 function concentrationWord(hhi) {

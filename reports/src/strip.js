@@ -46,7 +46,7 @@ function covered({ complete, from, to, gaps }, holdersStatus) {
   const words = holdersStatus === "Complete" ? "Complete" : "No gap since it began";
   if (complete) return item("coverage", "Coverage", el("span.figure", null, words), range);
   const list = el("ul", null, ...gaps.map((gap) => el("li", null, describe(gap))));
-  const summary = el("summary.figure.warn", null, gaps.length ? plural(gaps.length, "gap") : "Incomplete");
+  const summary = el("summary.figure", null, gaps.length ? plural(gaps.length, "gap") : "Incomplete");
   return item("coverage", "Coverage", el("details", null, summary, list), range);
 }
 
@@ -77,7 +77,7 @@ function checked(reconciliation) {
     bar.append(part);
   }
   const words = counts
-    .filter(([state, number]) => number > 0 || state === "Reconciled")
+    .filter(([, number]) => number > 0)
     .map(([state, number]) =>
       el(
         "span.check",
@@ -86,7 +86,7 @@ function checked(reconciliation) {
         `${count(number)} ${state.toLowerCase()}`,
       ),
     );
-  return item("check", "Reconciliation", el("span.checks", null, ...words), total > 0 && bar);
+  return item("check", "Reconciliation", el("span.checks", null, ...(words.length ? words : ["Nothing to compare"])), total > 0 && bar);
 }
 
 /** Show the parts of a page that need data, or the one that says why there is none. @param {boolean} collected */

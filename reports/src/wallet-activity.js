@@ -2,11 +2,13 @@
 
 import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
 import { compact, count, day, exact, instant, percent, shortened, timeOfDay, trend } from "./format.js";
+import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
 import { reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyEmpty } from "./strip.js";
 import { Table, firstPage } from "./table.js";
 import { drawHoldings } from "./wallet-activity/holdings.js";
+import { missingHistory } from "./wallet-activity/incomplete.js";
 import { columns, fillFilters } from "./wallet-activity/rows.js";
 import { drawSeries } from "./wallet-activity/series.js";
 
@@ -56,20 +58,21 @@ function drawTop(collected) {
     moment: momentOf(asOf, isCurrent),
     asOf,
   });
+  drawIncomplete(collected ? missingHistory(summary) : null); // without anything the page says why instead
   drawStrip({ ...summary, price: collected ? holdings() : null });
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No activity to show yet"), el("p", null, whyEmpty(summary.coverage)));
 }
 
 function holdings() {
-  const words = summary.holdingsComplete ? "Complete" : "May be incomplete";
+  const words = summary.holdingsComplete ? "Complete" : "Since the history began";
   const why = summary.holdingsComplete
     ? "since the wallet's first block"
     : "history does not reach the wallet's first block";
   return item(
     "price",
     "Holdings",
-    el(`span.figure${summary.holdingsComplete ? "" : ".warn"}`, null, words),
+    el("span.figure", null, words),
     el("span.sub", null, why),
   );
 }
