@@ -321,6 +321,8 @@ def _to_timeline(rows: Sequence[WalletDayRow]) -> list[TimelinePoint]:
                 value=value,
                 value_status=status,
                 value_complete=not any(row.statuses_without_value for row in found),
+                value_in=None if value is None else amount_text(_units_moved(found, "In"), _VALUE_DECIMALS),
+                value_out=None if value is None else amount_text(_units_moved(found, "Out"), _VALUE_DECIMALS),
             )
         )
     return points
@@ -331,8 +333,7 @@ def _to_flows(rows: Sequence[WalletDayRow], *, is_covered: bool) -> Flows:
     status = _value_of(moved)[1]
     if status != "Priced":
         return Flows(in_=None, out=None, net=None, status=status, is_complete=False)
-    received = sum(_units_of(row) for row in moved if row.direction == "In")
-    sent = sum(_units_of(row) for row in moved if row.direction == "Out")
+    received, sent = (_units_moved(moved, direction) for direction in ("In", "Out"))
     return Flows(
         in_=amount_text(received, _VALUE_DECIMALS),
         out=amount_text(sent, _VALUE_DECIMALS),
@@ -352,6 +353,10 @@ def _value_of(rows: Sequence[WalletDayRow]) -> tuple[Decimal | None, FlowStatus]
         return None, "UnknownAmount"
     status = total_status(known)
     return (amount_text(sum(map(_units_of, rows)), _VALUE_DECIMALS) if status == "Priced" else None), status
+
+
+def _units_moved(rows: Sequence[WalletDayRow], direction: str) -> int:
+    return sum(_units_of(row) for row in rows if row.direction == direction)
 
 
 def _units_of(row: WalletDayRow) -> int:

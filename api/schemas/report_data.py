@@ -223,6 +223,8 @@ class TimelinePoint(Schema, frozen=True, kw_only=True):
     value: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")]
     value_status: FlowStatus
     value_complete: Annotated[bool, Meta(description="Whether every activity is in the value.")]
+    value_in: Annotated[Decimal | None, Meta(description="What of `value` came in; null where that is null.")]
+    value_out: Annotated[Decimal | None, Meta(description="What of `value` went out; null where that is null.")]
 
 
 class WalletActivityReport(Schema, frozen=True, kw_only=True):

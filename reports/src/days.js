@@ -37,32 +37,39 @@ export function stretches(points, holds) {
 }
 
 /**
- * @typedef {{start: number, type: string, count: number, value: string | null, complete: boolean}} Bucket
+ * @typedef {object} Bucket
+ * @property {number} start
+ * @property {string} type
+ * @property {number} count
+ * @property {string | null} value
+ * @property {string | null} valueIn what of it came in
+ * @property {string | null} valueOut what of it went out
+ * @property {boolean} complete
  */
 
 /**
  * Sum days to the grain that a range is drawn in: weeks from Monday, where days would be too many.
- * @param {{date: string, type: string, count: number, value: string | null, valueComplete: boolean}[]} timeline
+ * @param {object[]} timeline by day and type, as the summary has them
  * @param {[number, number]} range milliseconds
  * @returns {{grain: "day" | "week", buckets: Bucket[]}} oldest first
  */
 export function bucketsOf(timeline, [from, to]) {
   const grain = to - from > WEEKS_FROM_DAYS * DAY_MS ? "week" : "day";
   const buckets = new Map();
-  for (const { date, type, count, value, valueComplete } of timeline) {
+  for (const { date, type, count, valueComplete, ...values } of timeline) {
     const at = startOf(date);
     const start = grain === "day" ? at : at - ((at - MONDAY) % (7 * DAY_MS));
     const key = `${start} ${type}`;
-    const bucket = buckets.get(key) ?? { start, type, count: 0, values: [], complete: true };
+    const bucket = buckets.get(key) ?? { start, type, count: 0, complete: true, parts: [] };
     bucket.count += count;
-    if (value !== null) bucket.values.push(value);
+    if (values.value !== null) bucket.parts.push(values);
     bucket.complete &&= valueComplete;
     buckets.set(key, bucket);
   }
-  const summed = [...buckets.values()].map(({ values, ...bucket }) => ({
-    ...bucket,
-    value: values.length ? sum(values) : null,
-  }));
+  const summed = [...buckets.values()].map(({ parts, ...bucket }) => {
+    const total = (name) => (parts.length ? sum(parts.map((part) => part[name])) : null);
+    return { ...bucket, value: total("value"), valueIn: total("valueIn"), valueOut: total("valueOut") };
+  });
   return { grain, buckets: summed.sort((one, other) => one.start - other.start) };
 }
 

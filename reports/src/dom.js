@@ -1,7 +1,7 @@
 /** Elements made from data: text stays text, and no style is written as an attribute. */
 
 import { amount, exact, trend } from "./format.js";
-import { reasonOf } from "./status.js";
+import { checkOf, reasonOf } from "./status.js";
 
 /**
  * @param {string} tag such as `td.number`, classes after dots
@@ -73,6 +73,18 @@ export const valued = (text, status, style, show = amount) =>
     missing: text === null ? reasonOf(status) : null,
     className: style.signed ? trend(text) : "",
   });
+
+/**
+ * How a balance compares with the chain; what most of them are is plain text, so that the exceptions show.
+ * @param {string} state
+ * @param {string} usual state of most
+ * @param {string} [more] for its title
+ */
+export function checkMark(state, usual, more = "") {
+  const { word, meaning } = checkOf(state);
+  const title = [meaning, more].filter(Boolean).join("\n");
+  return el(state === usual ? "span.sub" : `span.badge.${state.toLowerCase()}`, { title }, word);
+}
 
 /**
  * Show a part of the page with a chart, or what stands in its place.

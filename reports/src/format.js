@@ -229,10 +229,10 @@ export function fixed(text, decimals) {
 /**
  * The part that an axis writes at a tick, which ECharts gives as a float.
  * @param {number} value
- * @param {Style} [style]
+ * @param {Style & {digits?: number}} [style] `digits`: significant ones, for values that lie close together
  */
-export function tick(value, style = {}) {
-  const text = format({ ...options(style), notation: "compact", maximumSignificantDigits: 4 }).format(value);
+export function tick(value, { digits = 4, ...style } = {}) {
+  const text = format({ ...options(style), notation: "compact", maximumSignificantDigits: digits }).format(value);
   return unit(text.replace("-", "−"), style);
 }
 
@@ -278,12 +278,17 @@ export function timeOfDay(when) {
   return `${dates(options).format(new Date(when))} UTC`;
 }
 
-/** @param {number} when milliseconds @returns {string} for an axis: a day, the first of a month, or of a year */
-export function axisDay(when) {
+/**
+ * For an axis: the first of a month or of a year, and what day of it; at the axis' beginning with its month.
+ * @param {number} when milliseconds
+ * @param {number} [index] of the tick
+ */
+export function axisDay(when, index = 0) {
   const at = new Date(when);
   const first = at.getUTCDate() === 1;
   const year = first && at.getUTCMonth() === 0;
-  const options = year ? { year: "numeric" } : first ? { month: "short" } : { month: "short", day: "numeric" };
+  const day = index === 0 ? { month: "short", day: "numeric" } : { day: "numeric" };
+  const options = year ? { year: "numeric" } : first ? { month: "short" } : day;
   return dates({ timeZone: "UTC", ...options }).format(at);
 }
 

@@ -59,6 +59,14 @@ export const gapReason = (reason) => REASONS[reason] ?? reason;
 /** @param {string} state @returns {{word: string, meaning: string}} what a reconciliation says */
 export const checkOf = (state) => CHECKS[state] ?? { word: state, meaning: "" };
 
+/**
+ * What most balances of a report are: the others are its exceptions.
+ * @param {Record<string, any>} counts by state in lower case
+ * @returns {string}
+ */
+export const usualState = (counts) =>
+  Object.keys(CHECKS).reduce((most, state) => (counts[state.toLowerCase()] > counts[most.toLowerCase()] ? state : most));
+
 /** @param {string} type @returns {string} of an activity, for people */
 export const typeOf = (type) => TYPES[type] ?? type;
 

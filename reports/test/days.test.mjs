@@ -4,7 +4,10 @@ import { test } from "node:test";
 import { bucketsOf, isGap, isPartial, isoDay, startOf, stretches, typesOf, wholeDay } from "../src/days.js";
 import { share } from "../src/decimal.js";
 
-const on = (date, type, count, value, valueComplete = true) => ({ date, type, count, value, valueComplete });
+const on = (date, type, count, value, valueComplete = true) => {
+  const [valueIn, valueOut] = value === null ? [null, null] : ["0", value];
+  return { date, type, count, value, valueIn, valueOut, valueComplete };
+};
 
 test("long ranges are summed to weeks from Monday, exactly", () => {
   const timeline = [
@@ -29,6 +32,7 @@ test("short ranges stay days", () => {
     [startOf("2026-11-01"), startOf("2026-12-01")],
   );
   assert.equal(grain, "day");
+  assert.deepEqual([buckets[0].valueIn, buckets[0].valueOut], ["0", "1"]);
   assert.equal(isoDay(buckets[0].start), "2026-11-15");
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { parse, round, split, sum } from "../src/decimal.js";
-import { amount, compact, count, exact, fixed, instant, percent, shortened, useLocale } from "../src/format.js";
+import { amount, axisDay, compact, count, exact, fixed, instant, percent, shortened, tick, useLocale } from "../src/format.js";
 
 const plain = (text) => text.replace(/[\u00a0\u202f]/g, " ");
 const MAX = (2n ** 256n - 1n).toString();
@@ -47,6 +47,13 @@ test("signs stand where the locale puts them, below one as well", () => {
   assert.equal(amount("0", { signed: true }), "0.00");
   assert.equal(amount("-1234.5", { currency: "USD" }), "−$1,234.50");
   assert.equal(amount("1.5", { currency: "WBTC" }), "1.50 WBTC");
+});
+
+test("no tick repeats the one before it", () => {
+  useLocale("en-US");
+  const days = ["2026-06-28", "2026-07-01", "2026-07-06", "2026-07-15", "2027-01-01"].map((day) => Date.parse(day));
+  assert.deepEqual(days.map(axisDay), ["Jun 28", "Jul", "6", "15", "2027"]);
+  assert.deepEqual([24_960_100, 24_960_200].map((value) => tick(value, { digits: 6 })), ["24.9601M", "24.9602M"]);
 });
 
 test("headlines are short and rounded from the digits", () => {

@@ -197,6 +197,12 @@ def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, st
                 "value": sum_of(values) if status == "Priced" else None,
                 "valueStatus": status,
                 "valueComplete": len(values) == len(counted),
+                **{
+                    name: sum_of(row["value"] for row in counted if row["value"] and row["direction"] == direction)
+                    if status == "Priced"
+                    else None
+                    for name, direction in (("valueIn", "In"), ("valueOut", "Out"))
+                },
             }
         )
     assert report["timeline"] == expected

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -193,6 +194,7 @@ def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_servers: Servers, 
         with own_servers.api.client() as client:
             share = client.get(CAP_TABLE, limit=1)["unattributed"]["percentage"]
         assert f"{round(Decimal(share), 2)}%" in banner.inner_text()
+        assert frame.locator("#content > *").first.get_attribute("id") == "incomplete"
         assert f"POST /v1/tokens/{LUMEN_ID}/history-requests" in banner.inner_text()
         assert "Complete" not in frame.inner_text("#strip")
         assert visitor.axe(frame) == []
@@ -208,8 +210,16 @@ def test_a_banner_says_what_is_missing_and_how_to_fill_it(own_servers: Servers, 
             row["opened_by"] = "Creation"
     publish(world.settings.serving_dir, 2, rows)
     with visit() as visitor:
-        frame, _ = opened(visitor, own_servers)
+        frame, table = opened(visitor, own_servers)
         assert frame.locator("#incomplete").is_hidden()
+        # Of one number of decimals each, and marked only where a balance differs from most.
+        assert all(re.fullmatch(r"[+\N{MINUS SIGN}]?[\d,]+\.\d\d", cell.text) for cell in table.column("change"))
+        assert set(frame.locator("#table-body .badge").all_inner_texts()) == {"Adjusted", "Unchecked"}
+        tops = frame.evaluate(
+            "() => ['.number', '.kpi .sub'].map((part) => new Set("
+            "[...document.querySelectorAll(`#kpis ${part}`)].map((one) => one.getBoundingClientRect().top)).size)"
+        )
+        assert tops == [1, 1]
         assert "unconcentrated" in frame.inner_text("#kpis")
         assert "Holders unknown" not in frame.inner_text("#kpis")
         assert "≥" not in frame.inner_text("#kpis")

@@ -290,7 +290,25 @@ def test_a_range_of_the_past(servers: Servers, visit: Visit, client: ApiClient) 
         assert table.range() == f"1-25 of {len(then)} activities"
         assert shown(table) == true(then[:PAGE])
         assert "Past moment" in frame.inner_text("#moment")
+        assert "0 reconciled" not in frame.inner_text("#strip")
         visitor.screenshot("wallet-activity-past")
+
+
+def test_missing_history_is_said_first(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        assert frame.locator("#content > *").first.get_attribute("id") == "incomplete"
+        assert "Jun 1, 2026 \N{EN DASH} Jun 5, 2026" in frame.inner_text("#incomplete")
+
+
+def test_values_go_up_with_what_came_in_and_down_with_what_went_out(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        frame.click("[data-measure='value']")
+        ticks = frame.locator("#timeline-chart text").all_text_contents()
+        assert any(tick.startswith("\N{MINUS SIGN}$") for tick in ticks)
+        assert "$0" in ticks
+        visitor.screenshot("wallet-activity-flows")
 
 
 def test_html_in_names_and_symbols_stays_text(servers: Servers, visit: Visit) -> None:

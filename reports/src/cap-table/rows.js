@@ -1,15 +1,19 @@
 /** The table of a cap table's holders: its columns. */
 
 import { toPixels } from "../decimal.js";
-import { copyable, el, figure, isolated, name, valued } from "../dom.js";
-import { amount, compact, count, exact, percent, shortened, trend } from "../format.js";
-import { checkOf, reasonOf } from "../status.js";
+import { checkMark, copyable, el, figure, isolated, name, valued } from "../dom.js";
+import { amount, count, exact, percent, shortened, trend } from "../format.js";
+import { reasonOf, usualState } from "../status.js";
 
-let widest = 100; // share of the largest holder: of the whole supply, most bars would be too small to see
+const OF_SECOND = 2; // a bar is full at so many times the second largest share: else one large holder makes dots of all
+
+let fullAt = 100; // percent
 
 /** @param {any} report the summary @returns {import("../table.js").Column[]} */
-export function columns({ token, currency, largest }) {
-  widest = toPixels(largest[0]?.percentage ?? null) || 100;
+export function columns({ token, currency, largest, reconciliation }) {
+  const [first, second] = largest.map(({ percentage }) => toPixels(percentage));
+  fullAt = Math.min(first || 100, OF_SECOND * (second || first || 100));
+  const usual = usualState(reconciliation);
   const unit = token.decimals === null ? "base units" : isolated(token.symbol);
   return [
     { key: "rank", label: "#", sort: "rank", number: true, cell: (row) => count(row.rank) },
@@ -22,7 +26,15 @@ export function columns({ token, currency, largest }) {
       number: true,
       cell: (row) => figure(amount(row.quantity, token), { title: exact(row.quantity) }),
     },
-    { key: "share", label: "Share of supply", sort: "percentage", descending: true, number: true, cell: share },
+    {
+      key: "share",
+      label: "Share of supply",
+      sort: "percentage",
+      descending: true,
+      number: true,
+      hint: first > fullAt ? "The largest holder's bar is cut, so that the others can be compared" : undefined,
+      cell: share,
+    },
     {
       key: "value",
       label: `Value (${currency})`,
@@ -36,9 +48,9 @@ export function columns({ token, currency, largest }) {
       label: "30-day change",
       number: true,
       hint: "Quantity now less that of 30 days before",
-      cell: change,
+      cell: (row) => change(row, token),
     },
-    { key: "check", label: "Reconciliation", sort: "reconciliation", cell: check },
+    { key: "check", label: "Reconciliation", sort: "reconciliation", cell: (row) => check(row, usual) },
   ];
 }
 
@@ -50,23 +62,24 @@ function holder(row) {
 function share(row) {
   if (row.percentage === null) return figure("", { missing: reasonOf(row.percentageStatus) });
   const bar = el("span.bar", { "aria-hidden": true }, el("i"));
-  bar.firstChild.style.width = `${Math.min(100, Math.max(0, (toPixels(row.percentage) / widest) * 100))}%`;
+  const width = Math.max(0, (toPixels(row.percentage) / fullAt) * 100);
+  bar.firstChild.style.width = `${Math.min(100, width)}%`;
+  bar.classList.toggle("cut", width > 100.5);
   return el("span.barred", null, bar, figure(percent(row.percentage), { title: `${exact(row.percentage)} %` }));
 }
 
-function change(row) {
+function change(row, { decimals }) {
   if (row.change30d === null) return figure("", { missing: reasonOf(row.change30dStatus) });
-  return figure(compact(row.change30d, { signed: true }), {
+  return figure(amount(row.change30d, { signed: true, decimals }), {
     title: exact(row.change30d, { signed: true }),
     className: trend(row.change30d),
   });
 }
 
-function check({ reconciliation, checkedBlockNumber }) {
-  const { word, meaning } = checkOf(reconciliation);
+function check({ reconciliation, checkedBlockNumber }, usual) {
   const block =
     checkedBlockNumber === null
       ? "Never compared with the chain."
       : `Compared at block ${count(checkedBlockNumber)}.`;
-  return el(`span.badge.${reconciliation.toLowerCase()}`, { title: `${meaning}\n${block}` }, word);
+  return checkMark(reconciliation, usual, block);
 }

@@ -46,6 +46,7 @@ export const areas = (slices, colours) =>
     name: plain(slice.name),
     value: slice.pixels,
     exact: slice.percentage,
+    rank: slice.kind === "holder" ? index + 1 : null,
     itemStyle: { color: colourOf(slice, index, colours) },
     label: { color: slice.kind === "holder" ? colours.onSeries : colours.text },
   }));

@@ -17,7 +17,7 @@ export function timeAxis(colours, from, to, more = {}) {
     max: to,
     minInterval: DAY_MS,
     axisLine: { show: true, lineStyle: { color: colours.line } },
-    axisLabel: { formatter: (value) => axisDay(value) },
+    axisLabel: { formatter: (value, index) => axisDay(value, index) },
     axisPointer: { label: { formatter: ({ value }) => day(value) } },
     ...more,
   });

@@ -1,4 +1,7 @@
-/** Activities by type, stacked, by day or by week: how many, or what they were worth. */
+/**
+ * Activities by type, stacked, by day or by week: how many; or what they were worth, what came in above zero and what
+ * went out below.
+ */
 
 import "echarts/lib/chart/bar.js";
 
@@ -43,25 +46,33 @@ export const timeline =
       }),
       xAxis: timeAxis(colours, ...range),
       yAxis: valueAxis(colours, {
-        min: 0,
+        min: measure === "count" ? 0 : undefined,
         minInterval: measure === "count" ? 1 : undefined,
         axisLabel: { formatter: (value) => tick(value, measure === "count" ? {} : { currency }) },
       }),
       dataZoom: [zoomSlider(colours, range)],
-      series: typesOf(buckets).map((type) => ({
-        type: "bar",
-        name: typeOf(type),
-        stack: "all",
-        barMaxWidth: 18,
-        itemStyle: { color: colours.series[colourOf(type)] },
-        emphasis: { disabled: true },
-        data: starts.map((start) => {
-          const bucket = of.get(`${start} ${type}`);
-          return [start + middle, bucket ? (measure === "count" ? bucket.count : (toPixels(bucket.value) ?? 0)) : 0];
-        }),
-      })),
+      series: typesOf(buckets).flatMap((type) =>
+        HEIGHTS[measure].map((height) => ({
+          type: "bar",
+          name: typeOf(type),
+          stack: "all",
+          barMaxWidth: 18,
+          itemStyle: { color: colours.series[colourOf(type)] },
+          emphasis: { disabled: true },
+          data: starts.map((start) => {
+            const bucket = of.get(`${start} ${type}`);
+            return [start + middle, bucket ? height(bucket) : 0];
+          }),
+        })),
+      ),
     };
   };
+
+// What went from a wallet to itself has no direction, and no height.
+const HEIGHTS = {
+  count: [({ count: number }) => number],
+  value: [({ valueIn }) => toPixels(valueIn) ?? 0, ({ valueOut }) => -(toPixels(valueOut) ?? 0)],
+};
 
 function described(buckets, grain, currency) {
   const head = `${grain === "week" ? "Week of " : ""}${day(buckets[0].start)}`;

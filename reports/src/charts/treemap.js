@@ -5,6 +5,15 @@ import "echarts/lib/chart/treemap.js";
 import { percent } from "../format.js";
 import { areas, shareTooltip } from "./ownership.js";
 
+const NAMED_FROM = 10; // percent of the area: what is smaller has room for its rank, or for nothing
+const RANKED_FROM = 1.2;
+
+function label({ name, value, exact, rank }, slices) {
+  const area = (100 * value) / slices.reduce((sofar, { pixels }) => sofar + pixels, 0);
+  if (area >= NAMED_FROM) return `${name}\n${percent(exact)}`;
+  return area >= RANKED_FROM && rank !== null ? String(rank) : "";
+}
+
 /** @param {import("./ownership.js").Slice[]} slices */
 export const treemap = (slices) => (colours) => ({
   tooltip: shareTooltip(colours),
@@ -23,9 +32,9 @@ export const treemap = (slices) => (colours) => ({
       label: {
         fontSize: 12,
         lineHeight: 16,
-        overflow: "truncate",
+        overflow: "break",
         fontFamily: colours.font,
-        formatter: ({ data }) => `${data.name}\n${percent(data.exact)}`,
+        formatter: ({ data }) => label(data, slices),
       },
     },
   ],

@@ -38,7 +38,9 @@ export const valueHistory = (history, range, currency) => (colours) => {
   const touches = (index) => [index - 1, index, index + 1].some((near) => history[near] && isPartial(history[near]));
   const partial = history.map((_, index) => (touches(index) ? at(index) : [at(index)[0], null]));
   const all = history.map((_, index) => at(index));
-  const fromZero = startsAtZero(all.map(([, value]) => value).filter((value) => value !== null));
+  const known = all.map(([, value]) => value).filter((value) => value !== null);
+  const fromZero = startsAtZero(known);
+  const digits = digitsBetween(known);
   const line = (data, color, type) => ({
     type: "line",
     data,
@@ -63,7 +65,7 @@ export const valueHistory = (history, range, currency) => (colours) => {
     xAxis: timeAxis(colours, ...range),
     yAxis: valueAxis(colours, {
       scale: !fromZero,
-      axisLabel: { formatter: (value) => tick(value, { currency }) },
+      axisLabel: { formatter: (value) => tick(value, { currency, digits }) },
     }),
     dataZoom: [zoomSlider(colours, range)],
     series: [area, line(full, colours.accent, "solid"), line(partial, colours.warn, "dashed")],
@@ -72,6 +74,13 @@ export const valueHistory = (history, range, currency) => (colours) => {
 
 // A filled area stands on zero, or its heights would lie; where that flattened the line, there is no fill.
 const startsAtZero = (values) => Math.min(...values) < 0.6 * Math.max(...values);
+
+// As many as tell one tick from the next: of values close together, the first digits are the same.
+function digitsBetween(values) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const step = (most - least) / 5;
+  return step > 0 ? Math.min(9, Math.max(4, 1 + Math.ceil(Math.log10(Math.max(Math.abs(least), Math.abs(most)) / step)))) : 4;
+}
 
 function described(point, currency) {
   const head = `${day(point.date)}${point.isComplete || isGap(point) ? "" : " (not over)"}`;

@@ -1,9 +1,9 @@
 /** What a wallet holds: positions with their values, and how the value is spread over them. */
 
 import { compare, share, sum, toPixels } from "../decimal.js";
-import { byId, copyable, el, figure, name, valued } from "../dom.js";
+import { byId, checkMark, copyable, el, figure, name, valued } from "../dom.js";
 import { amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
-import { checkOf } from "../status.js";
+import { usualState } from "../status.js";
 
 const SHOWN_BALANCES = 8;
 const SHOWN_SLICES = 7;
@@ -28,10 +28,11 @@ function byValueDown({ value: one }, { value: other }) {
 }
 
 function drawBalances() {
-  const { balances, currency, unpriced, totalValue } = summary;
+  const { balances, currency, reconciliation, unpriced, totalValue } = summary;
+  const usual = usualState(reconciliation);
   const byValue = [...balances].sort(byValueDown);
   const shown = allBalances ? byValue : byValue.slice(0, SHOWN_BALANCES);
-  byId("balances-body").replaceChildren(...shown.map((position) => balanceRow(position, currency)));
+  byId("balances-body").replaceChildren(...shown.map((position) => balanceRow(position, currency, usual)));
   byId("balances-none").hidden = balances.length > 0;
   byId("balances-more").hidden = allBalances || balances.length <= SHOWN_BALANCES;
   byId("balances-more").textContent = `Show all ${plural(balances.length, "position")}`;
@@ -48,8 +49,7 @@ byId("balances-more").addEventListener("click", () => {
   drawBalances();
 });
 
-function balanceRow({ token, quantity, value, valueStatus, reconciliation }, currency) {
-  const { word, meaning } = checkOf(reconciliation);
+function balanceRow({ token, quantity, value, valueStatus, reconciliation }, currency, usual) {
   const asset =
     token.ledgerId === "native"
       ? el("span.sub", null, "native")
@@ -60,7 +60,7 @@ function balanceRow({ token, quantity, value, valueStatus, reconciliation }, cur
     el("td", { role: "cell" }, token.symbol === null ? asset : el("span.named", null, name(token.symbol), asset)),
     el("td.right", { role: "cell" }, figure(amount(quantity), { title: exact(quantity) })),
     el("td.right", { role: "cell" }, valued(value, valueStatus, { currency })),
-    el("td", { role: "cell" }, el(`span.badge.${reconciliation.toLowerCase()}`, { title: meaning }, word)),
+    el("td", { role: "cell" }, checkMark(reconciliation, usual)),
   );
 }
 

@@ -68,7 +68,7 @@ function drawTimeline() {
   const { timeline, currency, activityCount } = summary;
   const data = bucketsOf(timeline, extent());
   byId("timeline-grain").textContent =
-    `Per ${data.grain}, by type${measure === "value" ? `, ${currency} at the prices of the time` : ""}`;
+    `Per ${data.grain}, by type${measure === "value" ? `, ${currency} then: in above zero, out below` : ""}`;
   const chart = charts.draw(
     "timeline-chart",
     `Activities per ${data.grain} by type; ${plural(activityCount, "activity", "activities")} in all.`,
