@@ -108,6 +108,13 @@ def is_http_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
+def is_public_url(url: str) -> bool:
+    """Say whether a text is an address of https that links may begin with: no user, no query, no fragment."""
+    if not is_http_url(url) or not url.isascii() or not url.isprintable() or any(mark in url for mark in "\\\"'<>@?#"):
+        return False
+    return urlsplit(url).scheme == "https"
+
+
 def one_of(words: tuple[str, ...]) -> msgspec.Meta:
     """The bounds of a text that is one of some words."""
     return msgspec.Meta(pattern=f"^({'|'.join(words)})$")

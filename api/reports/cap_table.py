@@ -80,6 +80,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
             ledger=subject.ledger_name,
             network=subject.network,
             network_display_name=found.network_display_name,
+            explorer=found.explorer,
             ledger_id=subject.presented_address,
             decimals=view.token.decimals if view.token else None,
         ),

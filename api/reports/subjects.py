@@ -20,11 +20,12 @@ from control.subjects import SubjectRow
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The subject of a report, its tracking windows, and how people call its network."""
+    """The subject of a report, its tracking windows, how people call its network, and where they look at it."""
 
     subject: SubjectRow
     windows: Sequence[subjects.Window]
     network_display_name: str
+    explorer: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +96,8 @@ def covered_starts(view: View) -> Iterator[datetime]:
 def _found(call: EmbedCall, session: Session, subject: SubjectRow) -> Found:
     network = call.services.networks.get(subject.network)
     return Found(
-        subject, subjects.windows(session, subject.subject_key), network.display_name if network else subject.network
+        subject,
+        subjects.windows(session, subject.subject_key),
+        network.display_name if network else subject.network,
+        network.explorer if network else None,
     )

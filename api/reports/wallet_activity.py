@@ -133,6 +133,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
             ledger=subject.ledger_name,
             network=subject.network,
             network_display_name=wallet.found.network_display_name,
+            explorer=wallet.found.explorer,
             ledger_id=subject.presented_address,
         ),
         currency=CURRENCY,

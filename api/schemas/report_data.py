@@ -24,6 +24,14 @@ from api.schemas.wallets import Direction, Position, WalletActivity, WalletActiv
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
 OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
+ExplorerUrl = Annotated[
+    str | None,
+    Meta(
+        description="Block explorer of the network, before `/address/...`, `/tx/...` and `/block/...` (by hash); null "
+        "where its definition names none.",
+        examples=["https://etherscan.io"],
+    ),
+]
 Version = Annotated[int, Meta(description="Number of the tenant's data that answered; pass it to page within it.")]
 Total = Annotated[int, Meta(description="Rows that match, on all pages.")]
 RowLimit = Annotated[int, Meta(ge=1, le=200, description="Most rows of a page.")]
@@ -97,6 +105,7 @@ class ReportToken(Schema, frozen=True, kw_only=True):
     ledger: Annotated[str, Meta(description="Name of the ledger.")]
     network: str
     network_display_name: str
+    explorer: ExplorerUrl
     ledger_id: Annotated[Address, Meta(description="Address of the contract.")]
     decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
 
@@ -109,6 +118,7 @@ class ReportWallet(Schema, frozen=True, kw_only=True):
     ledger: Annotated[str, Meta(description="Name of the ledger.")]
     network: str
     network_display_name: str
+    explorer: ExplorerUrl
     ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
 
 

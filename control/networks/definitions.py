@@ -16,7 +16,7 @@ from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, AnyTable, codec_for, family_of_table
 from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, TokenTable
 from control.networks.tables import NativeMode as NativeMode
-from control.toml_files import Table, is_http_url, one_of, read_toml
+from control.toml_files import Table, is_http_url, is_public_url, one_of, read_toml
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -67,6 +67,7 @@ class Network:
     feeds: tuple[PriceFeed, ...] = ()
     block_milliseconds: int | None = None
     max_requests_per_day: int | None = None
+    explorer: str | None = None
 
     @property
     def chain_id(self) -> int | None:
@@ -133,6 +134,7 @@ def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
         feeds=_feeds(entry.feed, family),
         block_milliseconds=entry.block_milliseconds,
         max_requests_per_day=entry.max_requests_per_day,
+        explorer=_explorer(entry.explorer),
     )
 
 
@@ -151,6 +153,15 @@ def _rpc_urls(entries: list[str], variables: Mapping[str, str]) -> tuple[tuple[s
             raise ValueError(f"field 'rpc': {entry!r} does not give an http:// or https:// address; correct it")
         urls.append(url)
     return tuple(urls), unset
+
+
+def _explorer(url: str | None) -> str | None:
+    """Return the address that links to the explorer begin with, without a slash at its end."""
+    if url is None:
+        return None
+    if not is_public_url(url):
+        raise ValueError("field 'explorer': is not a plain https:// address; write it without user, query and fragment")
+    return url.rstrip("/")
 
 
 def _disabled_reason(unset: list[str]) -> str:

@@ -63,6 +63,7 @@ class NetworkTable(Table, frozen=True, tag_field="family"):
     feed: list[FeedTable] = []
     block_milliseconds: Annotated[int, within(1, 86_400_000)] | None = None
     max_requests_per_day: Annotated[int, within(1, 1_000_000_000_000)] | None = None
+    explorer: str | None = None
 
     def own(self) -> FamilyDefinition:
         """What the family's own fields say.

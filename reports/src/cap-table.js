@@ -3,8 +3,8 @@
 import { missingHolders } from "./cap-table/incomplete.js";
 import { columns } from "./cap-table/rows.js";
 import { drawCharts } from "./cap-table/series.js";
-import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
-import { compact, count, exact, fixed, instant, percent, shortened, trend } from "./format.js";
+import { el, explored, figure, fill, isolated, name, valued } from "./dom.js";
+import { compact, count, exact, fixed, instant, percent, trend } from "./format.js";
 import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
 import { bounded, reasonOf } from "./status.js";
@@ -49,7 +49,7 @@ function drawTop(collected) {
     title: [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })].filter(Boolean),
     subtitle: [
       `Cap table · ${token.networkDisplayName} · `,
-      copyable(token.ledgerId, shortened(token.ledgerId), "contract address"),
+      explored(token.explorer, "address", token.ledgerId, "contract address"),
     ],
     moment: momentOf(asOf, isCurrent),
     asOf,
@@ -58,7 +58,7 @@ function drawTop(collected) {
   const priced = valued(price, priceStatus, { currency });
   priced.classList.add("figure");
   drawIncomplete(collected ? missingHolders(summary) : null); // without any holder the page says why instead
-  drawStrip({ ...summary, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
+  drawStrip({ ...summary, explorer: token.explorer, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No holders to show yet"), el("p", null, whyEmpty(summary.coverage)));
 }

@@ -1,6 +1,6 @@
 /** Elements made from data: text stays text, and no style is written as an attribute. */
 
-import { amount, exact, trend } from "./format.js";
+import { amount, exact, shortened, trend } from "./format.js";
 import { checkOf, reasonOf } from "./status.js";
 
 /**
@@ -154,6 +154,39 @@ export function copyable(text, shown, what) {
   return button;
 }
 
+/**
+ * The same with a link to the network's explorer, where one is known.
+ * @param {string | null} explorer
+ * @param {"address" | "tx" | "block"} path
+ * @param {string} text address or hash
+ * @param {string} what such as "transaction hash"
+ */
+export function explored(explorer, path, text, what) {
+  const button = copyable(text, shortened(text), what);
+  if (explorer === null) return button;
+  const href = `${explorer}/${path}/${encodeURIComponent(text)}`;
+  const label = `Look at ${what} ${shortened(text)} in the explorer`;
+  const link = el(
+    "a.out",
+    { href, target: "_blank", rel: "noopener noreferrer", title: href, "aria-label": label, onclick: openOutside },
+    icon("out"),
+  );
+  return el("span.explored", null, button, link);
+}
+
+// A site that frames the report may forbid it to open anything: then the address is put on the clipboard.
+function openOutside(event) {
+  if (window.parent === window) return;
+  event.preventDefault();
+  const opened = window.open("", "_blank");
+  if (opened) {
+    opened.opener = null;
+    opened.location = event.currentTarget.href;
+  } else {
+    copy(event.currentTarget.href);
+  }
+}
+
 const ICONS = {
   block: "M8 1.5 14 5v6l-6 3.5L2 11V5zM2 5l6 3.5L14 5M8 8.5v6",
   coverage: "M1.5 11.5 5 7l3 3 6.5-7.5M1.5 14.5h13",
@@ -164,6 +197,7 @@ const ICONS = {
   clock: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M8 4.5V8l2.5 1.7",
   lock: "M3.5 7h9v7h-9zM5.5 7V4.8a2.5 2.5 0 0 1 5 0V7",
   alert: "M8 1.8 15 14H1zM8 6v3.8M8 11.6v.6",
+  out: "M6 3H3v10h10v-3M9 2.5h4.5V7M13.2 2.8 7 9",
   search: "M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2M10.7 10.7 14.5 14.5",
   empty: "M2 9.5 4 3h8l2 6.5V14H2zM2 9.5h3.5L6.5 11h3l1-1.5H14",
 };

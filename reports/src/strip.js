@@ -1,16 +1,17 @@
 /** Where the numbers come from: as-of block and finality, coverage with its gaps, reconciliation, price. */
 
-import { byId, el, fill, icon } from "./dom.js";
+import { byId, el, explored, fill, icon } from "./dom.js";
 import { count, day, instant, plural } from "./format.js";
 import { markSheets } from "./paper.js";
 import { checkOf, gapReason, reasonOf } from "./status.js";
 
 /**
  * Draw the strip.
- * @param {{asOf: object, coverage: object, reconciliation: object, price?: Node, holdersStatus?: string}} facts
+ * @param {{asOf: object, coverage: object, reconciliation: object, explorer: string | null, price?: Node,
+ *     holdersStatus?: string}} facts
  */
-export function drawStrip({ asOf, coverage, reconciliation, price = null, holdersStatus = "Complete" }) {
-  fill("strip", item("block", "As of", block(asOf)), covered(coverage, holdersStatus), checked(reconciliation), price);
+export function drawStrip({ asOf, coverage, reconciliation, explorer, price = null, holdersStatus = "Complete" }) {
+  fill("strip", item("block", "As of", block(asOf, explorer)), covered(coverage, holdersStatus), checked(reconciliation), price);
 }
 
 /** @param {string} which icon @param {string} label @param {...(Node | string | null)} text */
@@ -18,7 +19,7 @@ export function item(which, label, ...text) {
   return el("div.fact", null, icon(which), el("div", null, el("span.label", null, label), ...text));
 }
 
-function block({ blockNumber, blockTime, finality }) {
+function block({ blockNumber, blockHash, blockTime, finality }, explorer) {
   if (blockNumber === null) return el("span.figure", null, "Nothing collected yet");
   return el(
     "span",
@@ -26,6 +27,7 @@ function block({ blockNumber, blockTime, finality }) {
     el("span.figure", null, `Block ${count(blockNumber)} `),
     finality && el(`span.badge.${finality.toLowerCase()}`, { title: FINALITY[finality] }, finality),
     el("span.sub", null, blockTime === null ? "time of the block not stored" : instant(blockTime, { seconds: true })),
+    blockHash && el("span.sub", null, explored(explorer, "block", blockHash, "block hash")),
   );
 }
 

@@ -1,6 +1,6 @@
 /** The wallet report: what a wallet is worth, how that came about, what it holds, and every movement. */
 
-import { copyable, el, figure, fill, isolated, name, valued } from "./dom.js";
+import { el, explored, figure, fill, isolated, name, valued } from "./dom.js";
 import { compact, count, day, exact, instant, percent, shortened, timeOfDay, trend } from "./format.js";
 import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
@@ -26,7 +26,7 @@ const page = new Page(async (session) => {
   [summary] = await Promise.all([session.get(`${PATH}/summary`), first]);
   document.title = `${summary.wallet.name ?? shortened(summary.wallet.ledgerId)} wallet activity`;
   table ??= new Table({
-    columns: columns(summary.currency),
+    columns: columns(summary),
     path: PATH,
     sort: SORT,
     what: ["activity", "activities"],
@@ -52,14 +52,14 @@ function drawTop(collected) {
     title: wallet.name === null ? [el("span", null, "Wallet activity")] : [name(wallet.name)],
     subtitle: [
       `Wallet · ${wallet.networkDisplayName} · `,
-      copyable(wallet.ledgerId, shortened(wallet.ledgerId), "address"),
+      explored(wallet.explorer, "address", wallet.ledgerId, "address"),
       described,
     ],
     moment: momentOf(asOf, isCurrent),
     asOf,
   });
   drawIncomplete(collected ? missingHistory(summary) : null); // without anything the page says why instead
-  drawStrip({ ...summary, price: collected ? holdings() : null });
+  drawStrip({ ...summary, explorer: wallet.explorer, price: collected ? holdings() : null });
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No activity to show yet"), el("p", null, whyEmpty(summary.coverage)));
 }

@@ -217,6 +217,7 @@ def test_the_head_is_that_of_the_json_interface(client: TestClient[Any], as_of: 
         "ledger": "ethereum-main",
         "network": "ethereum",
         "networkDisplayName": "Ethereum",
+        "explorer": "https://explorer.example",
         "ledgerId": "0xaAaAaAaaAaAaAaaAaAAAAAAAAaaaAaAaAaaAaaAa",
         "decimals": DECIMALS,
     }

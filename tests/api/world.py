@@ -77,6 +77,7 @@ native = { symbol = "ETH", decimals = 18 }
 finality_depth = 64
 poll_seconds = 12
 max_requests_per_day = 5000
+explorer = "https://explorer.example"
 
 [[network]]
 name = "sepolia"

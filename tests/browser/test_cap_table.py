@@ -258,6 +258,24 @@ def test_html_in_names_stays_text(servers: Servers, visit: Visit) -> None:
         assert frame.evaluate("document.title") != "pwned"
 
 
+def test_addresses_and_the_block_lead_to_the_explorer(
+    servers: Servers, visit: Visit, client: ApiClient, holders: Holders
+) -> None:
+    as_of = client.get(CAP_TABLE, limit=1)["asOf"]
+    explorer = "https://explorer.example"
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        links = frame.locator("#table-body a.out").all()
+        assert [link.get_attribute("href") for link in links] == [
+            f"{explorer}/address/{row['wallet']}" for row in holders[:PAGE]
+        ]
+        assert {(link.get_attribute("target"), link.get_attribute("rel")) for link in links} == {
+            ("_blank", "noopener noreferrer")
+        }
+        block = frame.locator("#strip a.out").get_attribute("href")
+        assert block == f"{explorer}/block/{as_of['blockHash']}"
+
+
 def test_change_in_thirty_days(servers: Servers, visit: Visit, client: ApiClient, holders: Holders) -> None:
     before = {row["wallet"]: row for row in walked(client.pages(CAP_TABLE, limit=200, asOf="2026-10-21T16:40:00Z"))}
     with visit() as visitor:

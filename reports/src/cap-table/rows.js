@@ -1,8 +1,8 @@
 /** The table of a cap table's holders: its columns. */
 
 import { toPixels } from "../decimal.js";
-import { checkMark, copyable, el, figure, isolated, name, valued } from "../dom.js";
-import { amount, count, exact, percent, shortened, trend } from "../format.js";
+import { checkMark, el, explored, figure, isolated, name, valued } from "../dom.js";
+import { amount, count, exact, percent, trend } from "../format.js";
 import { reasonOf, usualState } from "../status.js";
 
 const OF_SECOND = 2; // a bar is full at so many times the second largest share: else one large holder makes dots of all
@@ -17,7 +17,7 @@ export function columns({ token, currency, largest, reconciliation }) {
   const unit = token.decimals === null ? "base units" : isolated(token.symbol);
   return [
     { key: "rank", label: "#", sort: "rank", number: true, cell: (row) => count(row.rank) },
-    { key: "holder", label: "Holder", sort: "wallet", cell: holder },
+    { key: "holder", label: "Holder", sort: "wallet", cell: (row) => holder(row, token) },
     {
       key: "quantity",
       label: `Quantity (${unit})`,
@@ -54,8 +54,8 @@ export function columns({ token, currency, largest, reconciliation }) {
   ];
 }
 
-function holder(row) {
-  const address = copyable(row.wallet, shortened(row.wallet), "address");
+function holder(row, { explorer }) {
+  const address = explored(explorer, "address", row.wallet, "address");
   return row.name === null ? address : el("span.named", null, name(row.name), address);
 }
 

@@ -1,7 +1,7 @@
 /** What a wallet holds: positions with their values, and how the value is spread over them. */
 
 import { compare, share, sum, toPixels } from "../decimal.js";
-import { byId, checkMark, copyable, el, figure, name, valued } from "../dom.js";
+import { byId, checkMark, el, explored, figure, name, valued } from "../dom.js";
 import { amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
 import { usualState } from "../status.js";
 
@@ -53,7 +53,7 @@ function balanceRow({ token, quantity, value, valueStatus, reconciliation }, cur
   const asset =
     token.ledgerId === "native"
       ? el("span.sub", null, "native")
-      : copyable(token.ledgerId, shortened(token.ledgerId), "contract address");
+      : explored(summary.wallet.explorer, "address", token.ledgerId, "contract address");
   return el(
     "tr",
     { role: "row" },

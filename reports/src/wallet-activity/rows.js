@@ -1,6 +1,6 @@
 /** The table of a wallet's activities: its columns and filters. */
 
-import { byId, copyable, el, figure, name } from "../dom.js";
+import { byId, el, explored, figure, name } from "../dom.js";
 import { amount, count, dateTime, exact, instant, shortened, trend } from "../format.js";
 import { reasonOf, typeOf } from "../status.js";
 
@@ -33,8 +33,8 @@ function options(id, all, pairs) {
   if (pairs.some(([value]) => value === kept)) select.value = kept;
 }
 
-/** @param {string} currency of the values @returns {import("../table.js").Column[]} */
-export function columns(currency) {
+/** @param {any} report the summary @returns {import("../table.js").Column[]} */
+export function columns({ currency, wallet: { explorer } }) {
   return [
     {
       key: "time",
@@ -68,14 +68,14 @@ export function columns(currency) {
       cell: (row) =>
         row.value === null ? figure("", { missing: reasonOf(row.valueStatus) }) : signed(row, row.value, currency),
     },
-    { key: "counterparty", label: "Counterparty", sort: "counterparty", cell: counterparty },
+    { key: "counterparty", label: "Counterparty", sort: "counterparty", cell: (row) => counterparty(row, explorer) },
     {
       key: "transaction",
       label: "Transaction",
       cell: ({ transactionHash }) =>
         transactionHash === null
           ? el("span.missing", null, "—")
-          : copyable(transactionHash, shortened(transactionHash), "transaction hash"),
+          : explored(explorer, "tx", transactionHash, "transaction hash"),
     },
   ];
 }
@@ -105,8 +105,8 @@ function signed({ direction, status }, text, currency) {
   });
 }
 
-function counterparty({ counterparty: address, counterpartyName }) {
+function counterparty({ counterparty: address, counterpartyName }, explorer) {
   if (address === null) return el("span.missing", null, "—");
-  const button = copyable(address, shortened(address), "address");
+  const button = explored(explorer, "address", address, "address");
   return counterpartyName === null ? button : el("span.named", null, name(counterpartyName), button);
 }

@@ -44,6 +44,7 @@ native = { symbol = "EX", decimals = 18, collect = "balance-only" }
 finality_depth = 10
 poll_seconds = 2
 max_requests_per_day = 100_000
+explorer = "https://explorer.example/x/"
 multicall_address = ""
 max_log_range = 5000
 [[network.token]]
@@ -108,6 +109,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         poll_seconds=2,
         tokens=(CommonToken("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),),
         max_requests_per_day=100_000,
+        explorer="https://explorer.example/x",
     )
 
 
@@ -138,6 +140,12 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ('symbol = "EX", decimals = 18', 'symbol = "EX"', "field 'native': field 'decimals': is missing"),
         ('"balance-only"', '"all"', "field 'native': field 'collect': is 'all'; write one of full, balance-only"),
         ("100_000", "0", "field 'max_requests_per_day': is 0; Expected `int` >= 1"),
+        ("https://explorer.example", "http://explorer.example", "field 'explorer': is not a plain https:// address"),
+        ("https://explorer.example", "https://me:secret@explorer.example", "field 'explorer': is not a plain https"),
+        ("https://explorer.example", "javascript:alert(1)//", "field 'explorer': is not a plain https:// address"),
+        ("explorer.example/x/", "explorer.example/?q=", "field 'explorer': is not a plain https:// address"),
+        ("explorer.example/x/", "explorer.example/#x", "field 'explorer': is not a plain https:// address"),
+        ("explorer.example", "", "field 'explorer': is not a plain https:// address"),
         ("decimals = 18", "decimals = 256", "field 'native': field 'decimals': is 256; Expected `int` <= 255"),
         ("decimals = 18", "decimals = 18, x = 1", "field 'native': field 'x': is unknown"),
         ('address = "0xA0b', 'address = "0xA0B', "token 'USDC': field 'address': is not right: .* checksum"),
