@@ -11,6 +11,7 @@ import msgspec
 from litestar import Controller, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter, SkipValidation
+from msgspec import UNSET
 
 from api import formats, media_types
 from api.bodies import MOST_FORM_BYTES, form_of
@@ -40,6 +41,7 @@ from api.schemas.report_data import (
     ActivityReportSort,
     CapTableForm,
     CapTableReport,
+    FeeRows,
     HolderReportSort,
     ReportActivities,
     ReportActivity,
@@ -79,6 +81,12 @@ ReconciliationFilter = Annotated[
 ]
 AssetFilter = Annotated[
     str | None, QueryParameter(name="token", description="Asset: address of its contract, or `native`.")
+]
+FeesFilter = Annotated[
+    FeeRows,
+    QueryParameter(
+        description="`folded`: fees of transactions with another activity are in `fees`, no rows; not with `type=Fee`."
+    ),
 ]
 IndexSearch = Annotated[
     str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
@@ -258,6 +266,7 @@ class WalletActivityReportController(Controller):
         activity_type: WalletActivityTypeFilter = None,
         token: AssetFilter = None,
         direction: DirectionFilter = None,
+        fees: FeesFilter = "apart",
         start: From = None,
         end: To = None,
         limit: RowLimit = 50,
@@ -270,10 +279,13 @@ class WalletActivityReportController(Controller):
         """
         with call.snapshot(data_version) as snapshot:
             wallet = wallet_activity.open_wallet(call, snapshot)
-            filters = _activity_filters(wallet, sort, q, activity_type, token, direction, read_range(start, end))
+            times = read_range(start, end)
+            filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times, fees)
+            page = wallet.activities.page(filters, limit, offset)
             return call.answer(
                 ReportActivities(
-                    data=wallet.activities.page(filters, limit, offset),
+                    data=page,
+                    fees=wallet.activities.fees(page) if filters.folds_fees else UNSET,
                     total=wallet.activities.count(filters),
                     limit=limit,
                     offset=offset,
@@ -450,6 +462,7 @@ def _activity_filters(
     token: str | None,
     direction: Direction | None,
     times: TimeRange,
+    fees: FeeRows = "apart",
 ) -> ActivityFilters:
     """Return the filters, their range cut to that of the report."""
     starts = [time for time in (wallet.times.start, times.start) if time is not None]
@@ -462,6 +475,7 @@ def _activity_filters(
         activity_type,
         None if token is None else _asset(wallet, token),
         direction,
+        fees == "folded",
     )
 
 

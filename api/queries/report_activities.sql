@@ -24,6 +24,20 @@ keys as (
 
 ),
 
+moved as (
+
+    -- Transactions with more than their fee.
+    select transaction_hash
+    from marts.wallet_activities
+    where
+        $is_folded
+        and subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and activity_type <> 'Fee'
+        and transaction_hash is not null
+
+),
+
 matching as (
 
     select
@@ -53,6 +67,12 @@ matching as (
             or contains(transaction_hash, $search)
             or contains(counterparty_address, $search)
             or counterparty_address = any($named)
+        )
+        and (
+            not $is_folded
+            or activity_type <> 'Fee'
+            or transaction_hash is null
+            or transaction_hash not in (select moved.transaction_hash from moved)
         )
 
 ),

@@ -1,3 +1,17 @@
+with moved as (
+
+    -- Transactions with more than their fee.
+    select transaction_hash
+    from marts.wallet_activities
+    where
+        $is_folded
+        and subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and activity_type <> 'Fee'
+        and transaction_hash is not null
+
+)
+
 select count(*) as row_count
 from marts.wallet_activities
 where
@@ -13,4 +27,10 @@ where
         or contains(transaction_hash, $search)
         or contains(counterparty_address, $search)
         or counterparty_address = any($named)
+    )
+    and (
+        not $is_folded
+        or activity_type <> 'Fee'
+        or transaction_hash is null
+        or transaction_hash not in (select moved.transaction_hash from moved)
     )

@@ -1,6 +1,21 @@
 -- Activities of a wallet by day, kind and direction, with the sum of their values in units of 10^-18. What failed moved
 -- nothing, so it has no value; what moved nothing needs none. An amount that is not known did move.
-with activities as (
+with moved as (
+
+    -- Transactions with more than their fee.
+    select transaction_hash
+    from marts.wallet_activities
+    where
+        subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and block_time >= $from_time
+        and block_time < $to_time
+        and activity_type <> 'Fee'
+        and transaction_hash is not null
+
+),
+
+activities as (
 
     select
         activity_id,
@@ -8,6 +23,7 @@ with activities as (
         block_time,
         activity_type,
         direction,
+        activity_type = 'Fee' and transaction_hash in (select moved.transaction_hash from moved) as is_folded,
         status <> 'Failed' and amount_raw is distinct from 0::bignum as has_moved,
         case
             when amount_raw is null then 'UnknownAmount'
@@ -39,6 +55,7 @@ select
     activities.activity_type,
     activities.direction,
     count(*) as activity_count,
+    count(*) filter (where activities.is_folded) as folded_count,
     count(*) filter (where activities.has_moved and activity_values.value is not null) as valued_count,
     (
         sum(

@@ -11,10 +11,10 @@ from api.price_rows import ActivityValueRow
 from api.reading.activities import FIRST_TIME, LAST_TIME, to_wallet_activity
 from api.reading.moments import View
 from api.reports.kept import keep
-from api.reports.rows import CountRow, ValuedActivityRow
+from api.reports.rows import CountRow, FoldedFeeRow, ValuedActivityRow
 from api.reports.subjects import Names
 from api.rows import as_naive
-from api.schemas.report_data import ActivityReportSort, ReportActivity
+from api.schemas.report_data import ActivityReportSort, FoldedFee, ReportActivity
 from api.schemas.wallets import Direction, WalletActivityType
 from api.serving import Snapshot
 from control.networks.families import codec_for
@@ -33,6 +33,8 @@ class ActivityFilters:
     activity_type: WalletActivityType | None = None
     token_address: str | None = None
     direction: Direction | None = None
+    folds_fees: bool = False
+    """Whether fees are left out that another activity of their transaction can show; not where fees are asked for."""
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -45,6 +47,7 @@ class ActivityFilters:
             "token_address": self.token_address,
             "search": None if self.q is None else self.q.lower(),
             "named": list(self.named),
+            "is_folded": self.folds_fees and self.activity_type != "Fee",
         }
 
 
@@ -70,6 +73,23 @@ class Activities:
     def page(self, filters: ActivityFilters, limit: int, offset: int) -> list[ReportActivity]:
         """Return the rows of a page."""
         return self._to_items(self._read(filters, limit, offset, None))
+
+    def fees(self, page: Sequence[ReportActivity]) -> list[FoldedFee]:
+        """Return the fees that rows of a page stand for as well."""
+        hashes = {row.transaction_hash for row in page if row.transaction_hash is not None}
+        if not hashes:
+            return []
+        rows = self.snapshot.rows(
+            "report_folded_fees",
+            FoldedFeeRow,
+            **self._keys,
+            transactions=sorted(hashes),
+            activities=[row.id for row in page],
+            first_block=min(row.block_number for row in page),
+            last_block=max(row.block_number for row in page),
+        )
+        items = self._to_items(rows)
+        return [FoldedFee(activity_id=row.shown_with, fee=item) for row, item in zip(rows, items, strict=True)]
 
     def on(self, snapshot: Snapshot) -> "Activities":
         """Return the same activities, read from a snapshot of the same version that was opened later."""

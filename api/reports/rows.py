@@ -48,12 +48,16 @@ class BalanceBeforeRow(Row, frozen=True):
 
 
 class WalletDayRow(Row, frozen=True):
-    """`report_wallet_days`: activities of one day, kind and direction; values in units of 10^-18, null without any."""
+    """`report_wallet_days`: activities of one day, kind and direction; values in units of 10^-18, null without any.
+
+    `folded_count` of them are fees of transactions with another activity.
+    """
 
     day: datetime
     activity_type: WalletActivityType
     direction: Direction | None
     activity_count: int
+    folded_count: int
     valued_count: int
     value_units: str | None
     statuses_without_value: list[ActivityValueStatus]
@@ -82,3 +86,9 @@ class ValuedActivityRow(WalletActivityRow, frozen=True):
     price: str | None
     value: str | None
     value_status: ActivityValueStatus | None
+
+
+class FoldedFeeRow(ValuedActivityRow, frozen=True):
+    """`report_folded_fees`: a fee, and the activity of its transaction that it is shown with."""
+
+    shown_with: str

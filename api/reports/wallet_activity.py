@@ -88,6 +88,7 @@ class _Parts:
     timeline: list[TimelinePoint]
     flows: Flows
     activity_count: int
+    folded_fee_count: int
     extent: WalletExtentRow
     tokens: list[TokenReference]
     types: list[WalletActivityType]
@@ -100,6 +101,7 @@ _NOTHING = _Parts(
     timeline=[],
     flows=Flows(in_=None, out=None, net=None, status="NotCovered", is_complete=False),
     activity_count=0,
+    folded_fee_count=0,
     extent=WalletExtentRow(0, None),
     tokens=[],
     types=[],
@@ -151,6 +153,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         change24h_status=parts.worth.change24h_status,
         change24h_omitted=parts.worth.change24h_omitted,
         activity_count=parts.activity_count,
+        folded_fee_count=parts.folded_fee_count,
         counterparty_count=parts.extent.counterparty_count,
         last_activity_at=as_utc(parts.extent.last_time),
         flows=parts.flows,
@@ -194,6 +197,7 @@ def _read_parts(snapshot: Snapshot, wallet: WalletView, coverage: Coverage) -> _
             timeline=_to_timeline(rows),
             flows=_to_flows(rows, is_covered=coverage.complete),
             activity_count=sum(row.activity_count for row in rows),
+            folded_fee_count=sum(row.folded_count for row in rows),
             extent=_read_extent(snapshot, view, times),
             tokens=_read_tokens(snapshot, view, times),
             types=sorted({row.activity_type for row in rows}),
@@ -319,6 +323,7 @@ def _to_timeline(rows: Sequence[WalletDayRow]) -> list[TimelinePoint]:
                 date=label(day, "1d"),
                 type=kind,
                 count=sum(row.activity_count for row in found),
+                folded_count=sum(row.folded_count for row in found),
                 value=value,
                 value_status=status,
                 value_complete=not any(row.statuses_without_value for row in found),

@@ -5,7 +5,7 @@ Where the JSON interface has the same thing, it has the same struct there.
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import (
     Address,
@@ -94,6 +94,9 @@ ActivityReportSort = Literal[
     "counterparty",
     "-counterparty",
 ]
+
+
+FeeRows = Literal["apart", "folded"]
 
 
 class ReportToken(Schema, frozen=True, kw_only=True):
@@ -230,6 +233,7 @@ class TimelinePoint(Schema, frozen=True, kw_only=True):
     date: Day
     type: WalletActivityType
     count: int
+    folded_count: Annotated[int, Meta(description="Of them, fees of transactions with another activity.")]
     value: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")]
     value_status: FlowStatus
     value_complete: Annotated[bool, Meta(description="Whether every activity is in the value.")]
@@ -257,7 +261,10 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     change24h: WalletChange
     change24h_status: WalletChangeStatus
     change24h_omitted: ChangeOmitted
-    activity_count: Annotated[int, Meta(description="In the range.")]
+    activity_count: Annotated[int, Meta(description="In the range, fees included.")]
+    folded_fee_count: Annotated[
+        int, Meta(description="Of them, fees of transactions with another activity: what `fees=folded` leaves out.")
+    ]
     counterparty_count: Annotated[int, Meta(description="Different addresses in the range, the wallet's own left out.")]
     last_activity_at: Annotated[Instant | None, Meta(description="In the range; null without any activity.")]
     flows: Flows
@@ -275,10 +282,18 @@ class ReportActivity(WalletActivity, frozen=True, kw_only=True):
     counterparty_name: OwnName
 
 
+class FoldedFee(Schema, frozen=True, kw_only=True):
+    """A fee that is no row of its own."""
+
+    activity_id: Annotated[str, Meta(description="The row it is shown with, the first of its transaction.")]
+    fee: ReportActivity
+
+
 class ReportActivities(Schema, frozen=True, kw_only=True):
     """A page of the rows of a wallet activity report."""
 
     data: list[ReportActivity]
+    fees: Annotated[list[FoldedFee], Meta(description="With `fees=folded`: of what is in `data`.")] | UnsetType = UNSET
     total: Total
     limit: RowLimit
     offset: int

@@ -45,12 +45,14 @@ export class Table {
    * @param {string} options.path such as /embed/data/cap-table; rows and csv lie below it
    * @param {string} options.sort at first, `-` before it for downwards
    * @param {[string, string]} options.what one of them and many, such as "holder" and "holders"
+   * @param {(page: any) => any[]} [options.rowsOf] rows of an answer, by default its data
+   * @param {Record<string, string>} [options.query] further parameters at first
    * @param {string[]} [options.filters] ids of selects, each the name of its parameter after "filter-"
    * @param {(failure: unknown) => void} options.onFailure told what concerns the whole page
    */
   constructor(options) {
     this.#options = options;
-    this.#query = { sort: options.sort };
+    this.#query = { sort: options.sort, ...options.query };
     this.#drawHead();
     this.#listen();
   }
@@ -172,10 +174,11 @@ export class Table {
     return this.#session.get(`${this.#options.path}/rows`, parameters, { signal });
   }
 
-  #draw({ data, total, offset }) {
+  #draw(page) {
+    const { total, offset } = page;
     this.#total = total;
     this.#clearPaper();
-    const rows = this.#rows(data);
+    const rows = this.#rows(page);
     byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(this.#none())]));
     const shown = this.#range(offset, rows.length);
     byId("page-range").textContent = shown;
@@ -185,8 +188,9 @@ export class Table {
     announce(shown);
   }
 
-  #rows(data) {
-    return data.map((row) =>
+  #rows(page) {
+    const { rowsOf = ({ data }) => data } = this.#options;
+    return rowsOf(page).map((row) =>
       el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))),
     );
   }
@@ -227,8 +231,8 @@ export class Table {
       pages.push(...(await Promise.all(next.map((offset) => this.#ask(size, offset)))));
     }
     if (this.#query !== query) return;
-    const rows = pages.flatMap(({ data }) => data);
-    byId("table-paper").replaceChildren(...this.#rows(rows));
+    const rows = pages.flatMap((page) => this.#rows(page));
+    byId("table-paper").replaceChildren(...rows);
     byId("table-paper").parentElement.classList.add("whole");
     byId("paper-range").textContent = this.#range(0, rows.length);
   }
@@ -246,7 +250,7 @@ export class Table {
   }
 
   #none() {
-    const narrowed = Object.entries(this.#query).some(([parameter, value]) => parameter !== "sort" && value);
+    const narrowed = Object.entries(this.#query).some(([name, value]) => !["sort", "fees"].includes(name) && value);
     return `No ${this.#options.what[1]}${narrowed ? " match" : ""}.`;
   }
 
@@ -276,10 +280,10 @@ export class Table {
   }
 
   // The embed token goes in the body of a form, as `token`: the browser streams the answer to disk, and no address
-  // holds it. A filter by the token of an activity is called `asset` there.
+  // holds it. A filter by the token of an activity is called `asset` there, and fees are rows of their own.
   #download() {
     const { token: asset, ...query } = this.#query;
-    const fields = { ...query, asset, dataVersion: this.#dataVersion, token: this.#session.token };
+    const fields = { ...query, fees: null, asset, dataVersion: this.#dataVersion, token: this.#session.token };
     const inputs = Object.entries(fields)
       .filter(([, value]) => value !== null && value !== undefined && value !== "")
       .map(([name, value]) => el("input", { type: "hidden", name, value }));
@@ -313,10 +317,11 @@ export class Table {
  * @param {import("./api.js").Session} session
  * @param {string} path
  * @param {string} sort
+ * @param {Record<string, string>} [query] further parameters
  * @returns {Promise<any>}
  * @throws {import("./api.js").Failure}
  */
-export const firstPage = (session, path, sort) =>
-  session.get(`${path}/rows`, { sort, limit: PAGE_SIZES[0], offset: 0 });
+export const firstPage = (session, path, sort, query = {}) =>
+  session.get(`${path}/rows`, { sort, ...query, limit: PAGE_SIZES[0], offset: 0 });
 
 const lastOffset = (total, size) => Math.max(0, Math.ceil(total / size) - 1) * size;

@@ -1,6 +1,6 @@
 /** The wallet report: what a wallet is worth, how that came about, what it holds, and every movement. */
 
-import { el, explored, figure, fill, isolated, name, valued } from "./dom.js";
+import { byId, el, explored, figure, fill, isolated, name, press, valued } from "./dom.js";
 import { compact, count, day, exact, instant, percent, shortened, timeOfDay, trend } from "./format.js";
 import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
@@ -9,11 +9,12 @@ import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyE
 import { Table, firstPage } from "./table.js";
 import { drawHoldings } from "./wallet-activity/holdings.js";
 import { missingHistory } from "./wallet-activity/incomplete.js";
-import { columns, fillFilters } from "./wallet-activity/rows.js";
-import { drawSeries } from "./wallet-activity/series.js";
+import { columns, fillFilters, withFees } from "./wallet-activity/rows.js";
+import { activitiesOf, drawSeries, foldFees, redrawTimeline } from "./wallet-activity/series.js";
 
 const PATH = "/embed/data/wallet-activity";
 const SORT = "-date";
+const FEES = { fees: "folded" };
 
 // The charts are most of the page's weight: they arrive while the numbers are asked for.
 const chartsReady = import("./charts/wallet-charts.js");
@@ -22,13 +23,15 @@ let summary = null;
 let table = null;
 
 const page = new Page(async (session) => {
-  const first = table ? null : firstPage(session, PATH, SORT);
+  const first = table ? null : firstPage(session, PATH, SORT, FEES);
   [summary] = await Promise.all([session.get(`${PATH}/summary`), first]);
   document.title = `${summary.wallet.name ?? shortened(summary.wallet.ledgerId)} wallet activity`;
   table ??= new Table({
     columns: columns(summary),
     path: PATH,
     sort: SORT,
+    query: FEES,
+    rowsOf: withFees,
     what: ["activity", "activities"],
     filters: ["filter-type", "filter-token", "filter-direction"],
     onFailure: (failure) => page.fail(failure),
@@ -38,6 +41,7 @@ const page = new Page(async (session) => {
   showCollected(collected);
   if (!collected) return "empty";
   fillFilters(summary);
+  byId("fees").hidden = summary.foldedFeeCount === 0;
   drawHoldings(summary, chartsReady);
   const [charts] = await Promise.all([chartsReady, table.start(session, summary.dataVersion, await first)]);
   drawSeries(summary, charts, (range) => table.narrow(range));
@@ -78,7 +82,7 @@ function holdings() {
 }
 
 function tiles() {
-  const { currency, totalValue, totalValueStatus, flows, activityCount, counterpartyCount, lastActivityAt } = summary;
+  const { currency, totalValue, totalValueStatus, flows, counterpartyCount, lastActivityAt } = summary;
   const inOut =
     flows.net === null ? null : `in ${compact(flows.in, { currency })} · out ${compact(flows.out, { currency })}`;
   return [
@@ -88,7 +92,7 @@ function tiles() {
       valued(flows.net, flows.status, { currency, signed: true }, compact),
       inOut,
     ),
-    kpi("Activities", figure(count(activityCount)), summary.range.from && `since ${day(summary.range.from)}`),
+    kpi("Activities", figure(count(activitiesOf(summary))), summary.range.from && `since ${day(summary.range.from)}`),
     kpi("Counterparties", figure(count(counterpartyCount)), "different addresses"),
     kpi(
       "Last activity",
@@ -113,5 +117,12 @@ function changeOf({ change24h, change24hStatus, change24hOmitted }) {
     title && el("span", { title }, " (part)"),
   );
 }
+
+press("fees", (chosen) => {
+  foldFees(chosen === "folded");
+  drawKpis(...tiles());
+  redrawTimeline();
+  table.narrow({ fees: chosen });
+});
 
 page.run();

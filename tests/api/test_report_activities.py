@@ -194,6 +194,7 @@ def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, st
                 "date": day,
                 "type": kind,
                 "count": len(group),
+                "foldedCount": 0,
                 "value": sum_of(values) if status == "Priced" else None,
                 "valueStatus": status,
                 "valueComplete": len(values) == len(counted),
@@ -207,6 +208,49 @@ def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, st
         )
     assert report["timeline"] == expected
     assert {one["valueStatus"] for one in expected} == {"Priced", "UnknownDecimals", "UnknownAmount"}
+
+
+def test_fees_are_folded_into_their_transaction(own: World) -> None:
+    """A fee beside other activities of its transaction is shown with the first of them, and counted with none."""
+    marts = reported_rows(own)
+    key = own.subject_keys[EXAMPLE_WALLET_ID]
+    activities = [row for row in marts["wallet_activities"] if row["subject_key"] == key]
+    values = {row["activity_id"]: row for row in marts["wallet_activity_values"] if row["subject_key"] == key}
+    fees = [row for row in activities if row["activity_type"] == "Fee"]
+    moves = [row for row in activities if row["activity_type"] != "Fee"]
+    place = ("block_number", "block_hash", "block_time", "transaction_index", "transaction_hash")
+    # One fee beside two movements, one beside one; all others are alone, or there is none.
+    together = ((fees[0], (moves[0], moves[1])), (fees[1], (moves[2],)))
+    for fee, parties in together:
+        for log_index, row in enumerate(parties, start=1):
+            row |= {name: fee[name] for name in place} | {"log_index": log_index}
+            if value := values.get(row["activity_id"]):
+                value |= {name: fee[name] for name in place if name in value}
+        fee["log_index"] = -1
+    publish(own.settings.serving_dir, 2, marts)
+    expected = {fee["activity_id"]: parties[0]["activity_id"] for fee, parties in together}
+    with own.client() as client:
+        headers = wallet(client)
+        apart = rows(client, headers)
+        assert len(apart) == len(activities)
+        folded = rows(client, headers, fees="folded")
+        assert folded == [row for row in apart if row["id"] not in expected]
+        by_id = {row["id"]: row for row in apart}
+        page = client.get(f"{DATA}/rows", params={"fees": "folded", "limit": 200}, headers=headers).json()
+        assert {one["fee"]["id"]: one["activityId"] for one in page["fees"]} == expected
+        assert all(one["fee"] == by_id[one["fee"]["id"]] for one in page["fees"])
+        # Nothing tells of fees apart where nobody asked for it; and fees that are asked for are rows.
+        assert "fees" not in client.get(f"{DATA}/rows", headers=headers).json()
+        assert rows(client, headers, fees="folded", type="Fee") == [row for row in apart if row["type"] == "Fee"]
+        asked = [{"fees": "folded", "limit": 1, "offset": offset} for offset in range(len(folded))]
+        pages = [client.get(f"{DATA}/rows", params=one, headers=headers).json() for one in asked]
+        assert [one["data"][0] for one in pages] == folded
+        assert sorted(fee["fee"]["id"] for one in pages for fee in one["fees"]) == sorted(expected)
+        report = client.get(f"{DATA}/summary", headers=headers).json()
+        assert (report["activityCount"], report["foldedFeeCount"]) == (len(activities), len(expected))
+        told = {(one["date"], one["type"]): one["foldedCount"] for one in report["timeline"] if one["foldedCount"]}
+        assert sum(told.values()) == len(expected)
+        assert told.keys() == {(by_id[fee]["date"][:10], "Fee") for fee in expected}
 
 
 def test_value_and_balances_now_are_those_of_the_json_interface(client: TestClient[Any]) -> None:

@@ -72,6 +72,20 @@ def publish_register(world: World, version: int, count: int) -> None:
     publish(world.settings.serving_dir, version, rows)
 
 
+def publish_folded_fees(world: World, version: int, count: int) -> None:
+    """Publish the market with some of the treasury's fees moved into a transaction that sends something."""
+    rows = market_rows(world)
+    wallet = world.subject_keys[TREASURY_ID]
+    own = [row for row in rows["wallet_activities"] if row["subject_key"] == wallet]
+    fees, sent = ([row for row in own if row["activity_type"] == kind][-count:] for kind in ("Fee", "TransferOut"))
+    values = {row["activity_id"]: row for row in rows["wallet_activity_values"] if row["subject_key"] == wallet}
+    place = ("block_number", "block_hash", "block_time", "transaction_index", "transaction_hash")
+    for fee, other in zip(fees, sent, strict=True):
+        for row in (fee, values[fee["activity_id"]]):
+            row |= {name: other[name] for name in place if name in row}
+    publish(world.settings.serving_dir, version, rows)
+
+
 def market_rows(world: World) -> Rows:
     """Return the rows of the example marts with those of the market."""
     rows, market = defaultdict(list, marts_rows(world)), Market()

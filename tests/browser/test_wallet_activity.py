@@ -12,6 +12,7 @@ from playwright.sync_api import Frame
 from tests.browser.configured import DESK_NAME, TREASURY_ID, TREASURY_NAME
 from tests.browser.conftest import Servers, Visit
 from tests.browser.market import DESK, SPAM_SYMBOL
+from tests.browser.published import publish_folded_fees
 from tests.browser.reading import Table, parsed, walked
 from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
@@ -309,6 +310,29 @@ def test_values_go_up_with_what_came_in_and_down_with_what_went_out(servers: Ser
         assert any(tick.startswith("\N{MINUS SIGN}$") for tick in ticks)
         assert "$0" in ticks
         visitor.screenshot("wallet-activity-flows")
+
+
+def test_fees_are_told_with_their_transaction_or_apart(own_servers: Servers, visit: Visit) -> None:
+    publish_folded_fees(own_servers.world, 2, 8)
+    with own_servers.api.client("viewer") as client:
+        everything = walked(client.pages(f"{WALLET}/activities", limit=200))
+    with visit() as visitor:
+        frame, table = opened(visitor, own_servers)
+        tile = frame.locator(".kpi", has_text="Activities").locator(".number")
+        assert table.range().endswith(f"of {len(everything) - 8} activities")
+        assert parsed(tile.inner_text()) == len(everything) - 8
+        with_fees = [cell.text for cell in table.column("transaction") if "Fee " in cell.text]
+        assert with_fees
+        assert all("ETH · $" in text for text in with_fees)
+        assert visitor.axe(frame) == []
+        visitor.screenshot("wallet-activity-fees-folded")
+        table.act(lambda: frame.click("[data-fees='apart']"))
+        assert table.range().endswith(f"of {len(everything)} activities")
+        assert parsed(tile.inner_text()) == len(everything)
+        assert shown(table) == true(everything[:PAGE])
+        assert not [cell for cell in table.column("transaction") if "Fee " in cell.text]
+        lines = list(csv.DictReader(io.StringIO(table.download())))
+        assert len(lines) == len(everything)
 
 
 def test_html_in_names_and_symbols_stays_text(servers: Servers, visit: Visit) -> None:

@@ -33,6 +33,17 @@ function options(id, all, pairs) {
   if (pairs.some(([value]) => value === kept)) select.value = kept;
 }
 
+/**
+ * Put fees to the rows that they are shown with.
+ * @param {{data: any[], fees?: {activityId: string, fee: any}[]}} page
+ * @returns {any[]}
+ */
+export const withFees = ({ data, fees = [] }) =>
+  data.map((row) => ({
+    ...row,
+    fees: fees.filter(({ activityId }) => activityId === row.id).map(({ fee }) => fee),
+  }));
+
 /** @param {any} report the summary @returns {import("../table.js").Column[]} */
 export function columns({ currency, wallet: { explorer } }) {
   return [
@@ -72,12 +83,22 @@ export function columns({ currency, wallet: { explorer } }) {
     {
       key: "transaction",
       label: "Transaction",
-      cell: ({ transactionHash }) =>
-        transactionHash === null
-          ? el("span.missing", null, "—")
-          : explored(explorer, "tx", transactionHash, "transaction hash"),
+      cell: (row) => transaction(row, currency, explorer),
     },
   ];
+}
+
+function transaction({ transactionHash, fees }, currency, explorer) {
+  if (transactionHash === null) return el("span.missing", null, "—");
+  const hash = explored(explorer, "tx", transactionHash, "transaction hash");
+  return fees.length ? el("span.named", null, hash, ...fees.map((fee) => feeLine(fee, currency))) : hash;
+}
+
+function feeLine({ amount: paid, amountStatus, value, token }, currency) {
+  if (paid === null) return el("span.sub", null, `Fee: ${reasonOf(amountStatus).toLowerCase()}`);
+  const worth = value === null ? "" : ` · ${amount(value, { currency })}`;
+  const title = `${exact(paid)} ${label(token)}${value === null ? "" : `\n${exact(value, { currency })}`}`;
+  return el("span.sub", { title }, "Fee ", amount(paid), " ", el("bdi", null, label(token)), worth);
 }
 
 function time({ date, blockNumber, status }) {

@@ -12,6 +12,7 @@ let summary = null;
 let charts = null;
 let narrow = null;
 let measure = "count";
+let folded = true; // fees are not counted beside their transaction's other activities
 let zoom = null; // [from, to) in milliseconds; null: everything
 let zoomTimer = 0;
 
@@ -65,13 +66,14 @@ function drawValues() {
 }
 
 function drawTimeline() {
-  const { timeline, currency, activityCount } = summary;
+  const { currency } = summary;
+  const timeline = counted(summary.timeline);
   const data = bucketsOf(timeline, extent());
   byId("timeline-grain").textContent =
     `Per ${data.grain}, by type${measure === "value" ? `, ${currency} then: in above zero, out below` : ""}`;
   const chart = charts.draw(
     "timeline-chart",
-    `Activities per ${data.grain} by type; ${plural(activityCount, "activity", "activities")} in all.`,
+    `Activities per ${data.grain} by type; ${plural(activitiesOf(summary), "activity", "activities")} in all.`,
     charts.timeline(data, extent(), measure, currency),
   );
   listenToZoom(chart, "timeline-chart");
@@ -94,10 +96,29 @@ function drawTimeline() {
   );
 }
 
+// By value, a fee is what it cost, folded or not.
+function counted(timeline) {
+  if (!folded || measure === "value") return timeline;
+  return timeline
+    .map((point) => ({ ...point, count: point.count - point.foldedCount }))
+    .filter((point) => point.count > 0);
+}
+
 press("measure", (chosen) => {
   measure = chosen;
-  if (charts && summary.timeline.length) drawTimeline();
+  redrawTimeline();
 });
+
+/** @param {boolean} fold whether fees belong to their transaction, and are not counted */
+export const foldFees = (fold) => (folded = fold);
+
+/** @param {{activityCount: number, foldedFeeCount: number}} report @returns {number} as they are counted now */
+export const activitiesOf = ({ activityCount, foldedFeeCount }) => activityCount - (folded ? foldedFeeCount : 0);
+
+/** Draw the activities anew, once they have been drawn. */
+export function redrawTimeline() {
+  if (charts && summary.timeline.length) drawTimeline();
+}
 
 // --- zoom: both charts and the rows show one range
 
