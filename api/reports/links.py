@@ -149,5 +149,5 @@ def _given(**params: str | None) -> dict[str, str]:
 def _iframe(url: str, title: str) -> str:
     return (
         f'<iframe src="{escape(url)}" title="{escape(title)}" sandbox="{_SANDBOX}" '
-        'referrerpolicy="no-referrer" width="100%" height="900"></iframe>'
+        'referrerpolicy="no-referrer" frameborder="0" width="100%" height="900"></iframe>'
     )

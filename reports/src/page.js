@@ -13,8 +13,10 @@ const RELOADS = 3; // of a data version that is gone; one is published every min
 
 const parentPage = window.parent === window ? null : window.parent;
 
-// Nothing in these messages is secret, and the page does not know its parent's origin: frame-ancestors decides on that.
-const tell = (message) => parentPage?.postMessage(message, "*");
+// To the site around the page and no other, where the browser tells which that is. Where it does not, whoever is there may
+// hear: frame-ancestors decided on that, and nothing but a height, or that a token is over, is in these messages.
+const around = location.ancestorOrigins?.[0];
+const tell = (message) => parentPage?.postMessage(message, around?.startsWith("http") ? around : "*");
 
 const PANELS = {
   expired: {

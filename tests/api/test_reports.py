@@ -106,6 +106,9 @@ def test_a_link_says_all_that_an_iframe_needs(world: World, client: TestClient[A
     assert attributes["title"]
     assert attributes["sandbox"] == "allow-scripts allow-same-origin allow-downloads allow-forms"
     assert attributes["referrerpolicy"] == "no-referrer"
+    # Without a style: the policy of the site around it may forbid one.
+    assert (attributes["frameborder"], attributes["width"]) == ("0", "100%")
+    assert "style" not in attributes
 
 
 @pytest.mark.parametrize("report", REPORTS)

@@ -31,6 +31,8 @@ def test_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, repor
             "() => messages.at(-1)?.height > 900 && frame.clientHeight === messages.at(-1).height"
         )
         frame.wait_for_function("() => document.documentElement.scrollHeight === innerHeight")
+        # Nothing else is told to the page around it.
+        assert visitor.page.evaluate("[...new Set(messages.flatMap(Object.keys))].sort()") == ["height", "type"]
     assert any("/embed/" in line for line in servers.api.log)
     assert not any("eyJ" in line for line in servers.api.log)
 

@@ -56,6 +56,24 @@ def test_narrow_screens(servers: Servers, visit: Visit, report: str, theme: str)
         visitor.screenshot(f"{report}-{theme}-narrow")
 
 
+@pytest.mark.parametrize("locale", ["en-US", "de-DE"])
+def test_a_holder_on_a_phone(servers: Servers, visit: Visit, locale: str) -> None:
+    with visit(viewport={"width": 390, "height": 860}, has_touch=True, is_mobile=True, locale=locale) as visitor:
+        frame = opened(visitor, servers, "cap-table")
+        heights = frame.evaluate(
+            "() => [...document.querySelectorAll('#table-body tr')].map((row) => row.getBoundingClientRect().height)"
+        )
+        assert len(heights) == 25
+        assert max(heights) <= 72
+        first = frame.locator("#table-body tr").first
+        for part in ("rank", "holder", "share", "quantity", "value"):
+            box, row = first.locator(f".{part}").bounding_box(), first.bounding_box()
+            assert box
+            assert row
+            assert box["x"] >= row["x"]
+            assert box["x"] + box["width"] <= row["x"] + row["width"]
+
+
 def test_in_between(servers: Servers, visit: Visit) -> None:
     with visit(viewport={"width": 800, "height": 1000}) as visitor:
         for report in REPORTS:
