@@ -1,5 +1,6 @@
 """Attestations of tokens and wallets: a past moment is asked for, watched, cancelled; records are listed."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from litestar import Controller, Response, delete, get, post
@@ -7,11 +8,11 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, SkipValidation
 from sqlalchemy.orm import Session
 
+from api.async_operations import Owned, cancel_operation, read_operation
 from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call
 from api.lists import answer_list
 from api.operations import EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_WALLET_ATTESTATION_ID, Example, Operation
-from api.paging import Key
 from api.parameters import Cursor, Limit
 from api.reading.attestations import (
     check_moment,
@@ -30,9 +31,8 @@ from api.schemas.attestations import (
     WalletAttestation,
     WalletAttestations,
 )
-from api.serving import Snapshot
 from api.subjects import Subjects
-from control import attestations, operations, subjects
+from control import attestations
 from control.access import Role
 from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
@@ -101,7 +101,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
                     attestations.request(
                         session,
                         call.principal,
-                        subjects.get(session, call.tenant_id, of.kind, subject.id),
+                        subject,
                         as_of=payload.as_of,
                         stands=standing.__contains__,
                         is_fungible=fungible,
@@ -138,11 +138,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             """
             position = call.position(cursor, tuple[int, int])
 
-            def fetch(snapshot: Snapshot, after: Key | None, count: int) -> Fetched[Any]:
-                return read_page(snapshot, subject, after, count)
-
             with call.snapshot(position) as snapshot:
-                return answer_list(call, items, item, fetch, limit, position, snapshot)
+                return answer_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
 
         @get(
             "/{operationId:str}",
@@ -161,9 +158,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
             With its progress as the pipeline last reported it.
             """
-            owned = (operation_id, OperationKind.ATTESTATION, subject.subject_key)
-            with call.store.read() as session:
-                return call.answer(to_attestation_operation(operations.get(session, call.tenant_id, *owned)))
+            return read_operation(call, _owned(subject), operation_id)
 
         @delete(
             "/{operationId:str}",
@@ -189,10 +184,10 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
             It stops after the part under way; what was read stays. A finished one is a conflict.
             """
-            owned = (operation_id, OperationKind.ATTESTATION, subject.subject_key)
-            with call.store.write() as session:
-                operation = operations.get(session, call.tenant_id, *owned)
-                cancelled = operations.cancel(session, call.principal, operation)
-            return call.written(to_attestation_operation(cancelled), 202)
+            return cancel_operation(call, _owned(subject), operation_id)
 
     return AttestationController
+
+
+def _owned(subject: SubjectRow) -> Owned:
+    return Owned(OperationKind.ATTESTATION, subject.subject_key, to_attestation_operation)

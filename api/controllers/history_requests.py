@@ -7,9 +7,9 @@ from litestar.di import NamedDependency
 from litestar.params import PathParameter, SkipValidation
 from sqlalchemy.orm import Session
 
+from api.async_operations import Owned, cancel_operation, list_operations, read_operation
 from api.bodies import body_of
 from api.calls import Call
-from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_OPERATION_ID, Example, Operation
 from api.parameters import Cursor, Limit
 from api.reading.estimates import read_estimate
@@ -17,7 +17,7 @@ from api.reading.operations import to_history_operation
 from api.reading.subjects import is_fungible
 from api.schemas.operations import HistoryEstimate, HistoryOperation, HistoryOperations, HistoryRequest
 from api.subjects import Subjects
-from control import operations, subjects
+from control import operations
 from control.access import Role
 from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
@@ -94,7 +94,7 @@ def history_controller(of: Subjects) -> type[Controller]:
                     operations.request_history(
                         session,
                         call.principal,
-                        subjects.get(session, call.tenant_id, of.kind, subject.id),
+                        subject,
                         start=payload.from_,
                         end=payload.to,
                         native=payload.native,
@@ -129,20 +129,7 @@ def history_controller(of: Subjects) -> type[Controller]:
 
             Newest first, finished ones too.
             """
-            owned = (call.tenant_id, OperationKind.HISTORY, subject.subject_key)
-
-            fetch = stored(
-                call,
-                lambda session, count, after: operations.list_page(session, *owned, count, after),
-                lambda rows, *_: [to_history_operation(operation) for operation in rows],
-            )
-
-            def reported() -> object:
-                with call.store.read() as session:
-                    return operations.newest_report(session, *owned)
-
-            position = call.position(cursor, STORED)
-            return answer_list(call, HistoryOperations, HistoryOperation, fetch, limit, position, state=reported)
+            return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
         @get(
             "/{operationId:str}",
@@ -161,9 +148,7 @@ def history_controller(of: Subjects) -> type[Controller]:
 
             With its progress as the pipeline last reported it.
             """
-            owned = (operation_id, OperationKind.HISTORY, subject.subject_key)
-            with call.store.read() as session:
-                return call.answer(to_history_operation(operations.get(session, call.tenant_id, *owned)))
+            return read_operation(call, _owned(subject), operation_id)
 
         @delete(
             "/{operationId:str}",
@@ -189,10 +174,10 @@ def history_controller(of: Subjects) -> type[Controller]:
 
             It stops after the chunk under way; what was collected stays. A finished one is a conflict.
             """
-            owned = (operation_id, OperationKind.HISTORY, subject.subject_key)
-            with call.store.write() as session:
-                operation = operations.get(session, call.tenant_id, *owned)
-                cancelled = operations.cancel(session, call.principal, operation)
-            return call.written(to_history_operation(cancelled), 202)
+            return cancel_operation(call, _owned(subject), operation_id)
 
     return HistoryController
+
+
+def _owned(subject: SubjectRow) -> Owned:
+    return Owned(OperationKind.HISTORY, subject.subject_key, to_history_operation)

@@ -9,9 +9,9 @@ from litestar.params import PathParameter, SkipValidation
 from msgspec import UNSET
 from sqlalchemy.orm import Session
 
+from api.async_operations import Owned, cancel_operation, list_operations, read_operation
 from api.bodies import body_of
 from api.calls import Call
-from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, Example, Operation
 from api.parameters import Cursor, Limit, PairId
 from api.schemas.price_pairs import (
@@ -22,7 +22,6 @@ from api.schemas.price_pairs import (
     WindowProgress,
     WindowSize,
 )
-from control import operations
 from control.access import Role
 from control.instants import read_instant_or_day
 from control.operations import OperationKind, OperationRow
@@ -107,20 +106,7 @@ class PriceDiscoveryController(Controller):
 
         Newest first, finished ones too, each with how far it is, what it found, and what the sources did not have.
         """
-        asked = _asked(call, pair_id)
-
-        fetch = stored(
-            call,
-            lambda session, count, after: operations.list_page(session, *asked, count, after),
-            lambda rows, *_: [_to_discovery(operation) for operation in rows],
-        )
-
-        def reported() -> object:
-            with call.store.read() as session:
-                return operations.newest_report(session, *asked)
-
-        position = call.position(cursor, STORED)
-        return answer_list(call, PriceDiscoveries, PriceDiscovery, fetch, limit, position, state=reported)
+        return list_operations(call, _owned(call, pair_id), PriceDiscoveries, PriceDiscovery, limit, cursor)
 
     @get(
         "/async-operations/{operationId:str}",
@@ -134,9 +120,7 @@ class PriceDiscoveryController(Controller):
 
         With its progress as the pipeline last reported it.
         """
-        tenant_id, kind, pair_key = _asked(call, pair_id)
-        with call.store.read() as session:
-            return call.answer(_to_discovery(operations.get(session, tenant_id, operation_id, kind, pair_key)))
+        return read_operation(call, _owned(call, pair_id), operation_id)
 
     @delete(
         "/async-operations/{operationId:str}",
@@ -158,18 +142,13 @@ class PriceDiscoveryController(Controller):
 
         It stops after the chunk under way; what was stored stays. A finished one is a conflict.
         """
-        tenant_id, kind, pair_key = _asked(call, pair_id)
-        with call.store.write() as session:
-            operation = operations.get(session, tenant_id, operation_id, kind, pair_key)
-            cancelled = operations.cancel(session, call.principal, operation)
-        return call.written(_to_discovery(cancelled), 202)
+        return cancel_operation(call, _owned(call, pair_id), operation_id)
 
 
-def _asked(call: Call, pair_id: str) -> tuple[str, OperationKind, int]:
-    """Return what the pair's discoveries are found by."""
+def _owned(call: Call, pair_id: str) -> Owned:
     with call.store.read() as session:
         pair = pairs.get(session, call.tenant_id, pair_id)
-    return call.tenant_id, OperationKind.PRICE_DISCOVERY, pair.pair_key
+    return Owned(OperationKind.PRICE_DISCOVERY, pair.pair_key, _to_discovery)
 
 
 def _to_discovery(operation: OperationRow) -> PriceDiscovery:

@@ -105,8 +105,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             """
             with call.snapshot() as snapshot:
                 with call.store.write() as session:
-                    found = subjects.get(session, call.tenant_id, of.kind, subject.id)
-                    changed = forms.update(session, call.principal, found, **msgspec.structs.asdict(payload))
+                    changed = forms.update(session, call.principal, subject, **msgspec.structs.asdict(payload))
                     windows = subjects.windows(session, changed.subject_key)
                 return call.written(forms.to_detail(snapshot, read_view(snapshot, changed, windows)))
 
@@ -133,8 +132,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             makes a new {subject}, without windows or history.
             """
             with call.store.write() as session:
-                found = subjects.get(session, call.tenant_id, of.kind, subject.id)
-                subjects.remove(session, call.principal, found)
+                subjects.remove(session, call.principal, subject)
             return call.removed()
 
         @put(
@@ -172,7 +170,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 tracking = set_tracking(
                     session,
                     call.principal,
-                    subjects.get(session, call.tenant_id, of.kind, subject.id),
+                    subject,
                     enabled=payload.tracking_status == "enabled",
                     history=payload.history,
                     is_dry_run=payload.dry_run,

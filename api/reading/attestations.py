@@ -46,7 +46,7 @@ def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: At
     return resolve_covered(snapshot, view, asked)
 
 
-def read_page(snapshot: Snapshot, subject: SubjectRow, after: Key | None, count: int) -> Fetched[Any]:
+def read_page(subject: SubjectRow, snapshot: Snapshot, after: Key | None, count: int) -> Fetched[Any]:
     """Return records of a subject behind the one with a key (block and number), the newest block first."""
     before_block, before_number = after or _START
     rows = snapshot.rows(

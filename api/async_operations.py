@@ -1,0 +1,70 @@
+"""Asynchronous operations of a subject or a pair, whatever their kind: listed, read and cancelled."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from litestar import Response
+
+from api.calls import Call
+from api.lists import STORED, answer_list, stored
+from api.schemas.common import Schema
+from control import operations
+from control.operations import OperationKind, OperationRow
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The operations of one kind that a subject or a pair of the tenant has.
+
+    Args:
+        kind: what they do.
+        owner_key: key of the subject or pair.
+        to_answer: makes of a stored operation what answers show.
+    """
+
+    kind: OperationKind
+    owner_key: int
+    to_answer: Callable[[OperationRow], Schema]
+
+
+def list_operations(
+    call: Call, owned: Owned, answer: type[Schema], item: type[Schema], limit: int, cursor: str | None
+) -> Response[Any]:
+    """Answer a page of operations, the newest first; progress is part of what a tabular answer's ETag says."""
+    of = (call.tenant_id, owned.kind, owned.owner_key)
+    fetch = stored(
+        call,
+        lambda session, count, after: operations.list_page(session, *of, count, after),
+        lambda rows, *_: [owned.to_answer(operation) for operation in rows],
+    )
+
+    def reported() -> object:
+        with call.store.read() as session:
+            return operations.newest_report(session, *of)
+
+    return answer_list(call, answer, item, fetch, limit, call.position(cursor, STORED), state=reported)
+
+
+def read_operation(call: Call, owned: Owned, operation_id: str) -> Response[Any]:
+    """Answer one operation, with its progress as the pipeline last reported it.
+
+    Raises:
+        NotFound: the owner has none with this id.
+    """
+    with call.store.read() as session:
+        operation = operations.get(session, call.tenant_id, operation_id, owned.kind, owned.owner_key)
+    return call.answer(owned.to_answer(operation))
+
+
+def cancel_operation(call: Call, owned: Owned, operation_id: str) -> Response[Any]:
+    """Ask an operation to stop, and answer it.
+
+    Raises:
+        NotFound: the owner has none with this id.
+        Conflict: it is finished.
+    """
+    with call.store.write() as session:
+        operation = operations.get(session, call.tenant_id, operation_id, owned.kind, owned.owner_key)
+        cancelled = operations.cancel(session, call.principal, operation)
+    return call.written(owned.to_answer(cancelled), 202)
