@@ -5,7 +5,9 @@ A file whose name begins with `_` is a part that others include.
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -30,9 +32,10 @@ _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
 }
 
 
-def load_queries() -> dict[str, str]:
-    """Return the text of every query by its name."""
-    return dict(_rendered())
+@cache
+def load_queries() -> Mapping[str, str]:
+    """Return the text of every query by its name; rendered once per process."""
+    return MappingProxyType(dict(_rendered()))
 
 
 def _rendered() -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -135,7 +135,7 @@ class Snapshot:
         version: _OpenVersion,
         cursor: duckdb.DuckDBPyConnection,
         deadlines: _Deadlines,
-        queries: dict[str, str],
+        queries: Mapping[str, str],
         *,
         is_past: bool,
     ) -> None:
@@ -249,7 +249,7 @@ class Serving:
         self._directory = directory
         self._memory_megabytes = memory_megabytes
         self._deadlines = _Deadlines(timeout_seconds)
-        self._queries = load_queries()
+        self._queries = dict(load_queries())
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
         self._in_force: InForce | None = None

@@ -49,15 +49,14 @@ class _Recorded(dict[str, str]):
 
 
 @pytest.fixture
-def queries(monkeypatch: pytest.MonkeyPatch) -> _Recorded:
-    recorded = _Recorded()
-    monkeypatch.setattr("api.serving.load_queries", lambda: recorded)
-    return recorded
+def queries() -> _Recorded:
+    return _Recorded()
 
 
 @pytest.fixture
 def client(queries: _Recorded, valued: World) -> Iterator[TestClient[Any]]:
     with valued.client() as client:
+        client.app.state.services.serving._queries = queries
         yield client
 
 
