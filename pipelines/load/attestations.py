@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import duckdb
 import polars as pl
 
-from pipelines.load.prices import next_due
+from pipelines.load.due import next_due
 from pipelines.load.readings import add_balance_observations, add_supply_observations
 from pipelines.load.spending import read_budget, record_spending
 from pipelines.load.state import has_relation

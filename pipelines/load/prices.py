@@ -11,6 +11,7 @@ import duckdb
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import Market
 from pipelines.load.chain import record_failure
+from pipelines.load.due import next_due
 from pipelines.load.frames import registered, to_frame
 from pipelines.load.warehouse import named, sql, transaction, utc_now
 from pipelines.tables.sources import TABLES
@@ -21,9 +22,6 @@ _PROBLEMS = TABLES["price_problems"].schema("market_id", "price_type", "detail")
 _ROUTES = TABLES["pair_routes"].schema()
 
 _LIST_EVERY = timedelta(days=1)
-# After failures in a row something is asked after 1, 2, 4, ... times its interval, at most this many.
-_MOST_INTERVALS_BETWEEN_TRIES = 32
-_GRID_START = datetime(1970, 1, 1)  # noqa: DTZ001 - as the warehouse stores instants
 
 
 class Price(Protocol):
@@ -65,15 +63,6 @@ class RouteRow:
     price_type: str | None
     is_inverted: bool
     supported_pair_key: int | None
-
-
-def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
-    """When what is asked at an interval is due again; after failures later and later.
-
-    Intervals are those of absolute time, whoever asks and since when.
-    """
-    apart: int = min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS_BETWEEN_TRIES)
-    return now - (now - _GRID_START) % interval + interval * apart
 
 
 def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -9,10 +9,10 @@ import pytest
 
 from control.pricing.snapshot import SnapshotPriceReview, SnapshotSourceSwitch
 from pipelines.collect.prices.routes import update_routes
+from pipelines.load.due import next_due
 from pipelines.load.price_control import newest_manual_price
 from pipelines.load.prices import (
     lists_due,
-    next_due,
     polls_due,
     read_markets,
     record_failed_list,
