@@ -5,10 +5,7 @@ The parts of the tests that run at once share them.
 
 import fcntl
 import hashlib
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +16,7 @@ import pyarrow as pa
 
 from pipelines.load.warehouse import open_warehouse
 from tests.api.marts import contract
+from tests.integration.dbt_runner import Stores, run_dbt
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -52,10 +50,11 @@ def built_marts(fill: Callable[[Path], None]) -> Iterator[Path]:
                 shutil.rmtree(old)
             making = _KEPT / "making"
             making.mkdir()
-            fill(making / "warehouse.duckdb")
-            _run_dbt(making)
+            stores = Stores(making)
+            fill(stores.warehouse)
+            run_dbt(stores, "run")
             making.rename(folder)
-        yield folder / "marts.duckdb"
+        yield Stores(folder).marts
 
 
 def _digest() -> str:
@@ -66,22 +65,6 @@ def _digest() -> str:
             if file.suffix in (".py", ".sql", ".yml", ".toml") and "target" not in file.parts:
                 found.update(str(file.relative_to(_CHECKOUT)).encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()
-
-
-def _run_dbt(folder: Path) -> None:
-    project = _CHECKOUT / "dbt_project"
-    variables = {
-        "LEDGERMART_WAREHOUSE_PATH": str(folder / "warehouse.duckdb"),
-        "LEDGERMART_MARTS_PATH": str(folder / "marts.duckdb"),
-        "DBT_PROFILES_DIR": str(project),
-        "DBT_PROJECT_DIR": str(project),
-        "DBT_TARGET_PATH": str(folder / "target"),
-        "DBT_LOG_PATH": str(folder / "logs"),
-        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-    }
-    command = [sys.executable, "-m", "dbt.cli.main", "--no-use-colors", "run"]
-    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def insert_raw(warehouse: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
