@@ -19,6 +19,7 @@ from api.operations import OPERATION, QUERY_PARAMETERS, Operation
 from api.parameters import check_query
 from control import access
 from control.access import Principal, Role
+from control.clock import utc_now
 from control.errors import Denied, StoreUnavailable, Unauthenticated
 
 _log = logging.getLogger("ledgermart.api")
@@ -47,7 +48,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
 def provide_call(request: Request[Any, Any, Any]) -> Call:
     """Return the authorized request to its handler."""
     state = request.scope["state"]
-    return Call(request.app.state.services, request, state["principal"], state["media_type"])
+    return Call(request.app.state.services, request, state["principal"], state["media_type"], utc_now())
 
 
 def bearer(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

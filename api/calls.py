@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ from sqlalchemy.orm import Session
 from api import formats, media_types
 from api.errors import ApiError
 from api.paging import CursorCipher, Delivered, Key, Position, cursor_scope
-from api.parameters import query_items
+from api.parameters import Moment, dated_items, read_moment
 from api.pins import Pins
 from api.rate_limits import RateLimiter
 from api.reports.links import LinkMaker
@@ -104,6 +105,7 @@ class Call:
     request: Request[Any, Any, Any]
     principal: Principal
     media_type: str
+    now: datetime
 
     @property
     def store(self) -> ControlStore:
@@ -128,8 +130,12 @@ class Call:
         """
         if cursor is None:
             return None
-        scope = cursor_scope(self.request, self.tenant_id)
+        scope = cursor_scope(self.request, self.tenant_id, self.now)
         return self.services.cursor_cipher().decrypt(scope, self.services.serving.epoch(), cursor, form)
+
+    def moment(self, text: str | None, parameter: str = "asOf") -> Moment | None:
+        """Return the moment that a parameter asks about; None for the newest covered block. Errors as `read_moment`."""
+        return None if text is None else read_moment(text, self.now, parameter)
 
     def snapshot(self, position: Position | None = None) -> AbstractContextManager[Snapshot]:
         """Open the version a cursor is pinned to, or the one in force."""
@@ -139,11 +145,11 @@ class Call:
         """Return the page's description and its `Link` header; configuration alone has no snapshot."""
         if fetched.after is None:
             return Page(limit=limit, next_cursor=None), {}
-        scope = cursor_scope(self.request, self.tenant_id)
+        scope = cursor_scope(self.request, self.tenant_id, self.now)
         position = Position(snapshot.version if snapshot else 0, fetched.after, fetched.delivered)
         epoch = snapshot.epoch if snapshot else self.services.serving.epoch()
         cursor = self.services.cursor_cipher().encrypt(scope, epoch, position)
-        kept = [(name, value) for name, value in query_items(self.request) if name != "cursor"]
+        kept = [(name, value) for name, value in dated_items(self.request, self.now) if name != "cursor"]
         query = urlencode([*kept, ("cursor", cursor)])
         return Page(limit=limit, next_cursor=cursor), {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}
 
@@ -184,7 +190,8 @@ class Call:
         """
         version = snapshot.version if snapshot else None
         data_version = snapshot.data_version(self.tenant_id) if snapshot else None
-        etag = f'W/"{self._identity(self.media_type, data_version, state, str(self.request.url))}"'
+        asked = [self.request.scope["path"], dated_items(self.request, self.now)]
+        etag = f'W/"{self._identity(self.media_type, data_version, state, asked)}"'
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)

@@ -8,6 +8,7 @@ How a page is queried does not go here.
 import base64
 import binascii
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from litestar import Request
 
 from api.errors import ApiError
-from api.parameters import query_items
+from api.parameters import dated_items
 from api.schemas.common import FieldError
 
 _DIGEST_BYTES = 16
@@ -118,7 +119,7 @@ def _other_epoch() -> ApiError:
     )
 
 
-def cursor_scope(request: Request[Any, Any, Any], tenant_id: str) -> bytes:
-    """Return what ties a cursor to its collection: path, filters and tenant."""
-    filters = sorted((name, value) for name, value in query_items(request) if name not in _PASSED_OVER)
+def cursor_scope(request: Request[Any, Any, Any], tenant_id: str, now: datetime) -> bytes:
+    """Return what ties a cursor to its collection: path, filters, with the days that they name now, and tenant."""
+    filters = sorted((name, value) for name, value in dated_items(request, now) if name not in _PASSED_OVER)
     return msgspec.json.encode([request.scope["path"], tenant_id, filters])

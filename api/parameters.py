@@ -17,10 +17,16 @@ from api.errors import ApiError, invalid_parameter, malformed_parameters
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
 from api.schemas.tokens import HolderChangeKind, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
-from control.instants import FORMS, is_day, read_block, read_instant_or_day
+from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day
 
 INSTANT = timedelta(microseconds=1)
 """The smallest step of times in stores: a moment that includes an instant ends so much after it."""
+
+# The newest covered block, whichever day it is of.
+_TODAY = "today"
+_MOMENT_FORMS = f"{FORMS}, block:N, {_TODAY}, yesterday or last-month-end"
+# Where a day may be named by the present date.
+_MOMENTS = frozenset({"asOf", "from", "to"})
 
 _AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
 # What can be read as a declared type; whether the value is one that may be given is asked later.
@@ -43,17 +49,23 @@ AsOfMoment = Annotated[
     str | None,
     QueryParameter(
         name="asOf",
-        description="Moment asked about: an instant, a day (its end), or `block:N`. Default: the newest covered block.",
+        description="Moment asked about: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
+        "`block:N`, or `today`, the newest covered block. Default: `today`.",
     ),
 ]
 FromMoment = Annotated[
-    str, QueryParameter(name="from", description="The earlier moment: an instant, a day (its end), or `block:N`.")
+    str,
+    QueryParameter(
+        name="from",
+        description="The earlier moment: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
+        "or `block:N`.",
+    ),
 ]
 ToMoment = Annotated[
     str | None,
     QueryParameter(
         name="to",
-        description="The later moment: an instant, a day (its end), or `block:N`. Default: the newest covered block.",
+        description="The later moment, as `asOf` of the cap table. Default: `today`, the newest covered block.",
     ),
 ]
 LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.")]
@@ -179,19 +191,27 @@ def read_range(start: str | None, end: str | None) -> TimeRange:
     return read
 
 
-def read_moment(text: str, parameter: str = "asOf") -> Moment:
-    """Read a moment: an instant, a day (its end), or `block:N`.
+def read_moment(text: str, now: datetime, parameter: str = "asOf") -> Moment | None:
+    """Read a moment: an instant, a day (its end) by date or by name, or `block:N`; None for `today`.
+
+    Args:
+        text: what was written.
+        now: the instant of the request, aware, which says what day is yesterday.
+        parameter: its name, for errors.
 
     Raises:
         Unparseable: malformed.
         ApiError: 422, too late.
     """
+    if text == _TODAY:
+        return None
     number = read_block(parameter, text)
     if number is not None:
         return Moment(parameter, text, block_number=number)
-    instant = read_instant_or_day(parameter, text, f"{FORMS} or block:N")
-    span = timedelta(days=1) if is_day(text) else INSTANT
-    return Moment(parameter, text, end=_add(parameter, instant, span))
+    written = write_day(text, now)
+    instant = read_instant_or_day(parameter, written, _MOMENT_FORMS)
+    span = timedelta(days=1) if is_day(written) else INSTANT
+    return Moment(parameter, written, end=_add(parameter, instant, span))
 
 
 def scale_amount(parameter: str, text: str, decimals: int) -> int:
@@ -219,6 +239,11 @@ def scale_amount(parameter: str, text: str, decimals: int) -> int:
 def query_items(connection: ASGIConnection[Any, Any, Any, Any]) -> list[tuple[str, str]]:
     """Return names and values of the query string, in its order."""
     return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def dated_items(connection: ASGIConnection[Any, Any, Any, Any], now: datetime) -> list[tuple[str, str]]:
+    """Return names and values of the query string, days by their dates: what it asks for on any later day, too."""
+    return [(name, write_day(value, now) if name in _MOMENTS else value) for name, value in query_items(connection)]
 
 
 def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[str, Declared]) -> None:

@@ -111,6 +111,7 @@ class TokenRow(Row, frozen=True):
     standard: str | None
     behaviour: Behaviour | None
     decimals: int | None
+    created_block_number: int | None
     total_supply_raw: str | None
     total_supply: str | None
     holder_count: int | None

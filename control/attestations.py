@@ -14,7 +14,7 @@ from control import access, audit, operations, revision, subjects
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid
-from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_instant
+from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day, write_instant
 from control.operations import OperationKind, OperationRow
 from control.subjects import SubjectRow
 
@@ -40,7 +40,7 @@ def read_moment(text: str) -> AttestedMoment:
     block = read_block(FIELD, text)
     if block is not None:
         return AttestedMoment(f"block:{block}", block=block)
-    instant = read_instant_or_day(FIELD, text, f"{FORMS} or block:N")
+    instant = read_instant_or_day(FIELD, text, f"{FORMS}, block:N, yesterday or last-month-end")
     try:
         end = instant + (timedelta(days=1) if is_day(text) else _INSTANT)
     except OverflowError as error:
@@ -53,8 +53,9 @@ def check(
 ) -> AttestedMoment:
     """Read the moment of an attestation as `request`, which it would store; errors as there."""
     access.require(principal, Role.ADMIN)
-    moment = read_moment(as_of)
-    if moment.end is not None and moment.end > (now or utc_now()):
+    asked_at = now or utc_now()
+    moment = read_moment(write_day(as_of, asked_at))
+    if moment.end is not None and moment.end > asked_at:
         raise Invalid(FIELD, "in-future", f"{FIELD} is {moment.text}, which is not over yet; name a past moment")
     if is_fungible is False:
         raise Conflict("not-fungible", "the contract is not a fungible token, so there are no balances to read")
@@ -77,7 +78,7 @@ def request(
         session: a write transaction.
         principal: who asks.
         subject: the subject, from `tokens.get` or `wallets.get`.
-        as_of: the moment; forms as `read_moment`.
+        as_of: the moment; forms as `read_moment`, and days as `write_day` names them.
         stands: whether the newest record of a block is not superseded.
         is_fungible: False when the contract is known to be no fungible token; None when that is not known.
         now: the moment of asking; None is the clock's.

@@ -4,7 +4,7 @@ What a point means as the bound of a range is said where it is used.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from control.errors import Invalid, Unparseable
 
@@ -20,6 +20,16 @@ FORMS = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
 def is_day(text: str) -> bool:
     """Say whether a text has the form of a day, without a time."""
     return _DAY.fullmatch(text) is not None
+
+
+def write_day(text: str, now: datetime) -> str:
+    """Return the day that `yesterday` or `last-month-end` names at an aware instant, in UTC; other texts stay."""
+    today = now.astimezone(UTC).date()
+    if text == "yesterday":
+        return (today - timedelta(days=1)).isoformat()
+    if text == "last-month-end":
+        return (today.replace(day=1) - timedelta(days=1)).isoformat()
+    return text
 
 
 def read_instant_or_day(field: str, text: str, forms: str = FORMS) -> datetime:

@@ -102,7 +102,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
                         session,
                         call.principal,
                         subject,
-                        as_of=payload.as_of,
+                        as_of=moment.text,
                         stands=standing.__contains__,
                         is_fungible=fungible,
                     )

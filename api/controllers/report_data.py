@@ -28,7 +28,7 @@ from api.parameters import (
     read_range,
 )
 from api.reading.activities import NATIVE
-from api.reading.moments import to_as_of, to_coverage
+from api.reading.moments import to_as_of, to_coverage, to_moment_coverage
 from api.reports import cap_table, wallet_activity
 from api.reports.activities import ActivityFilters
 from api.reports.calls import NO_STORE, EmbedCall
@@ -403,7 +403,7 @@ def _cap_table_file(
         found, holders = cap_table.open_holders(call, snapshot)
         filters = HolderFilters(sort, q, Names(call.store, found.subject).matching(q), reconciliation)
         view, state, version = holders.view, holders.state, snapshot.version
-        as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, TimeRange(None, None))
+        as_of, coverage = to_as_of(view, state, snapshot), to_moment_coverage(view, state, holders.status)
 
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
         return holders.on(opened).fetch(filters, limit, after)

@@ -38,13 +38,21 @@ from api.parameters import (
     ToMoment,
     TrackingStatusFilter,
     WalletFilter,
-    read_moment,
     read_range,
     scale_amount,
 )
 from api.reading import activities, cap_table, cap_table_changes
 from api.reading.explain import check_explain
-from api.reading.moments import View, read_view, resolve, resolve_covered, to_as_of, to_coverage
+from api.reading.moments import (
+    View,
+    read_view,
+    resolve,
+    resolve_covered,
+    resolve_of_token,
+    to_as_of,
+    to_coverage,
+    to_moment_coverage,
+)
 from api.reading.pages import go_on
 from api.reading.subjects import (
     contract_statuses,
@@ -263,13 +271,13 @@ class TokenController(Controller):
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = find(call, Kind.TOKEN, token_id)
-        moment, position = None if as_of is None else read_moment(as_of), call.position(cursor, tuple[int, str, str])
+        moment, position = call.moment(as_of), call.position(cursor, tuple[int, str, str])
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
-            state = resolve(snapshot, view, moment)
-            summary = cap_table.read_summary(snapshot, view, state)
+            state, status = resolve_of_token(snapshot, view, moment)
+            summary = cap_table.read_summary(snapshot, view, state, status)
             fetch = cap_table.holders(view, state, summary, sort, explains=explain)
-            echo, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, read_range(None, None))
+            echo, coverage = to_as_of(view, state, snapshot), to_moment_coverage(view, state, status)
             if call.is_tabular:
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)
             fetched = fetch(snapshot, position.key if position else None, limit)
@@ -287,6 +295,7 @@ class TokenController(Controller):
             data=list(fetched.rows),
             page=page,
             as_of=echo,
+            as_of_status=status,
             coverage=coverage,
         )
         return call.answer(answer, headers)
@@ -320,7 +329,9 @@ class TokenController(Controller):
         need not be, and `coverage` says what of it is not. Pages stay in one version, as those of the cap table.
         """
         subject, windows = find(call, Kind.TOKEN, token_id)
-        first, last = read_moment(start, "from"), None if end is None else read_moment(end, "to")
+        first, last = call.moment(start, "from"), call.moment(end, "to")
+        if first is None:
+            raise invalid_parameter("from", "newest", "from is the newest covered block; name an earlier moment")
         position = call.position(cursor, tuple[int])
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)

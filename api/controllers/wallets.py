@@ -33,7 +33,6 @@ from api.parameters import (
     WalletActivityTypeFilter,
     WalletId,
     WalletSort,
-    read_moment,
     read_range,
 )
 from api.reading import activities, balances
@@ -249,7 +248,7 @@ class WalletController(Controller):
         if as_of is not None and asks_history:
             raise invalid_parameter("asOf", "conflicting-parameters", "send either asOf, or from, to and interval")
         subject, windows = find(call, Kind.WALLET, wallet_id)
-        times, moment = read_range(start, end), None if as_of is None else read_moment(as_of)
+        times, moment = read_range(start, end), call.moment(as_of)
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, moment)

@@ -3,6 +3,7 @@ select
     standard,
     behaviour,
     decimals,
+    created_block_number,
     total_supply_raw::varchar as total_supply_raw,
     total_supply,
     holder_count,

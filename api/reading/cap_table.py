@@ -14,6 +14,7 @@ from api.reading.moments import State, View
 from api.reading.pages import cut
 from api.reading.values import read_link, worth
 from api.rows import HolderRow, SupplyRow, UnattributedRow
+from api.schemas.common import AsOfStatus
 from api.schemas.tokens import Concentration, HoldersStatus, Holding, SupplyStatus, Unattributed, UnattributedStatus
 from api.schemas.values import Explanation
 from api.serving import Snapshot
@@ -54,8 +55,24 @@ _NOTHING = Summary(
 )
 
 
-def read_summary(snapshot: Snapshot, view: View, state: State | None) -> Summary:
+_BEFORE_CREATION = Summary(
+    total_supply_raw="0",
+    total_supply="0",
+    supply_status="ZeroSupply",
+    holder_count=0,
+    holders_status="Complete",
+    unattributed_raw="0",
+    unattributed="0",
+    unattributed_percentage=None,
+    unattributed_status="ZeroSupply",
+    figures=concentrate([], 0),
+)
+
+
+def read_summary(snapshot: Snapshot, view: View, state: State | None, status: AsOfStatus) -> Summary:
     """Return the head of a cap table at a moment; empty when nothing is collected, or it is of no fungible token."""
+    if status == "BeforeCreation":
+        return _BEFORE_CREATION
     if state is None or (state.is_current and (view.token is None or view.token.holder_count is None)):
         return _NOTHING
     held = HolderSet(snapshot, view, state)

@@ -15,7 +15,7 @@ import msgspec
 from api.errors import ApiError
 from api.parameters import INSTANT, Moment, TimeRange
 from api.rows import BlockRow, CoverageRow, TenantHeadRow, TokenRow, WalletRow, as_naive, as_utc
-from api.schemas.common import AsOf, Coverage, FieldError, Finality, Gap, GapReason
+from api.schemas.common import AsOf, AsOfStatus, Coverage, FieldError, Finality, Gap, GapReason
 from api.serving import Snapshot
 from control.subjects import Kind, SubjectRow, Window
 
@@ -81,6 +81,14 @@ def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | No
         ApiError: 409 `not-covered`, with the nearest covered instants before and after, and what is missing there.
     """
     return _current(view) if moment is None else resolve_covered(snapshot, view, moment)
+
+
+def resolve_of_token(snapshot: Snapshot, view: View, moment: Moment | None) -> tuple[State | None, AsOfStatus]:
+    """Return the state of a token, and why there is none; a moment may be before the token. Errors as `resolve`."""
+    if moment is not None and _is_before_creation(view, moment):
+        return None, "BeforeCreation"
+    state = resolve(snapshot, view, moment)
+    return state, "NothingCovered" if state is None else "Covered"
 
 
 def resolve_covered(snapshot: Snapshot, view: View, moment: Moment) -> State:
@@ -151,6 +159,13 @@ def to_coverage(view: View, state: State | None, asked: TimeRange, *, since: Sta
             gaps.append(Gap(from_=newest, to=asked.end, from_block=None, to_block=None, reason=reason))
     clipped = [_clip(gap, start, end) for gap in gaps]
     return Coverage(complete=not clipped, from_=start, to=end, gaps=clipped)
+
+
+def to_moment_coverage(view: View, state: State | None, status: AsOfStatus) -> Coverage:
+    """Say what of the view is collected up to a moment of a token: before its contract there was nothing to collect."""
+    if status == "BeforeCreation":
+        return Coverage(complete=True, from_=None, to=None, gaps=[])
+    return to_coverage(view, state, TimeRange(None, None))
 
 
 def all_gaps(view: View) -> list[Gap]:
@@ -260,6 +275,22 @@ def _state(
         is_current=False,
         valued_at=valued_at,
     )
+
+
+def _is_before_creation(view: View, moment: Moment) -> bool:
+    """Say whether a moment is before a token's contract, as far as that is known.
+
+    Of a creation the block is known, and its time where the first range that is covered begins no later.
+    """
+    created = view.token.created_block_number if view.token else None
+    if created is None:
+        return False
+    if moment.block_number is not None:
+        return moment.block_number < created
+    first = next((row for row in view.ranges if row.is_covered), None)
+    if first is None or first.from_block > created or first.from_time is None:
+        return False
+    return as_naive(_end_of(moment)) <= first.from_time
 
 
 def _range_with(view: View, number: int) -> CoverageRow | None:

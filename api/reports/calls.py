@@ -7,6 +7,7 @@ revocation, of the tenant's links or of the key that asked for this one, holds a
 import gzip
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ from api.schemas.common import Schema
 from api.schemas.reports import Report
 from api.serving import Snapshot
 from control import access, embedding
+from control.clock import utc_now
 from control.errors import Unauthenticated
 from control.store import ControlStore
 
@@ -46,6 +48,7 @@ class EmbedCall:
     request: Request[Any, Any, Any]
     claims: Claims
     media_type: str
+    now: datetime
 
     @property
     def store(self) -> ControlStore:
@@ -121,7 +124,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
 def provide_embed_call(request: Request[Any, Any, Any]) -> EmbedCall:
     """Return the authorized request to its handler."""
     state = request.scope["state"]
-    return EmbedCall(request.app.state.services, request, state["claims"], state["media_type"])
+    return EmbedCall(request.app.state.services, request, state["claims"], state["media_type"], utc_now())
 
 
 async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from api.parameters import TimeRange, read_moment, read_range
+from api.parameters import TimeRange, read_moment
 from api.reading import capitalization
 from api.reading.cap_table import to_concentration, to_unattributed
 from api.reading.concentration import quotient
 from api.reading.holders import HolderSet
 from api.reading.intervals import label
-from api.reading.moments import State, View, read_view, resolve, to_as_of, to_coverage
+from api.reading.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
 from api.reading.subjects import to_holder_count_status
 from api.reading.values import CURRENCY, Worth, price_status, read_link, worth
 from api.reports.calls import EmbedCall
@@ -55,8 +55,9 @@ def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
     """
     found, as_of = find_token(call), call.params.get("asOf")
     view = read_view(snapshot, found.subject, found.windows)
-    state = resolve(snapshot, view, None if as_of is None else read_moment(as_of))
-    return found, Holders(snapshot, view, state, Names(call.store, found.subject))
+    moment = None if as_of is None else read_moment(as_of, call.now)
+    state, status = resolve_of_token(snapshot, view, moment)
+    return found, Holders(snapshot, view, state, status, Names(call.store, found.subject))
 
 
 def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableReport:
@@ -65,11 +66,13 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
     parts = _read_parts(snapshot, holders)
     price = _read_worth(snapshot, view, state, summary.total_supply)
     link, as_of = read_link(snapshot, subject), to_as_of(view, state, snapshot)
-    if state is None or state.is_current:
+    is_current = holders.status == "NothingCovered" if state is None else state.is_current
+    if is_current:
         current = capitalization.current(snapshot, view, state, as_of)
         told, status = (current.price, current.price_status), (current.value, current.value_status)
     else:
-        told = (price.price.price if price.price else None), price_status(link, price.price, state.valued_at)
+        valued_at = state.valued_at if state else None
+        told = (price.price.price if price.price else None), price_status(link, price.price, valued_at)
         is_known = summary.total_supply_raw is not None
         status = price.value, price.status if is_known else _UNKNOWN_SUPPLY
     return CapTableReport(
@@ -88,9 +91,10 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
         price=told[0],
         price_status=told[1],
         price_effective_from=as_utc(price.price.effective_from) if price.price and told[0] is not None else None,
-        is_current=state is None or state.is_current,
+        is_current=is_current,
         as_of=as_of,
-        coverage=to_coverage(view, state, read_range(None, None)),
+        as_of_status=holders.status,
+        coverage=to_moment_coverage(view, state, holders.status),
         reconciliation=parts.reconciliation,
         total_supply=summary.total_supply or summary.total_supply_raw,
         total_supply_status=summary.supply_status,

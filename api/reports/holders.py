@@ -17,7 +17,7 @@ from api.reports.kept import keep
 from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow
 from api.reports.subjects import Names
 from api.rows import HolderRow
-from api.schemas.common import Reconciliation
+from api.schemas.common import AsOfStatus, Reconciliation
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
 from api.serving import Snapshot
 
@@ -62,14 +62,15 @@ class HolderFilters:
 
 
 class Holders:
-    """The holders of a token at a moment (None: nothing is collected), in one version."""
+    """The holders of a token at a moment (None: there are none, as the status says why), in one version."""
 
-    def __init__(self, snapshot: Snapshot, view: View, state: State | None, names: Names) -> None:
+    def __init__(self, snapshot: Snapshot, view: View, state: State | None, status: AsOfStatus, names: Names) -> None:
         self.snapshot = snapshot
         self.view = view
         self.state = state
+        self.status = status
         self.names = names
-        self.summary: Summary = read_summary(snapshot, view, state)
+        self.summary: Summary = read_summary(snapshot, view, state, status)
         self._keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
 
     def count(self, filters: HolderFilters) -> int:
@@ -103,7 +104,7 @@ class Holders:
 
     def on(self, snapshot: Snapshot) -> "Holders":
         """Return the same holders, read from a snapshot of the same version that was opened later."""
-        return Holders(snapshot, self.view, self.state, self.names)
+        return Holders(snapshot, self.view, self.state, self.status, self.names)
 
     def fetch(self, filters: HolderFilters, limit: int, after: Key | None) -> Fetched[ReportHolding]:
         """Return one batch of all rows, each as cheap as the first."""

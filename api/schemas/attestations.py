@@ -41,8 +41,8 @@ class AttestationRequest(Schema, frozen=True, kw_only=True):
     as_of: Annotated[
         str,
         Meta(
-            description="Moment that is over and covered: an instant, a day (its end), or `block:N`. Attested is the "
-            "last block before its end, once that is final.",
+            description="Moment that is over and covered: an instant, a day (its end; `yesterday` and `last-month-end` "
+            "are days, UTC), or `block:N`. Attested is the last block before its end, once that is final.",
             examples=["2026-01-31"],
         ),
     ]

@@ -144,6 +144,15 @@ class AsOf(Schema, frozen=True, kw_only=True):
     data_version: DataNumber
 
 
+AsOfStatus = Annotated[
+    Literal["Covered", "NothingCovered", "BeforeCreation"],
+    Meta(
+        description="Why the block of `asOf` is null, or `Covered`. `NothingCovered`: nothing is collected yet; "
+        "`BeforeCreation`: the moment is before the token's contract was there, so nobody held anything."
+    ),
+]
+
+
 class DataVersion(Schema, frozen=True, kw_only=True):
     """As-of of a list over several ledgers."""
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from api.schemas.common import (
     Address,
     AsOf,
+    AsOfStatus,
     Coverage,
     Decimal,
     Instant,
@@ -171,6 +172,7 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
     price_effective_from: Annotated[Instant | None, Meta(description="Since when that price holds.")]
     is_current: Annotated[bool, Meta(description="Whether the report describes the newest covered block.")]
     as_of: AsOf
+    as_of_status: AsOfStatus
     coverage: Coverage
     reconciliation: ReconciliationCounts
     total_supply: Decimal | None

@@ -9,6 +9,7 @@ from api.schemas.common import (
     ActivityValueStatus,
     Address,
     AsOf,
+    AsOfStatus,
     BaseUnits,
     CheckedBlock,
     Coverage,
@@ -267,6 +268,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
     data: list[Holding]
     page: Page
     as_of: AsOf
+    as_of_status: AsOfStatus
     coverage: Coverage
 
 

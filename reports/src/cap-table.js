@@ -13,6 +13,7 @@ import { Table, firstPage } from "./table.js";
 
 const PATH = "/embed/data/cap-table";
 const SORT = "rank";
+const BEFORE_CREATION = "BeforeCreation";
 const HIGHEST_UNCONCENTRATED = 1000; // of the HHI; above 1,800 highly (merger guidelines of 2023)
 const HIGHEST_MODERATE = 1800;
 
@@ -34,7 +35,7 @@ const page = new Page(async (session) => {
     filters: ["filter-reconciliation"],
     onFailure: (failure) => page.fail(failure),
   });
-  const collected = summary.holderCountStatus !== "NotYetCollected";
+  const collected = summary.holderCountStatus !== "NotYetCollected" && summary.asOfStatus !== BEFORE_CREATION;
   drawTop(collected);
   showCollected(collected);
   if (!collected) return "empty";
@@ -44,7 +45,7 @@ const page = new Page(async (session) => {
 });
 
 function drawTop(collected) {
-  const { token, asOf, isCurrent, price, priceStatus, priceEffectiveFrom, currency } = summary;
+  const { token, asOf, asOfStatus, isCurrent, price, priceStatus, priceEffectiveFrom, currency } = summary;
   drawHead({
     title: [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })].filter(Boolean),
     subtitle: [
@@ -60,7 +61,9 @@ function drawTop(collected) {
   drawIncomplete(collected ? missingHolders(summary) : null); // without any holder the page says why instead
   drawStrip({ ...summary, explorer: token.explorer, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
   if (collected) drawKpis(...tiles());
-  else fill("nothing", el("h2", null, "No holders to show yet"), el("p", null, whyEmpty(summary.coverage)));
+  else if (asOfStatus === BEFORE_CREATION) {
+    fill("nothing", el("h2", null, "Nobody held it yet"), el("p", null, "At this moment the token's contract was not there."));
+  } else fill("nothing", el("h2", null, "No holders to show yet"), el("p", null, whyEmpty(summary.coverage)));
 }
 
 function tiles() {

@@ -16,6 +16,7 @@ from litestar.testing import TestClient
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.paging import Position, cursor_scope
 from api.serving import Snapshot
+from control.clock import utc_now
 from tests.api.marts import move_pointer
 from tests.api.test_errors import problem
 from tests.api.world import World, hash_of, marts_rows, time_of
@@ -237,7 +238,7 @@ def test_a_cursor_of_an_earlier_release_is_told_to_start_again(ledger: Ledger) -
     services = ledger.client.app.state.services
     cipher, epoch = services.cursor_cipher(), services.serving.epoch()
     request: Any = type("Request", (), {"scope": {"path": URLS[ledger.kind], "query_string": b""}})()
-    scope = cursor_scope(request, ledger.world.tenant_id)
+    scope = cursor_scope(request, ledger.world.tenant_id, utc_now())
     now = cipher.decrypt(scope, epoch, answer.json()["page"]["nextCursor"])
     assert now.delivered is not None
     pinned = cipher.encrypt(scope, epoch, Position(now.version, now.key))

@@ -22,6 +22,7 @@ from api.query_texts import load_queries, over_holders
 from api.reports import rows as report_row_types
 from api.rows import BlockRow, NetworkRow, Row
 from api.serving import Serving
+from control.clock import utc_now
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import World, marts_rows
@@ -127,7 +128,7 @@ def test_a_cursor_whose_key_has_another_form_is_told_to_start_again(
     services = client.app.state.services
     cipher, epoch = services.cursor_cipher(), services.serving.epoch()
     request: Any = type("Request", (), {"scope": {"path": path, "query_string": b""}})()
-    scope = cursor_scope(request, world.tenant_id)
+    scope = cursor_scope(request, world.tenant_id, utc_now())
     now = cipher.decrypt(scope, epoch, answer.json()["page"]["nextCursor"])
     cursor = cipher.encrypt(scope, epoch, Position(now.version, key))
     problem(client.get(f"{path}?limit=1&cursor={cursor}"), 400, "bad-cursor")

@@ -89,6 +89,12 @@ behaviours as (
 
 ),
 
+creations as (
+
+    select * from {{ ref('stg_chain__token_creations') }}
+
+),
+
 bounds as (
 
     select
@@ -115,6 +121,7 @@ described as (
         token_metadata.symbol as contract_symbol,
         token_metadata.name as contract_name,
         token_metadata.decimals,
+        creations.block_number as created_block_number,
         behaviours.behaviour,
         supplies.total_supply_raw,
         {{ to_amount('supplies.total_supply_raw', 'token_metadata.decimals') }} as total_supply,
@@ -138,6 +145,11 @@ described as (
             subjects.tenant_id = token_metadata.tenant_id
             and subjects.network = token_metadata.network
             and subjects.address = token_metadata.token_address
+    left join creations
+        on
+            subjects.tenant_id = creations.tenant_id
+            and subjects.network = creations.network
+            and subjects.address = creations.token_address
     left join newest_ranges on subjects.subject_key = newest_ranges.subject_key
     left join supplies on subjects.subject_key = supplies.subject_key
     left join holder_counts on subjects.subject_key = holder_counts.subject_key
