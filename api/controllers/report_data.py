@@ -29,12 +29,12 @@ from api.parameters import (
 )
 from api.reading.activities import NATIVE
 from api.reading.moments import to_as_of, to_coverage, to_moment_coverage
+from api.reading.names import Names
 from api.reports import cap_table, wallet_activity
 from api.reports.activities import ActivityFilters
 from api.reports.calls import NO_STORE, EmbedCall
 from api.reports.holders import HolderFilters
 from api.reports.index import read_index
-from api.reports.subjects import Names
 from api.reports.wallet_activity import WalletView
 from api.schemas.common import AsOf, Reconciliation
 from api.schemas.report_data import (

@@ -53,6 +53,7 @@ from api.reading.moments import (
     to_coverage,
     to_moment_coverage,
 )
+from api.reading.names import Names
 from api.reading.pages import go_on
 from api.reading.subjects import (
     contract_statuses,
@@ -231,7 +232,7 @@ class TokenController(Controller):
                 newest_first=sort == "-date",
                 explains=explain,
             )
-            walk = activities.token_activities(view, filters)
+            walk = activities.token_activities(view, Names(call.store, subject), filters)
             as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             if call.is_tabular:
                 return call.tabular(snapshot, TokenActivity, walk.fetch, as_of, coverage)
@@ -276,7 +277,7 @@ class TokenController(Controller):
             view = read_view(snapshot, subject, windows)
             state, status = resolve_of_token(snapshot, view, moment)
             summary = cap_table.read_summary(snapshot, view, state, status)
-            fetch = cap_table.holders(view, state, summary, sort, explains=explain)
+            fetch = cap_table.holders(view, state, summary, Names(call.store, subject), sort, explains=explain)
             echo, coverage = to_as_of(view, state, snapshot), to_moment_coverage(view, state, status)
             if call.is_tabular:
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)
@@ -339,7 +340,7 @@ class TokenController(Controller):
             if after is None:
                 after = before
             cap_table_changes.check_order(before, after)
-            changes = cap_table_changes.Changes(view, before, after, change, sort)
+            changes = cap_table_changes.Changes(view, Names(call.store, subject), before, after, change, sort)
             echoes = [to_as_of(view, state, snapshot) for state in (before, after)]
             coverage = to_coverage(view, after, read_range(None, None), since=before)
             if call.is_tabular:

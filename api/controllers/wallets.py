@@ -38,6 +38,7 @@ from api.parameters import (
 from api.reading import activities, balances
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
+from api.reading.names import Names
 from api.reading.pages import go_on
 from api.reading.subjects import to_wallet_summary
 from api.reading.values import CURRENCY, wallet_totals
@@ -206,7 +207,7 @@ class WalletController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, None)
-            walk = activities.wallet_activities(view, filters)
+            walk = activities.wallet_activities(view, Names(call.store, subject), filters)
             as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             if call.is_tabular:
                 return call.tabular(snapshot, WalletActivity, walk.fetch, as_of, coverage)

@@ -13,6 +13,7 @@ from api.parameters import TimeRange
 from api.price_rows import ActivityValueRow
 from api.reading.explain import PairMoment, explain_activity, explain_prices
 from api.reading.moments import View
+from api.reading.names import Labels, Names
 from api.reading.pages import Walk, cut
 from api.reading.values import NO_LINK, Link, read_link, value_status
 from api.rows import (
@@ -80,7 +81,7 @@ class WalletFilters:
     explains: bool = False
 
 
-def token_activities(view: View, filters: TokenFilters) -> Walk[TokenActivity]:
+def token_activities(view: View, names: Names, filters: TokenFilters) -> Walk[TokenActivity]:
     """Return the reader of a token's activities."""
     present = codec_for(view.subject.family).present
     conditions = {
@@ -104,10 +105,15 @@ def token_activities(view: View, filters: TokenFilters) -> Walk[TokenActivity]:
         link = read_link(snapshot, view.subject)
         values = _values(snapshot, view, "token", rows) if link.pair_key is not None else {}
         explained = _explain(snapshot, view, rows, values) if filters.explains else {}
-        return [to_item(row, link, values.get(row.activity_id), explained.get(row.activity_id)) for row in rows]
+        labels = names.of([side for row in rows for side in (row.from_address, row.to_address) if side])
+        return [to_item(row, link, labels, values.get(row.activity_id), explained.get(row.activity_id)) for row in rows]
 
     def to_item(
-        row: TokenActivityRow, link: Link, value: ActivityValueRow | None, explanation: Explanation | None
+        row: TokenActivityRow,
+        link: Link,
+        labels: Labels,
+        value: ActivityValueRow | None,
+        explanation: Explanation | None,
     ) -> TokenActivity:
         return TokenActivity(
             id=row.activity_id,
@@ -115,7 +121,9 @@ def token_activities(view: View, filters: TokenFilters) -> Walk[TokenActivity]:
             date=as_utc(row.block_time),
             status=row.status,
             from_wallet=_shown(present, row.from_address),
+            from_name=_named(labels, row.from_address),
             to_wallet=_shown(present, row.to_address),
+            to_name=_named(labels, row.to_address),
             amount=row.amount or row.amount_raw,
             amount_raw=row.amount_raw,
             value=value.value if value else None,
@@ -135,7 +143,7 @@ def token_activities(view: View, filters: TokenFilters) -> Walk[TokenActivity]:
     return Walk(fetch, lambda snapshot, first, last: _digest(snapshot, "token", conditions, first, last))
 
 
-def wallet_activities(view: View, filters: WalletFilters) -> Walk[WalletActivity]:
+def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[WalletActivity]:
     """Return the reader of a wallet's activities."""
     present = codec_for(view.subject.family).present
     conditions = {
@@ -169,8 +177,9 @@ def wallet_activities(view: View, filters: WalletFilters) -> Walk[WalletActivity
     def to_items(snapshot: Snapshot, rows: Sequence[WalletActivityRow]) -> list[WalletActivity]:
         values = _values(snapshot, view, "wallet", rows)
         explained = _explain(snapshot, view, rows, values) if filters.explains else {}
+        labels = names_of_counterparties(names, rows)
         return [
-            to_wallet_activity(present, row, values.get(row.activity_id), explained.get(row.activity_id))
+            to_wallet_activity(present, row, labels, values.get(row.activity_id), explained.get(row.activity_id))
             for row in rows
         ]
 
@@ -181,9 +190,15 @@ def wallet_activities(view: View, filters: WalletFilters) -> Walk[WalletActivity
     return Walk(fetch, lambda snapshot, first, last: _digest(snapshot, "wallet", conditions, first, last))
 
 
+def names_of_counterparties(names: Names, rows: Sequence[WalletActivityRow]) -> Labels:
+    """Return how the tenant calls the other sides of a wallet's activities."""
+    return names.of([row.counterparty_address for row in rows if row.counterparty_address])
+
+
 def to_wallet_activity(
     present: Callable[[str], str],
     row: WalletActivityRow,
+    labels: Labels,
     value: ActivityValueRow | None,
     explanation: Explanation | None = None,
 ) -> WalletActivity:
@@ -195,6 +210,7 @@ def to_wallet_activity(
         date=as_utc(row.block_time),
         status=row.status,
         counterparty=_shown(present, row.counterparty_address),
+        counterparty_name=_named(labels, row.counterparty_address),
         token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
         amount=row.amount or row.amount_raw,
         amount_raw=row.amount_raw,
@@ -369,6 +385,10 @@ def _digest(snapshot: Snapshot, kind: str, conditions: dict[str, Any], one: Key,
         return snapshot.rows(query, ActivityDigestRow, **parameters)[0].digest
 
     return snapshot.remember((query, *parameters.values()), read)
+
+
+def _named(labels: Labels, address: str | None) -> str | None:
+    return None if address is None else labels[address].name
 
 
 def _shown(present: Callable[[str], str], address: str | None) -> str | None:

@@ -11,6 +11,7 @@ from api.reading.concentration import Figures, concentrate, held_by_rank
 from api.reading.explain import Held, explain
 from api.reading.holders import HolderSet, Place
 from api.reading.moments import State, View
+from api.reading.names import Names
 from api.reading.pages import cut
 from api.reading.values import read_link, worth
 from api.rows import HolderRow, SupplyRow, UnattributedRow
@@ -104,13 +105,16 @@ def to_concentration(summary: Summary) -> Concentration:
     )
 
 
-def holders(view: View, state: State | None, summary: Summary, sort: str, *, explains: bool = False) -> Fetch[Holding]:
+def holders(
+    view: View, state: State | None, summary: Summary, names: Names, sort: str, *, explains: bool = False
+) -> Fetch[Holding]:
     """Return the reader of the holders at a moment, with the values at its price.
 
     Args:
         view: the token.
         state: the moment; None gives no holders.
         summary: its head, for the supply.
+        names: how the tenant calls holders.
         sort: 'rank' or 'wallet', descending with a leading '-'.
         explains: whether rows are explained.
     """
@@ -131,7 +135,7 @@ def holders(view: View, state: State | None, summary: Summary, sort: str, *, exp
         return cut(
             rows,
             limit,
-            lambda kept: to_holdings(snapshot, view, state, summary, kept, explains=explains),
+            lambda kept: to_holdings(snapshot, view, state, summary, names, kept, explains=explains),
             lambda row: (row.rank, row.quantity_raw, row.holder_address),
         )
 
@@ -143,12 +147,14 @@ def to_holdings(
     view: View,
     state: State,
     summary: Summary,
+    names: Names,
     rows: Sequence[HolderRow],
     *,
     explains: bool = False,
 ) -> list[Holding]:
     """Return the holders of a page, in its order, with their values; arguments as `holders`."""
     present = codec_for(view.subject.family).present
+    labels = names.of([row.holder_address for row in rows])
     # Valued after the page is cut: of a hundred thousand holders, fifty.
     link = read_link(snapshot, view.subject)
     values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.valued_at) for row in rows])
@@ -161,6 +167,8 @@ def to_holdings(
         Holding(
             rank=row.rank,
             wallet=present(row.holder_address),
+            name=labels[row.holder_address].name,
+            wallet_id=labels[row.holder_address].wallet_id,
             quantity=row.quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
             percentage=row.percentage,

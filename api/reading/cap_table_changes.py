@@ -6,6 +6,7 @@ from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.paging import Key
 from api.reading.moments import State, View
+from api.reading.names import Names
 from api.rows import HolderChangeRow
 from api.schemas.tokens import CapTableChangeTotals, HolderChange, HolderChangeKind, QuantityStatus, SupplyStatus
 from api.serving import Snapshot
@@ -19,6 +20,7 @@ class Changes:
     """Two moments of a token, and which holders in which order; `change` None is every kind."""
 
     view: View
+    names: Names
     before: State
     after: State
     change: HolderChangeKind | None
@@ -82,9 +84,11 @@ def read_page(
         for row in rows
         if row.position is not None and row.holder_address is not None and row.change is not None
     ]
+    labels = changes.names.of([holder for _, holder, _, _ in found[:limit]])
     items = [
         HolderChange(
             wallet=present(holder),
+            name=labels[holder].name,
             change=change,
             quantity_before=row.before_quantity or row.before_raw,
             quantity_before_raw=row.before_raw,

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from api.calls import Fetched
 from api.paging import Key
 from api.parameters import TimeRange
 from api.price_rows import ActivityValueRow
-from api.reading.activities import FIRST_TIME, LAST_TIME, to_wallet_activity
+from api.reading.activities import FIRST_TIME, LAST_TIME, names_of_counterparties, to_wallet_activity
 from api.reading.moments import View
+from api.reading.names import Names
 from api.reports.kept import keep
 from api.reports.rows import CountRow, FoldedFeeRow, ValuedActivityRow
-from api.reports.subjects import Names
 from api.rows import as_naive
 from api.schemas.report_data import ActivityReportSort, FoldedFee, ReportActivity
 from api.schemas.wallets import Direction, WalletActivityType
@@ -124,20 +126,14 @@ class Activities:
 
     def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[ReportActivity]:
         present = codec_for(self.view.subject.family).present
-        labels = self.names.of([row.counterparty_address for row in rows if row.counterparty_address])
-        shown = [name for name in ReportActivity.__struct_fields__ if name != "counterparty_name"]
+        labels = names_of_counterparties(self.names, rows)
         items: list[ReportActivity] = []
         for row in rows:
             value = None
             if row.value_status is not None:
                 value = ActivityValueRow(row.activity_id, row.pair_key, row.price, row.value, row.value_status)
-            activity = to_wallet_activity(present, row, value)
-            items.append(
-                ReportActivity(
-                    **{name: getattr(activity, name) for name in shown},
-                    counterparty_name=labels[row.counterparty_address].name if row.counterparty_address else None,
-                )
-            )
+            activity = to_wallet_activity(present, row, labels, value)
+            items.append(ReportActivity(**msgspec.structs.asdict(activity)))
         return items
 
 

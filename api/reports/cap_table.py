@@ -12,13 +12,14 @@ from api.reading.concentration import quotient
 from api.reading.holders import HolderSet
 from api.reading.intervals import label
 from api.reading.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
+from api.reading.names import Names
 from api.reading.subjects import to_holder_count_status
 from api.reading.values import CURRENCY, Worth, price_status, read_link, worth
 from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
 from api.reports.kept import keep
 from api.reports.rows import HolderDayRow, ReconciliationRow
-from api.reports.subjects import Found, Names, days, find_token
+from api.reports.subjects import Found, days, find_token
 from api.rows import HolderRow, as_naive, as_utc
 from api.schemas.report_data import (
     CapTableReport,

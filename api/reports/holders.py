@@ -12,13 +12,14 @@ from api.parameters import INSTANT
 from api.reading.cap_table import Summary, read_summary, to_holdings
 from api.reading.holders import HolderSet, Place
 from api.reading.moments import State, View, state_before
+from api.reading.names import Names
 from api.reading.values import amount_text
 from api.reports.kept import keep
 from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow
-from api.reports.subjects import Names
 from api.rows import HolderRow
 from api.schemas.common import AsOfStatus, Reconciliation
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
+from api.schemas.tokens import Holding
 from api.serving import Snapshot
 
 _SPAN = timedelta(days=30)
@@ -116,23 +117,13 @@ class Holders:
 
     def to_items(self, state: State, rows: Sequence[HolderRow]) -> list[ReportHolding]:
         """Return rows as they leave the process."""
-        held = to_holdings(self.snapshot, self.view, state, self.summary, rows)
-        labels = self.names.of([row.holder_address for row in rows])
+        held = to_holdings(self.snapshot, self.view, state, self.summary, self.names, rows)
         changes = self._changes(state, rows)
-        fields = ReportHolding.__struct_fields__
-        shown = [name for name in fields if name not in ("name", "wallet_id", "change30d", "change30d_status")]
         items: list[ReportHolding] = []
         for row, holding in zip(rows, held, strict=True):
-            label, (change, status) = labels[row.holder_address], changes[row.holder_address]
-            items.append(
-                ReportHolding(
-                    **{name: getattr(holding, name) for name in shown},
-                    name=label.name,
-                    wallet_id=label.wallet_id,
-                    change30d=change,
-                    change30d_status=status,
-                )
-            )
+            change, status = changes[row.holder_address]
+            shown = {name: getattr(holding, name) for name in Holding.__struct_fields__}
+            items.append(ReportHolding(**shown, change30d=change, change30d_status=status))
         return items
 
     def _read(

@@ -1,6 +1,6 @@
-"""The token or wallet of a report, and how the tenant calls the addresses that its rows show."""
+"""The token or wallet of a report."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,9 +12,7 @@ from api.reading.intervals import days_before
 from api.reading.moments import State, View
 from api.reports.calls import EmbedCall
 from api.rows import as_utc
-from control import labels, subjects, tokens, wallets
-from control.labels import NO_LABEL, Label
-from control.store import ControlStore
+from control import subjects, tokens, wallets
 from control.subjects import SubjectRow
 
 
@@ -26,32 +24,6 @@ class Found:
     windows: Sequence[subjects.Window]
     network_display_name: str
     explorer: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """How the tenant of a subject calls addresses on its ledger."""
-
-    store: ControlStore
-    subject: SubjectRow
-
-    def of(self, addresses: Collection[str]) -> dict[str, Label]:
-        """Return the labels of stored addresses, in one query; of every address one, if an empty one."""
-        wanted = set(addresses)
-        with self.store.read() as session:
-            known = labels.read(session, self.subject.tenant_id, self.subject.ledger_id, wanted)
-        return {address: known.get(address, NO_LABEL) for address in wanted}
-
-    def matching(self, q: str | None) -> list[str]:
-        """Return the stored addresses whose name has a text in it.
-
-        Raises:
-            Invalid: on 'q'.
-        """
-        if q is None:
-            return []
-        with self.store.read() as session:
-            return labels.addresses_named(session, self.subject.tenant_id, self.subject.ledger_id, q)
 
 
 def find_token(call: EmbedCall) -> Found:

@@ -21,12 +21,13 @@ from api.reading.moments import (
     to_as_of,
     to_coverage,
 )
+from api.reading.names import Names
 from api.reading.values import CURRENCY, amount_text, total, total_status
 from api.reports.activities import Activities
 from api.reports.calls import EmbedCall
 from api.reports.kept import keep
 from api.reports.rows import WalletAssetRow, WalletDayRow, WalletExtentRow
-from api.reports.subjects import Found, Names, days, find_wallet
+from api.reports.subjects import Found, days, find_wallet
 from api.rows import as_naive, as_utc
 from api.schemas.common import Coverage, Decimal, TokenReference, ValueStatus
 from api.schemas.report_data import (

@@ -33,6 +33,7 @@ Address = Annotated[
         description="Address in its family's canonical form.", examples=["0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"]
     ),
 ]
+OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
 TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
 
 ValueStatus = Annotated[

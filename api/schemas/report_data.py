@@ -14,6 +14,7 @@ from api.schemas.common import (
     Coverage,
     Decimal,
     Instant,
+    OwnName,
     Reconciliation,
     Schema,
     TokenReference,
@@ -24,7 +25,6 @@ from api.schemas.values import ChangeOmitted, TotalStatus, WalletChange, WalletC
 from api.schemas.wallets import Direction, Position, WalletActivity, WalletActivityType
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
-OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
 ExplorerUrl = Annotated[
     str | None,
     Meta(
@@ -196,8 +196,6 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
 class ReportHolding(Holding, frozen=True, kw_only=True):
     """One row of a cap table report."""
 
-    name: OwnName
-    wallet_id: Annotated[str | None, Meta(description="The tenant's wallet with this address, `wal_...`.")]
     change30d: Annotated[Decimal | None, Meta(description="Quantity less that of 30 days before.")]
     change30d_status: HoldingChangeStatus
 
@@ -280,8 +278,6 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
 
 class ReportActivity(WalletActivity, frozen=True, kw_only=True):
     """One row of a wallet activity report."""
-
-    counterparty_name: OwnName
 
 
 class FoldedFee(Schema, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from api.schemas.common import (
     Instant,
     Located,
     OpenedBy,
+    OwnName,
     Page,
     Reconciliation,
     Schema,
@@ -191,6 +192,8 @@ class TokenActivity(Schema, frozen=True, kw_only=True):
     log_index: Annotated[int | None, Meta(description="Position in the block; null for adjustments.")]
     located: Located
     block_number: int
+    from_name: OwnName
+    to_name: OwnName
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
@@ -250,6 +253,8 @@ class Holding(Schema, frozen=True, kw_only=True):
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
     opened_by: OpenedBy
+    name: OwnName
+    wallet_id: Annotated[str | None, Meta(description="The tenant's wallet with this address, `wal_...`.")]
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
@@ -288,6 +293,7 @@ class HolderChange(Schema, frozen=True, kw_only=True):
     percentage_before_status: SupplyStatus
     percentage_after: Annotated[Decimal | None, Meta(description="Of the total supply at that moment.")]
     percentage_after_status: SupplyStatus
+    name: OwnName
 
 
 class CapTableChangeTotals(Schema, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from api.schemas.common import (
     IntervalStart,
     Located,
     OpenedBy,
+    OwnName,
     Page,
     Reconciliation,
     Schema,
@@ -134,6 +135,7 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     ]
     located: Located
     block_number: int
+    counterparty_name: OwnName
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 

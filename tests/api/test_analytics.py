@@ -72,6 +72,8 @@ def test_activities_are_newest_first(client: TestClient[Any]) -> None:
         "logIndex": 1,
         "located": None,
         "blockNumber": 120,
+        "fromName": None,
+        "toName": None,
     }
     adjustment = answer["data"][0]
     assert (adjustment["fromWallet"], adjustment["transactionHash"], adjustment["logIndex"]) == (None, None, None)

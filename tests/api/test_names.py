@@ -1,0 +1,82 @@
+"""Rows name the addresses that the tenant has a name for, and nobody else's."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from tests.api.world import HOLDERS, World
+
+TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+NAMES = {"h1": "Treasury", "h2": "Custodian"}
+
+
+@pytest.fixture
+def client(world: World) -> Iterator[TestClient[Any]]:
+    """The API of a tenant that calls its wallet and one counterparty by names; another tenant has other ones."""
+    with world.client() as client, world.client("foreign") as foreign:
+        for caller, suffix in ((client, ""), (foreign, " of others")):
+            for who, name in NAMES.items():
+                body = {"ledger": EXAMPLE_LEDGER, "ledgerId": HOLDERS[who], "name": name + suffix}
+                if caller.post("/v1/wallets", json=body).status_code == 409:
+                    (known,) = caller.get("/v1/wallets", params={"ledgerId": HOLDERS[who]}).json()["data"]
+                    assert caller.patch(f"/v1/wallets/{known['id']}", json={"name": name + suffix}).status_code == 200
+        yield client
+
+
+def named(address: str | None) -> str | None:
+    """How the tenant calls a stored address."""
+    return {HOLDERS[who]: name for who, name in NAMES.items()}.get((address or "").lower())
+
+
+def rows_of(client: TestClient[Any], path: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = client.get(path).json()["data"]
+    return rows
+
+
+def test_holders(client: TestClient[Any]) -> None:
+    wallets = {one["ledgerId"].lower(): one["id"] for one in rows_of(client, "/v1/wallets")}
+    for query in ("", "?asOf=block:150", "?sort=wallet&explain=true"):
+        rows = rows_of(client, f"{TOKEN}/cap-table{query}")
+        assert {row["name"] for row in rows} >= {"Custodian", None}
+        assert [row["name"] for row in rows] == [named(row["wallet"]) for row in rows]
+        assert [row["walletId"] for row in rows] == [wallets.get(row["wallet"].lower()) for row in rows]
+
+
+def test_holders_that_changed(client: TestClient[Any]) -> None:
+    rows = rows_of(client, f"{TOKEN}/cap-table/changes?from=block:260")
+    assert {row["name"] for row in rows} >= {"Treasury", None}
+    assert [row["name"] for row in rows] == [named(row["wallet"]) for row in rows]
+
+
+def test_sides_of_activities(client: TestClient[Any]) -> None:
+    rows = rows_of(client, f"{TOKEN}/activities")
+    assert {(row["fromName"], row["toName"]) for row in rows} >= {("Treasury", "Custodian"), ("Treasury", None)}
+    for side in ("from", "to"):
+        assert [row[f"{side}Name"] for row in rows] == [named(row[f"{side}Wallet"]) for row in rows]
+
+
+def test_counterparties(client: TestClient[Any]) -> None:
+    rows = rows_of(client, f"{WALLET}/activities")
+    assert {row["counterpartyName"] for row in rows} >= {"Custodian", None}
+    assert [row["counterpartyName"] for row in rows] == [named(row["counterparty"]) for row in rows]
+
+
+def test_files_name_them_as_pages_do(client: TestClient[Any]) -> None:
+    for path, column in ((f"{TOKEN}/cap-table", "name"), (f"{WALLET}/activities", "counterpartyName")):
+        shown = [row[column] or "" for row in rows_of(client, path)]
+        file = client.get(path, headers={"Accept": "text/csv"}).text
+        told = [row[column] for row in csv.DictReader(io.StringIO(file))]
+        assert sorted(told) == sorted(shown)
+
+
+def test_a_name_is_gone_with_what_it_was_of(client: TestClient[Any]) -> None:
+    (known,) = client.get("/v1/wallets", params={"ledgerId": HOLDERS["h2"]}).json()["data"]
+    before = client.get(f"{TOKEN}/cap-table")
+    assert client.delete(f"/v1/wallets/{known['id']}").status_code == 204
+    after = client.get(f"{TOKEN}/cap-table", headers={"If-None-Match": before.headers["etag"]})
+    assert (after.status_code, "Custodian" in before.text, "Custodian" in after.text) == (200, True, False)
