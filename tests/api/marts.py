@@ -16,8 +16,8 @@ import yaml  # type: ignore[import-untyped]
 from jinja2 import Environment
 
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
-VIEWS = ("cap_tables", "cap_table_summaries")
-"""What follows from `token_holders` and `tokens`."""
+VIEWS = ("cap_tables", "cap_table_summaries", "address_names")
+"""What follows from `token_holders`, `tokens` and `wallets`."""
 
 
 @cache

@@ -10,10 +10,20 @@ from typing import Any
 from tests.api.marts import publish
 from tests.api.valued import naive, sum_of, value_of
 from tests.api.world import World, hash_of, make_world, marts_rows, text_of, time_of
-from tests.browser.configured import LUMEN_ID, TREASURY_ID, configure, pair_id
+from tests.browser.configured import (
+    DESK_ID,
+    DESK_NAME,
+    LUMEN_ID,
+    LUMEN_NAME,
+    TREASURY_ID,
+    TREASURY_NAME,
+    configure,
+    pair_id,
+)
 from tests.browser.market import (
     ASSETS,
     DAYS,
+    DESK,
     LUMEN,
     NEWEST,
     RANGES,
@@ -135,10 +145,12 @@ class _Teller:
             "as_of_block_time": naive(time_of(NEWEST)),
             "as_of_finality": "Confirmed",
         }
-        wallet = {"wallet_id": TREASURY_ID, "address": TREASURY, "holdings_complete": False}
+        wallet = {"wallet_id": TREASURY_ID, "address": TREASURY, "name": TREASURY_NAME, "holdings_complete": False}
+        desk = {"wallet_id": DESK_ID, "address": DESK, "name": DESK_NAME, "holdings_complete": False}
         token = {"token_id": LUMEN_ID, "address": LUMEN, "contract_status": "Fungible", "standard": "ERC-20"}
-        token |= {"decimals": 18, "behaviour": "Standard"}
+        token |= {"decimals": 18, "behaviour": "Standard", "symbol": "LMN", "name": LUMEN_NAME}
         self._rows["wallets"].append(self._wallet | state | wallet)
+        self._rows["wallets"].append(self._wallet | state | desk | {"subject_key": self._world.subject_keys[DESK_ID]})
         self._rows["tokens"].append(self._token | state | token)
         bounds = [
             (0, 99, "BeforeTracking"),

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Page
 
 from api.reports import superset as guest_tokens
-from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.browser.configured import LUMEN_ID, LUMEN_NAME, TREASURY_ID, TREASURY_NAME
 from tests.browser.servers import Api, Portal
 from tests.browser.visitor import SCREENSHOTS
 from tests.superset.service import Superset
@@ -59,10 +59,12 @@ def test_the_cap_table_is_that_of_the_json_interface(browser: Browser, api: Api,
         settle(dashboard, "Holders of the token")
         rows = cells_of(dashboard, "Holders of the token")
         assert len(rows) == 50
-        assert [row[:4] for row in rows] == [
-            [str(row["rank"]), row["wallet"].lower(), row["quantity"], row["percentage"]] for row in table["data"]
+        assert [row[:5] for row in rows] == [
+            [str(row["rank"]), row["wallet"].lower(), row["name"] or "N/A", row["quantity"], row["percentage"]]
+            for row in table["data"]
         ]
-        assert [row[4] for row in rows] == [row["value"] for row in table["data"]]
+        assert {row[2] for row in rows} > {"N/A"}
+        assert [row[5] for row in rows] == [row["value"] for row in table["data"]]
         [figures] = cells_of(dashboard, "Unattributed %")
         concentration = table["concentration"]
         assert figures[:5] == [
@@ -72,7 +74,8 @@ def test_the_cap_table_is_that_of_the_json_interface(browser: Browser, api: Api,
             *(concentration[name] or "N/A" for name in ("hhi", "gini")),
         ]
         [token] = cells_of(dashboard, "As of block")
-        assert token[2:5] == [
+        assert token[0] == LUMEN_NAME
+        assert token[3:6] == [
             str(table["asOf"]["blockNumber"]),
             re.sub("[TZ]", " ", table["asOf"]["blockTime"]).strip(),
             table["asOf"]["finality"],
@@ -99,6 +102,9 @@ def test_the_wallet_is_that_of_the_json_interface(browser: Browser, api: Api, po
         assert [(row[1], *row[4:7]) for row in rows] == [
             (row["type"], row["amount"], row["amountStatus"], row["value"] or "N/A") for row in activities["data"]
         ]
+        assert [row[9] for row in rows] == [row["counterpartyName"] or "N/A" for row in activities["data"]]
+        [wallet] = cells_of(dashboard, "As of block")
+        assert wallet[0] == TREASURY_NAME
         held = {row[1] for row in cells_of(dashboard, "Balances")}
         assert held == {row["quantity"] for row in balances["current"]}
         # A symbol that is HTML stays text.

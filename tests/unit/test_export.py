@@ -22,7 +22,7 @@ _AT = "2026-03-01 00:00:01.5"
 
 
 # Views, and of what they have a row for each.
-_ROW_OF = {"cap_tables": "token_holders", "cap_table_summaries": "tokens"}
+_ROW_OF = {"cap_tables": "token_holders", "cap_table_summaries": "tokens", "address_names": "tokens"}
 
 
 def _activity(tenant: str, key: int, block: int, amount: int) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def test_chosen_marts_alone(settings: Settings, tmp_path: Path) -> None:
     manifest = _export(settings, tmp_path / "out", tenant="globex", marts=("blocks", "tokens"))
     assert [file["mart"] for file in manifest["files"]] == ["blocks", "tokens"]
     assert _column(tmp_path / "out", "blocks", "block_number") == [2, 4, 5, 6, 9, 9]
-    with pytest.raises(ExportError, match="no mart 'token'; there are as_of_prices, "):
+    with pytest.raises(ExportError, match="no mart 'token'; there are address_names, as_of_prices, "):
         _export(settings, tmp_path / "other", marts=("token",))
     assert not (tmp_path / "other").exists()
 

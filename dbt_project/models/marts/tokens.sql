@@ -114,8 +114,12 @@ described as (
         subjects.subject_id as token_id,
         subjects.tenant_id,
         subjects.ledger_id,
+        subjects.ledger,
         subjects.network,
         subjects.address,
+        subjects.symbol,
+        subjects.name,
+        subjects.external_id,
         coalesce(token_metadata.contract_status, 'Unknown') as contract_status,
         token_metadata.standard,
         token_metadata.symbol as contract_symbol,
@@ -125,6 +129,7 @@ described as (
         behaviours.behaviour,
         supplies.total_supply_raw,
         {{ to_amount('supplies.total_supply_raw', 'token_metadata.decimals') }} as total_supply,
+        total_supply::double as total_supply_approx,
         case when newest_ranges.subject_key is not null then coalesce(holder_counts.holder_count, 0) end
             as holder_count,
         newest_ranges.from_block <= 1

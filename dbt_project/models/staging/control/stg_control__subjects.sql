@@ -6,22 +6,30 @@ source as (
 
 ),
 
+ledgers as (
+
+    select * from {{ source('control', 'control_ledgers') }}
+
+),
+
 renamed as (
 
     select
-        subject_key,
-        subject_id,
-        kind,
-        tenant_id,
-        ledger_id,
-        network,
-        address,
-        symbol,
-        name,
-        external_id,
-        pair_key,
-        created_at
+        source.subject_key,
+        source.subject_id,
+        source.kind,
+        source.tenant_id,
+        source.ledger_id,
+        ledgers.ledger_name as ledger,
+        source.network,
+        source.address,
+        source.symbol,
+        source.name,
+        source.external_id,
+        source.pair_key,
+        source.created_at
     from source
+    left join ledgers on source.ledger_id = ledgers.ledger_id
 
 )
 
