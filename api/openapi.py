@@ -4,6 +4,7 @@ Nothing is described here that a route or a struct says already.
 """
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from importlib.metadata import version
 from typing import Any
 
@@ -108,7 +109,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": name} for name in dict.fromkeys(handler.opt[OPERATION].tag for _, _, handler in described)],
+        "tags": _sections({handler.opt[OPERATION].tag for _, _, handler in described}),
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -129,6 +130,31 @@ def build_document(app: Litestar) -> dict[str, Any]:
             },
         },
     }
+
+
+# What the document begins with, and what follows it.
+_SECTIONS = {
+    "Tokens": "Tokens that you track: their holders, activities, supply and market capitalization.",
+    "Wallets": "Wallets that you track: their balances, activities and value.",
+    "History requests": "What was before tracking, or is missing, is asked for here.",
+    "Attestations": "Past moments whose every balance is read from the chain.",
+    "Networks and ledgers": "Networks, how far they are collected, and your ledgers of them.",
+    "Pairs": "What is priced in what, from which sources, and the prices.",
+    "Priced items": "Symbols that prices are of.",
+    "Price sources": "Where prices are from, and what each can tell.",
+    "Manual prices": "Prices that you enter.",
+    "Reports": "Links to reports that you embed in your pages.",
+    "Embedded reports": "What the pages of reports ask for, by the token of a link.",
+    "Audit": "Who changed what of your configuration.",
+    "Operations": "Whether the service is up and answers.",
+}
+
+
+def _sections(used: AbstractSet[str]) -> list[dict[str, str]]:
+    """Return the sections of the document, in their order; each is used, and no other."""
+    if used != _SECTIONS.keys():
+        raise ValueError(f"sections that are used and those that are described differ: {used ^ _SECTIONS.keys()}")
+    return [{"name": name, "description": description} for name, description in _SECTIONS.items()]
 
 
 def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:

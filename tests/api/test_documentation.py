@@ -1,5 +1,7 @@
 """The documentation page: from this host alone, under a strict policy, over the document that is served."""
 
+import base64
+import hashlib
 import re
 from typing import Any
 
@@ -41,3 +43,26 @@ def test_the_page_asks_no_other_host(client: TestClient[Any]) -> None:
 def test_nothing_else_of_the_folder_is_served(client: TestClient[Any]) -> None:
     for name in ("index.html", "oauth2-redirect.html", "%2e%2e%2f__init__.py", "..%2f..%2f__init__.py"):
         problem(client.get(f"/docs/{name}"), 404, "unknown-route")
+
+
+def test_the_document_begins_with_tokens_and_wallets() -> None:
+    assert [section["name"] for section in DOCUMENT["tags"]][:2] == ["Tokens", "Wallets"]
+    used = {
+        tag for methods in DOCUMENT["paths"].values() for operation in methods.values() for tag in operation["tags"]
+    }
+    assert {section["name"] for section in DOCUMENT["tags"] if section["description"]} == used
+
+
+def test_the_first_page_leads_to_the_others(client: TestClient[Any]) -> None:
+    client.headers.pop("Authorization")
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert not re.search(r"<script|\son\w+=|\sstyle=|https?://|//\w", page.text)
+    targets = {target.partition("#")[0] for target in re.findall(r'href="([^"]+)"', page.text)}
+    assert targets >= {"/docs", "/openapi.json", "/health/live", "/health/ready"}
+    for target in targets:
+        assert client.get(target).status_code == 200, target
+    (style,) = re.findall(r"<style>(.*?)</style>", page.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in page.headers["content-security-policy"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]
