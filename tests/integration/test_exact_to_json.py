@@ -123,3 +123,35 @@ def test_no_mart_holds_a_float_but_in_a_column_that_says_approx(system: System) 
     assert {column for _, column in floats if not column.endswith("_approx")} == set()
     raw = {kind for _, column, kind in columns if column.endswith("_raw")}
     assert raw == {"BIGNUM"}
+
+
+def test_a_column_for_charts_is_the_number_nearest_to_the_exact_one(system: System) -> None:
+    """Of a view without the exact one, such as `token_holders`, the other marts tell."""
+    compared = set()
+    with open_marts(system.stores) as connection:
+        columns = connection.execute(
+            "select table_name, column_name from duckdb_columns() where schema_name = 'marts'"
+        ).fetchall()
+        for table, column in columns:
+            exact = column.removesuffix("_approx")
+            if column == exact or (table, exact) not in columns:
+                continue
+            rows = connection.execute(f"select {exact}::varchar, {column} from marts.{table}").fetchall()
+            assert [told for _, told in rows] == [None if text is None else float(text) for text, _ in rows], column
+            if any(text is not None for text, _ in rows):
+                compared.add(f"{table}.{column}")
+        held = connection.execute(
+            """
+            select holders.quantity_approx, tables.quantity_approx
+            from marts.token_holders as holders
+            inner join marts.cap_tables as tables using (subject_key, holder_address)
+            """
+        ).fetchall()
+    assert held
+    assert all(one == other for one, other in held)
+    assert compared >= {
+        "tokens.total_supply_approx",
+        "supply_changes.total_supply_approx",
+        "cap_tables.quantity_approx",
+    }
+    assert compared >= {f"cap_table_summaries.{name}_approx" for name in ("total_supply", "unattributed", "gini")}

@@ -47,6 +47,7 @@ changes as (
         blocks.block_time,
         points.balance_raw as total_supply_raw,
         {{ to_amount('points.balance_raw', 'labels.decimals') }} as total_supply,
+        total_supply::double as total_supply_approx,
         points.observed_raw is not null as is_observed,
         points.opened_by
     from points

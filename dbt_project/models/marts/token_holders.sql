@@ -8,6 +8,7 @@ confirmed as (
 
     select
         positions.*,
+        {{ to_amount('positions.quantity_raw', 'tokens.decimals') }} as quantity,
         {{ confirming_block(
             'tokens.behaviour',
             'tokens.as_of_block_number',
@@ -24,6 +25,7 @@ select
     subject_key,
     holder_address,
     quantity_raw,
+    quantity::double as quantity_approx,
     {{ reconciliation('confirming_block', 'is_adjusted') }} as reconciliation,
     checked_block_number,
     opened_by

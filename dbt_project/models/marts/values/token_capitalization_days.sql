@@ -137,6 +137,7 @@ select
     pair_key,
     supply_raw,
     supply,
+    supply::double as supply_approx,
     price,
     price_text,
     price_status,

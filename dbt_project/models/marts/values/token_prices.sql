@@ -84,5 +84,6 @@ select
     market_capitalization_status,
     price_24h_text,
     change24h,
+    change24h::double as change24h_approx,
     change24h_status
 from valued

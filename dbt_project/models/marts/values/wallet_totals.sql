@@ -299,7 +299,9 @@ select
     value_complete,
     unpriced,
     total_value_24h,
+    total_value_24h::double as total_value_24h_approx,
     change24h,
+    change24h::double as change24h_approx,
     change24h_status,
     change24h_omitted,
     {{ value_currency() }} as currency
