@@ -44,14 +44,13 @@ from api.schemas.report_data import (
     FeeRows,
     HolderReportSort,
     ReportActivities,
-    ReportActivity,
     ReportHolding,
     ReportHoldings,
     ReportIndex,
     WalletActivityForm,
     WalletActivityReport,
 )
-from api.schemas.wallets import Direction, WalletActivityType
+from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
 from api.serving import Snapshot
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
@@ -303,7 +302,7 @@ class WalletActivityReportController(Controller):
             role=None,
             reports=("wallet-activity",),
             errors=(404, 410),
-            row=ReportActivity,
+            row=WalletActivity,
             answers_as=(media_types.CSV,),
         ),
     )
@@ -339,7 +338,7 @@ class WalletActivityReportController(Controller):
             role=None,
             reports=("wallet-activity",),
             errors=(404, 410),
-            row=ReportActivity,
+            row=WalletActivity,
             answers_as=(media_types.CSV,),
             form=WalletActivityForm,
         ),
@@ -430,11 +429,11 @@ def _wallet_activity_file(
         view, version = wallet.view, snapshot.version
         as_of, coverage = to_as_of(view, wallet.state, snapshot), to_coverage(view, wallet.state, filters.times)
 
-    def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportActivity]:
+    def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[WalletActivity]:
         return wallet.activities.on(opened).fetch(filters, limit, after)
 
     name = _filename(wallet.found.subject.name or "wallet", "activity", as_of)
-    return formats.stream_file(ReportActivity, _batches(call, version, rows, _BATCH), name, as_of, coverage, NO_STORE)
+    return formats.stream_file(WalletActivity, _batches(call, version, rows, _BATCH), name, as_of, coverage, NO_STORE)
 
 
 def _batches(

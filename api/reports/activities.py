@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from api.calls import Fetched
 from api.paging import Key
 from api.parameters import TimeRange
@@ -16,8 +14,8 @@ from api.reading.names import Names
 from api.reports.kept import keep
 from api.reports.rows import CountRow, FoldedFeeRow, ValuedActivityRow
 from api.rows import as_naive
-from api.schemas.report_data import ActivityReportSort, FoldedFee, ReportActivity
-from api.schemas.wallets import Direction, WalletActivityType
+from api.schemas.report_data import ActivityReportSort, FoldedFee
+from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
@@ -72,11 +70,11 @@ class Activities:
         told = [tuple(value) if isinstance(value, list) else value for value in conditions.values()]
         return keep(self.snapshot, ("activity-count", *self._keys.values(), *told), read)
 
-    def page(self, filters: ActivityFilters, limit: int, offset: int) -> list[ReportActivity]:
+    def page(self, filters: ActivityFilters, limit: int, offset: int) -> list[WalletActivity]:
         """Return the rows of a page."""
         return self._to_items(self._read(filters, limit, offset, None))
 
-    def fees(self, page: Sequence[ReportActivity]) -> list[FoldedFee]:
+    def fees(self, page: Sequence[WalletActivity]) -> list[FoldedFee]:
         """Return the fees that rows of a page stand for as well."""
         hashes = {row.transaction_hash for row in page if row.transaction_hash is not None}
         if not hashes:
@@ -97,7 +95,7 @@ class Activities:
         """Return the same activities, read from a snapshot of the same version that was opened later."""
         return Activities(snapshot, self.view, self.names)
 
-    def fetch(self, filters: ActivityFilters, limit: int, after: Key | None) -> Fetched[ReportActivity]:
+    def fetch(self, filters: ActivityFilters, limit: int, after: Key | None) -> Fetched[WalletActivity]:
         """Return one batch of all rows, each as cheap as the first."""
         rows = self._read(filters, limit, 0, after)
         return Fetched(self._to_items(rows), _key_of(rows[-1]) if len(rows) == limit else None)
@@ -124,16 +122,15 @@ class Activities:
             skipped=offset,
         )
 
-    def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[ReportActivity]:
+    def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[WalletActivity]:
         present = codec_for(self.view.subject.family).present
         labels = names_of_counterparties(self.names, rows)
-        items: list[ReportActivity] = []
+        items: list[WalletActivity] = []
         for row in rows:
             value = None
             if row.value_status is not None:
                 value = ActivityValueRow(row.activity_id, row.pair_key, row.price, row.value, row.value_status)
-            activity = to_wallet_activity(present, row, labels, value)
-            items.append(ReportActivity(**msgspec.structs.asdict(activity)))
+            items.append(to_wallet_activity(present, row, labels, value))
         return items
 
 

@@ -276,21 +276,17 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     data_version: Version
 
 
-class ReportActivity(WalletActivity, frozen=True, kw_only=True):
-    """One row of a wallet activity report."""
-
-
 class FoldedFee(Schema, frozen=True, kw_only=True):
     """A fee that is no row of its own."""
 
     activity_id: Annotated[str, Meta(description="The row it is shown with, the first of its transaction.")]
-    fee: ReportActivity
+    fee: WalletActivity
 
 
 class ReportActivities(Schema, frozen=True, kw_only=True):
     """A page of the rows of a wallet activity report."""
 
-    data: list[ReportActivity]
+    data: list[WalletActivity]
     fees: Annotated[list[FoldedFee], Meta(description="With `fees=folded`: of what is in `data`.")] | UnsetType = UNSET
     total: Total
     limit: RowLimit
