@@ -24,6 +24,7 @@ from api.parameters import (
     From,
     TimeRange,
     To,
+    TrackingStatusFilter,
     WalletActivityTypeFilter,
     read_range,
 )
@@ -43,6 +44,8 @@ from api.schemas.report_data import (
     CapTableReport,
     FeeRows,
     HolderReportSort,
+    IndexTokenSort,
+    IndexWalletSort,
     ReportActivities,
     ReportHolding,
     ReportHoldings,
@@ -86,6 +89,13 @@ FeesFilter = Annotated[
     QueryParameter(
         description="`folded`: fees of transactions with another activity are in `fees`, no rows; not with `type=Fee`."
     ),
+]
+TokenSort = Annotated[
+    IndexTokenSort, QueryParameter(name="tokenSort", description="Order of the tokens; descending with a leading `-`.")
+]
+WalletSort = Annotated[
+    IndexWalletSort,
+    QueryParameter(name="walletSort", description="Order of the wallets; descending with a leading `-`."),
 ]
 IndexSearch = Annotated[
     str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
@@ -380,15 +390,19 @@ class ReportIndexController(Controller):
         self,
         call: NamedDependency[SkipValidation[EmbedCall]],
         q: IndexSearch = None,
+        tracking_status: TrackingStatusFilter = None,
+        token_sort: TokenSort = "created",
+        wallet_sort: WalletSort = "created",
         limit: RowLimit = 50,
         offset: RowOffset = 0,
     ) -> Response[Any]:
         """List what there are reports of.
 
-        The tenant's tokens and wallets, oldest first; limit and offset hold for each of the two lists.
+        The tenant's tokens and wallets, by default oldest first; limit and offset hold for each of the two lists.
         """
         with call.snapshot() as snapshot:
-            return call.answer(read_index(call, snapshot, q, limit, offset))
+            found = read_index(call, snapshot, q, tracking_status, token_sort, wallet_sort, limit, offset)
+            return call.answer(found)
 
 
 def _cap_table_file(

@@ -1,41 +1,93 @@
 """What the index page lists: the tokens and wallets that a tenant has reports of."""
 
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
 from api.reading.holders import count_holders
 from api.reading.subjects import to_holder_count_status, to_token_summary, to_tracking_status, to_wallet_summary
-from api.reading.values import CURRENCY, token_prices, wallet_totals
+from api.reading.values import CURRENCY, token_prices, total, wallet_totals
 from api.reports.calls import EmbedCall
-from api.schemas.report_data import IndexToken, IndexWallet, ReportIndex
+from api.schemas.common import TrackingStatus
+from api.schemas.report_data import IndexToken, IndexTokenSort, IndexWallet, IndexWalletSort, ReportIndex
 from api.serving import Snapshot
 from control import subjects, tenants
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
+_ALL = 2**62
+"""How many are read: what they are sorted by, and their totals, are of the marts, not of the control store."""
 
-def read_index(call: EmbedCall, snapshot: Snapshot, q: str | None, limit: int, offset: int) -> ReportIndex:
-    """Return one page of a tenant's tokens and one of its wallets, oldest first.
+Entry = TypeVar("Entry", IndexToken, IndexWallet)
+
+
+def read_index(
+    call: EmbedCall,
+    snapshot: Snapshot,
+    q: str | None,
+    tracking_status: TrackingStatus | None,
+    token_sort: IndexTokenSort,
+    wallet_sort: IndexWalletSort,
+    limit: int,
+    offset: int,
+) -> ReportIndex:
+    """Return one page of a tenant's tokens and one of its wallets.
 
     Raises:
         Invalid: on 'q'.
     """
-    filters = SubjectFilters(q=q)
+    filters = SubjectFilters(q=q, tracking_status=tracking_status)
     with call.store.read() as session:
         tenant = tenants.get(session, call.tenant_id)
-        tokens, token_total = subjects.list_slice(
-            session, call.tenant_id, Kind.TOKEN, filters, limit=limit, offset=offset
-        )
-        wallets, wallet_total = subjects.list_slice(
-            session, call.tenant_id, Kind.WALLET, filters, limit=limit, offset=offset
-        )
+        token_rows, wallet_rows = (_rows(session, call, kind, filters) for kind in (Kind.TOKEN, Kind.WALLET))
+    tokens, wallets = (
+        _to_tokens(snapshot, call.tenant_id, token_rows),
+        _to_wallets(snapshot, call.tenant_id, wallet_rows),
+    )
     return ReportIndex(
         tenant=tenant.name,
         currency=CURRENCY,
-        tokens=_to_tokens(snapshot, call.tenant_id, tokens),
-        token_total=token_total,
-        wallets=_to_wallets(snapshot, call.tenant_id, wallets),
-        wallet_total=wallet_total,
+        tokens=_sorted(tokens, token_sort)[offset : offset + limit],
+        token_total=len(tokens),
+        token_value=_sum(token.market_capitalization for token in tokens),
+        wallets=_sorted(wallets, wallet_sort)[offset : offset + limit],
+        wallet_total=len(wallets),
+        wallet_value=_sum(wallet.total_value for wallet in wallets),
         limit=limit,
         offset=offset,
         data_version=snapshot.data_version(call.tenant_id),
     )
+
+
+def _rows(session: Session, call: EmbedCall, kind: Kind, filters: SubjectFilters) -> list[SubjectRow]:
+    return subjects.list_slice(session, call.tenant_id, kind, filters, limit=_ALL, offset=0)[0]
+
+
+_KEYS: dict[str, Callable[[Any], Any]] = {
+    "name": lambda entry: (entry.name or getattr(entry, "symbol", entry.ledger_id)).casefold(),
+    "holders": lambda token: token.holder_count,
+    "change": lambda wallet: _number(wallet.change24h),
+    "value": lambda entry: _number(entry.market_capitalization if isinstance(entry, IndexToken) else entry.total_value),
+}
+
+
+def _sorted(entries: list[Entry], sort: str) -> list[Entry]:
+    """Sort entries that are oldest first; equal ones stay so, and what has no key comes last."""
+    if sort == "created":
+        return entries
+    key = _KEYS[sort.removeprefix("-")]
+    known = [entry for entry in entries if key(entry) is not None]
+    return sorted(known, key=key, reverse=sort.startswith("-")) + [entry for entry in entries if key(entry) is None]
+
+
+def _number(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+def _sum(values: Iterable[str | None]) -> str | None:
+    known = [value for value in values if value is not None]
+    return total(known) if known else None
 
 
 def _to_tokens(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> list[IndexToken]:

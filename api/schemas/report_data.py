@@ -97,6 +97,8 @@ ActivityReportSort = Literal[
 ]
 
 
+IndexTokenSort = Literal["created", "name", "-name", "holders", "-holders", "value", "-value"]
+IndexWalletSort = Literal["created", "name", "-name", "change", "-change", "value", "-value"]
 FeeRows = Literal["apart", "folded"]
 
 
@@ -328,14 +330,18 @@ class IndexWallet(Schema, frozen=True, kw_only=True):
 
 
 class ReportIndex(Schema, frozen=True, kw_only=True):
-    """What a tenant has reports of: a page of its tokens and one of its wallets, oldest first."""
+    """What a tenant has reports of: a page of its tokens and one of its wallets."""
 
     tenant: Annotated[str, Meta(description="Name of the tenant.")]
     currency: Annotated[str, Meta(description="What values are in.")]
     tokens: list[IndexToken]
     token_total: Total
+    token_value: Annotated[
+        Decimal | None, Meta(description="Sum of the market capitalizations that are known, on all pages.")
+    ]
     wallets: list[IndexWallet]
     wallet_total: Total
+    wallet_value: Annotated[Decimal | None, Meta(description="Sum of the values that are known, on all pages.")]
     limit: RowLimit
     offset: int
     data_version: Version

@@ -5,7 +5,7 @@
  * the height, as any customer's page would.
  */
 
-import { byId, el, figure, fill, name } from "./dom.js";
+import { byId, el, figure, fill, name, press } from "./dom.js";
 import { compact, count, exact, percent, plural, shortened, trend } from "./format.js";
 import { Page } from "./page.js";
 import { bounded, reasonOf } from "./status.js";
@@ -13,30 +13,91 @@ import { bounded, reasonOf } from "./status.js";
 const SEARCH_DELAY_MS = 250;
 const LIMIT = 50;
 
+const HEADS = {
+  tokens: [
+    ["name", "Token"],
+    ["-holders", "Holders"],
+    ["-value", "Market value"],
+  ],
+  wallets: [
+    ["name", "Wallet"],
+    ["-change", "Change in 24 h"],
+    ["-value", "Value"],
+  ],
+};
+
 let offset = 0;
+let tracked = "enabled";
+const sorts = { tokens: "-value", wallets: "-value" };
 let opened = null; // {type, id, frame, leave}
 
 const page = new Page(async (session) => {
-  const index = await session.get("/embed/data/index", { q: byId("search").value.trim(), limit: LIMIT, offset });
+  const index = await session.get("/embed/data/index", {
+    q: byId("search").value.trim(),
+    trackingStatus: tracked,
+    tokenSort: sorts.tokens,
+    walletSort: sorts.wallets,
+    limit: LIMIT,
+    offset,
+  });
   document.title = `Reports of ${index.tenant}`;
   fill("title", name(index.tenant));
-  drawList("tokens", index.tokens, index.tokenTotal, (token) => tokenEntry(token, index.currency));
-  drawList("wallets", index.wallets, index.walletTotal, (wallet) => walletEntry(wallet, index.currency));
+  const { currency } = index;
+  drawList("tokens", index.tokens, index.tokenTotal, (token) => tokenEntry(token, currency));
+  drawList("wallets", index.wallets, index.walletTotal, (wallet) => walletEntry(wallet, currency));
+  drawSum("tokens", index.tokenValue, currency);
+  drawSum("wallets", index.walletValue, currency);
   drawPager(Math.max(index.tokenTotal, index.walletTotal));
   byId("content").hidden = false;
   return index.tokenTotal + index.walletTotal === 0 && !byId("search").value ? "empty" : "ready";
 });
 
-const NONE = { tokens: "No token.", wallets: "No wallet." };
+const none = (what) => (tracked ? `No tracked ${what}.` : `No ${what}.`);
+const NONE = { tokens: () => none("token"), wallets: () => none("wallet") };
 
 function drawList(id, entries, total, draw) {
+  drawHeads(id);
   byId(`${id}-count`).textContent = id === "tokens" ? plural(total, "token") : plural(total, "wallet");
-  byId(id).replaceChildren(...(entries.length ? entries.map(draw) : [el("p.none", null, NONE[id])]));
+  byId(id).replaceChildren(...(entries.length ? entries.map(draw) : [el("p.none", null, NONE[id]())]));
+}
+
+function drawHeads(id) {
+  const cells = HEADS[id].map(([first, label]) => {
+    const column = first.replace("-", "");
+    const isSorted = sorts[id].replace("-", "") === column;
+    const direction = sorts[id].startsWith("-") ? "descending" : "ascending";
+    return el(
+      "button",
+      {
+        type: "button",
+        class: isSorted ? direction : null,
+        "aria-label": `Sort by ${label}${isSorted ? `, sorted ${direction}` : ""}`,
+        onclick: () => sortBy(id, column, first),
+      },
+      el("span", null, label),
+      el("i.arrow", { "aria-hidden": true }),
+    );
+  });
+  byId(`${id}-head`).replaceChildren(...cells, el("span"));
+}
+
+async function sortBy(id, column, first) {
+  const other = first.startsWith("-") ? column : `-${column}`;
+  sorts[id] = sorts[id] === first ? other : first;
+  offset = 0;
+  await page.run();
+  byId(`${id}-head`).children[HEADS[id].findIndex(([each]) => each === first)].focus();
+}
+
+function drawSum(id, value, currency) {
+  byId(`${id}-sum`).hidden = value === null;
+  const shown = figure(compact(value, { currency }), { title: exact(value, { currency }) });
+  byId(`${id}-sum`).replaceChildren(el("span", null, "Total of those priced"), el("span"), shown, el("span"));
 }
 
 function tokenEntry(token, currency) {
   const { holderCount, holderCountStatus, marketCapitalization, marketCapitalizationStatus } = token;
-  const holders = figure(holderCount === null ? "" : bounded(plural(holderCount, "holder"), holderCountStatus), {
+  const holders = figure(holderCount === null ? "" : bounded(count(holderCount), holderCountStatus), {
     missing: holderCount === null ? reasonOf(holderCountStatus) : null,
   });
   const value = money(marketCapitalization, marketCapitalizationStatus, currency);
@@ -54,7 +115,7 @@ function walletEntry(wallet, currency) {
   const change =
     change24h === null
       ? el("span")
-      : figure(`${percent(change24h, { signed: true })} in 24 h`, { className: trend(change24h) });
+      : figure(percent(change24h, { signed: true }), { className: trend(change24h) });
   const title = wallet.name === null ? el("span.name", null, shortened(wallet.ledgerId)) : name(wallet.name);
   return entry("wallet-activity", wallet, [title], change, money(totalValue, totalValueStatus, currency));
 }
@@ -62,7 +123,7 @@ function walletEntry(wallet, currency) {
 const money = (value, status, currency) =>
   figure(compact(value, { currency }), {
     title: exact(value, { currency }),
-    missing: value === null ? reasonOf(status) : null,
+    missing: value === null ? reasonOf(status === "NotCovered" ? "NotYetCollected" : status) : null,
   });
 
 function entry(type, { id, ledger, ledgerId, trackingStatus }, title, ...figures) {
@@ -97,6 +158,10 @@ function listen() {
   byId("search").addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(() => from(0), SEARCH_DELAY_MS);
+  });
+  press("tracked", (chosen) => {
+    tracked = chosen;
+    from(0);
   });
   byId("page-previous").addEventListener("click", () => from(offset - LIMIT));
   byId("page-next").addEventListener("click", () => from(offset + LIMIT));

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -485,3 +486,43 @@ def test_the_index_is_searched_and_paged(client: TestClient[Any]) -> None:
     treasury = client.get("/embed/data/index", params={"q": "TREASURY"}, headers=headers).json()
     assert ([one["name"] for one in treasury["wallets"]], treasury["tokens"]) == (["Treasury"], [])
     assert HOLDERS["h1"] in {one["ledgerId"] for one in everything["wallets"] if one["id"] == EXAMPLE_WALLET_ID}
+
+
+@pytest.mark.parametrize("kind", ["token", "wallet"])
+def test_the_index_is_sorted_and_added_up(client: TestClient[Any], kind: str) -> None:
+    headers = embed(client, "/v1/reports")
+    everything = client.get("/embed/data/index", headers=headers).json()
+    value, other = {
+        "token": ("marketCapitalization", ("holders", "holderCount")),
+        "wallet": ("totalValue", ("change", "change24h")),
+    }[kind]
+    for name, column in (("value", value), other):
+        for sign in ("", "-"):
+            query = {f"{kind}Sort": sign + name}
+            found = client.get("/embed/data/index", params=query, headers=headers).json()[f"{kind}s"]
+            known = [Decimal(one[column]) for one in found if one[column] is not None]
+            assert known == sorted(known, reverse=sign == "-")
+            assert [one[column] for one in found[len(known) :]] == [None] * (len(found) - len(known))
+            # Equal ones stay in the order in which they were made.
+            pages = [
+                client.get("/embed/data/index", params={**query, "limit": 1, "offset": at}, headers=headers).json()
+                for at in range(len(found))
+            ]
+            assert [page[f"{kind}s"][0]["id"] for page in pages] == [one["id"] for one in found]
+            assert sorted(one["id"] for one in found) == sorted(one["id"] for one in everything[f"{kind}s"])
+    with localcontext(prec=200):
+        total = sum((Decimal(one[value]) for one in everything[f"{kind}s"] if one[value] is not None), Decimal(0))
+    assert Decimal(everything[f"{kind}Value"]) == total
+    names = client.get("/embed/data/index", params={f"{kind}Sort": "name"}, headers=headers).json()[f"{kind}s"]
+    called = [(one["name"] or one.get("symbol") or one["ledgerId"]).casefold() for one in names]
+    assert called == sorted(called)
+
+
+def test_the_index_of_what_is_tracked(client: TestClient[Any]) -> None:
+    headers = embed(client, "/v1/reports")
+    everything = client.get("/embed/data/index", headers=headers).json()
+    for status in ("enabled", "disabled"):
+        found = client.get("/embed/data/index", params={"trackingStatus": status}, headers=headers).json()
+        for kind in ("tokens", "wallets"):
+            assert found[kind] == [one for one in everything[kind] if one["trackingStatus"] == status]
+            assert found[f"{kind[:-1]}Total"] == len(found[kind])

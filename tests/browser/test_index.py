@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 from datetime import timedelta
+from decimal import Decimal, localcontext
 
 import pytest
 
 from api.reports import tokens
 from tests.browser.configured import LUMEN_NAME, TREASURY_NAME
 from tests.browser.conftest import Servers, Visit
+from tests.browser.reading import parsed
 from tests.e2e.service import LEDGERMART
 
 
@@ -38,6 +40,14 @@ def test_every_report_of_the_tenant_and_no_other(servers: Servers, visit: Visit,
     with visit() as visitor:
         frame = visitor.open(link)
         assert "#" not in visitor.page.url
+        # What is not tracked is there on request.
+        shown = frame.inner_text("#report")
+        for subject in (*tokens, *wallets):
+            is_shown = (subject["name"] or subject.get("symbol") or subject["ledgerId"][:8]) in shown
+            assert is_shown is (subject["trackingStatus"] == "enabled")
+        with visitor.page.expect_response(lambda response: "/index" in response.url):
+            frame.click("[data-tracked='']")
+        frame.wait_for_function("() => document.body.textContent.includes('not tracked')")
         for part, subjects in (("#tokens", tokens), ("#wallets", wallets)):
             shown = frame.inner_text(part)
             for subject in subjects:
@@ -45,6 +55,36 @@ def test_every_report_of_the_tenant_and_no_other(servers: Servers, visit: Visit,
         assert "THEIRS" not in frame.inner_text("body")
         assert visitor.axe(frame) == []
         visitor.screenshot("index-light")
+
+
+def test_sorts_and_totals(servers: Servers, visit: Visit, link: str) -> None:
+    with servers.api.client("viewer") as client:
+        tokens = [row for page in client.pages("/v1/tokens", trackingStatus="enabled") for row in page["data"]]
+        wallets = [row for page in client.pages("/v1/wallets", trackingStatus="enabled") for row in page["data"]]
+    with visit() as visitor:
+        frame = visitor.open(link)
+
+        def names() -> list[str]:
+            return frame.locator("#tokens .entry-title > :first-child").all_text_contents()
+
+        def sort(label: str) -> None:
+            with visitor.page.expect_response(lambda response: "/index" in response.url):
+                frame.get_by_role("button", name=f"Sort by {label}").first.click()
+            frame.wait_for_function("() => document.documentElement.dataset.state === 'ready'")
+
+        values = {row["name"] or row["symbol"]: row["marketCapitalization"] for row in tokens}
+        known = [name for name in values if values[name] is not None]
+        known.sort(key=lambda name: Decimal(values[name]), reverse=True)
+        assert names()[: len(known)] == known
+        sort("Token")
+        assert names() == sorted(values, key=str.casefold)
+        sort("Token")
+        assert names() == sorted(values, key=str.casefold, reverse=True)
+        assert frame.evaluate("document.activeElement.textContent") == "Token"
+        for part, each in (("tokens", values.values()), ("wallets", [row["totalValue"] for row in wallets])):
+            with localcontext(prec=200):
+                total = sum((Decimal(value) for value in each if value is not None), Decimal(0))
+            assert parsed(frame.get_attribute(f"#{part}-sum [title]", "title") or "") == total
 
 
 def test_dark_and_narrow(visit: Visit, link: str) -> None:
