@@ -89,10 +89,13 @@ def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     # Here, because it is dear: only the process that forks has to have it.
     from dbt.cli.main import dbtRunner
 
-    from tests.integration.dbt_warm import MANIFEST, dbt_environment
+    from tests.integration.dbt_warm import MANIFEST, dbt_environment, take_shortcuts
 
     os.environ.update(dbt_environment(folder))
-    if memory_mb is not None:
+    if memory_mb is None:
+        take_shortcuts()
+    else:
+        # Its use of the processor and of memory is measured.
         os.environ["LEDGERMART_PIPELINE_MEMORY_MB"] = str(memory_mb)
     done = dbtRunner(MANIFEST).invoke(arguments)
     if done.exception is not None:

@@ -11,12 +11,17 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import CodeType
+from typing import Any
 
 import dagster as dg
 import duckdb
+import jinja2
 from dbt.adapters.duckdb.connections import DuckDBConnectionManager
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
+from dbt_common.events.base_types import BaseEvent, EventLevel
+from dbt_common.events.event_manager import EventManager
 
 import cli.cycle
 import cli.main  # noqa: F401 - with cli.cycle: what every command and a cycle import
@@ -44,6 +49,31 @@ def dbt_environment(folder: Path) -> dict[str, str]:
         "DBT_STATIC_PARSER": "false",
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
+
+
+_compile, _fire_event = jinja2.Environment.compile, EventManager.fire_event
+# Code of templates, by the kind of environment and the text: the models', too, are compiled before the fork.
+_COMPILED: dict[tuple[type, str], CodeType] = {}
+
+
+def _compile_once(environment: jinja2.Environment, source: str, *arguments: Any, **named: Any) -> CodeType:
+    key = (type(environment), source)
+    if key not in _COMPILED:
+        _COMPILED[key] = _compile(environment, source, *arguments, **named)
+    return _COMPILED[key]
+
+
+def _fire_what_is_shown(manager: EventManager, event: BaseEvent, level: EventLevel | None = None, **named: Any) -> None:
+    if (level or event.level_tag()) is not EventLevel.DEBUG:
+        _fire_event(manager, event, level, **named)
+
+
+def take_shortcuts() -> None:
+    """Do in this process, which ends after one run, without what is a fifth of the run and tells or changes nothing."""
+    gc.disable()
+    jinja2.Environment.compile = _compile_once
+    # Messages for debugging, some 1,500, are written even if they are shown to nobody.
+    EventManager.fire_event = _fire_what_is_shown
 
 
 # What a cycle imports, itself or by its libraries, only when it comes to use it.
@@ -99,7 +129,9 @@ def _parsed_project() -> Manifest | None:
     return manifest if isinstance(manifest, Manifest) else None
 
 
+jinja2.Environment.compile = _compile_once
 MANIFEST = _parsed_project()
+jinja2.Environment.compile = _compile
 # What fails is tried again as often as ever, and sooner.
 pacing._BASE_SECONDS = 0.01
 # What dbt logged has made a handler of the root logger, which a command of ours does not have.

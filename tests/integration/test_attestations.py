@@ -1,9 +1,12 @@
 """Attested blocks: every balance confirmed, and the node's own, on random chains; what they ask, and what ends them."""
 
+import copy
 import random
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -20,12 +23,13 @@ from pipelines.load.chain import remove_orphaned
 from pipelines.load.control import open_batch
 from pipelines.load.state import record_publication, record_transform
 from pipelines.load.warehouse import open_warehouse, utc_now
+from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
 from tests.integration.conftest import MakeService
-from tests.integration.dbt_runner import LATER_CYCLE, build_over_nothing, open_marts, run_dbt
-from tests.integration.harness import LocalNetwork
+from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
+from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 
 # Blocks after which the node calls one final.
@@ -107,11 +111,16 @@ class Case:
 
     def attest(self, block: int) -> OperationRow:
         """Ask for a block, read it, build, and say how the operation stands then."""
-        operation = self.ask(block)
+        (operation,) = self.attest_all([block])
+        return operation
+
+    def attest_all(self, blocks: list[int]) -> list[OperationRow]:
+        """Ask for blocks at once; otherwise as `attest`."""
+        asked = [self.ask(block) for block in blocks]
         self.service.attest()
         self.build()
         self.service.attest()
-        return self.service.operation(operation)
+        return [self.service.operation(operation) for operation in asked]
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with open_marts(self.stores) as connection:
@@ -193,8 +202,9 @@ def test_attested_blocks_of_random_chains_are_the_nodes(
     case.build()
     chance = random.Random(seed)
     blocks = sorted(chance.sample(range(case.created + 2, last + 5), 3), reverse=seed % 2 == 0)
-    for block in blocks:
-        operation = case.attest(block)
+    # One after the other, or all at once.
+    operations = [case.attest(block) for block in blocks] if seed % 2 == 0 else case.attest_all(blocks)
+    for block, operation in zip(blocks, operations, strict=True):
         assert (operation.status, operation.to_block) == (Status.SUCCEEDED, block), operation
         case.expect_attested(block)
     case.live(seed + 200, 6)
@@ -204,14 +214,34 @@ def test_attested_blocks_of_random_chains_are_the_nodes(
         case.expect_attested(block)
 
 
+@pytest.fixture(scope="module")
+def hushed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+    """What each test with `hush` begins with a copy of."""
+
+    def make_service(*networks: LocalNetwork) -> Service:
+        return Service(tmp_path_factory.mktemp("hushed"), networks)
+
+    with AnvilNode(genesis_time=GENESIS_TIME) as node:
+        case = Case(node, make_service)
+        case.live(7, 14)
+        case.rest()
+        case.tracked_with_history()
+        case.service.close()
+        yield case
+
+
 @pytest.fixture
-def hush(node: AnvilNode, make_service: MakeService) -> Case:
+def hush(hushed: Case, tmp_path: Path) -> Iterator[Case]:
     """A token whose history is collected, and everything in it final."""
-    case = Case(node, make_service)
-    case.live(7, 14)
-    case.rest()
-    case.tracked_with_history()
-    return case
+    before = hushed.node.snapshot()
+    shutil.copytree(hushed.service.settings.data_dir.parent, tmp_path / "hush")
+    case = copy.copy(hushed)
+    case.world = copy.copy(hushed.world)
+    case.service = Service(tmp_path / "hush", [LocalNetwork("local", hushed.node.url)])
+    case.stores = Stores(case.service.settings.data_dir)
+    yield case
+    case.service.close()
+    hushed.node.revert(before)
 
 
 def readings(case: Case) -> list[tuple[Any, ...]]:

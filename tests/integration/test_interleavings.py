@@ -16,7 +16,7 @@ from unittest import mock
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from control import operations
@@ -398,7 +398,7 @@ def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("apart", [5, pytest.param(1, marks=_LONG)])
+@pytest.mark.parametrize("apart", [8, pytest.param(1, marks=_LONG)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Cycles that repair a reorganisation and slices that collect a new request, each killed one statement later."""
     with Interleaving() as run:
@@ -413,11 +413,13 @@ def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(150, marks=_LONG)])
+@pytest.mark.parametrize("count", [1, pytest.param(150, marks=_LONG)])
 def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
     @examples(count)
     @given(st.lists(_STEP, min_size=10, max_size=30))
     def holds(steps: Sequence[Step]) -> None:
+        # The first that is drawn is the same step again and again.
+        assume(len({name for name, *_ in steps}) > 4)
         with Interleaving() as run:
             take_steps(run, steps)
             check_against_clean(run.service, run.node, run.folder / "clean")

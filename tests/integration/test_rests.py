@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from api.query_texts import load_queries
@@ -246,9 +246,11 @@ def _examples(count: int) -> settings:
     )
 
 
-@_examples(2)
+@_examples(1)
 @given(stories=st.lists(_stories, min_size=15, max_size=20))
 def test_a_reading_confirms_its_rest(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:
+    # The first that is drawn is the same story again and again.
+    assume(len(set(map(repr, stories))) > 10)
     folder = tmp_path_factory.mktemp("rests")
     check_chain(build_over_nothing(folder / "stores"), stories, folder / "refreshed")
 
