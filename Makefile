@@ -111,12 +111,18 @@ test-long: install ## The same with more seeds, kills, examples and rows
 bench: install ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
-lint: .venv/installed ## Style, types, import contracts, SQL
+lint: .venv/installed build/linted-sql ## Style, types, import contracts, SQL
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/sqlfluff lint dbt_project/models dbt_project/tests
+
+# A second a file: those that changed since all were found good, or all where what they are read with changed.
+SQL := $(sort $(shell find dbt_project/models dbt_project/tests -path '*/generic' -prune -o -name '*.sql' -print))
+build/linted-sql: $(SQL) $(shell find dbt_project/macros -name '*.sql') dbt_project/.sqlfluff requirements.lock | .venv/installed
+	$(BIN)/sqlfluff lint $(if $(filter-out $(SQL),$?),dbt_project/models dbt_project/tests,$?)
+	mkdir -p $(@D)
+	touch $@
 
 format: .venv/installed ## Format Python and SQL in place, and write dbt's sources anew
 	$(BIN)/python -m pipelines.tables.sources
