@@ -23,7 +23,7 @@ from pipelines.load.tenants import advance, transform_due
 
 # What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
 # `make test`; the audits of the whole history in the daily job.
-CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test")
+CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test", "--exclude-resource-type", "exposure")
 AUDIT = "tag:audit"
 # Views stay as they are until the project changes. So do models of a tag that are empty, and would be.
 VIEWS = "config.materialized:view"

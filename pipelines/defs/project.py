@@ -18,8 +18,8 @@ from pipelines.load.warehouse import movement_views
 from warehouse.port import Warehouse
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
-# Errors are in what a run gives back; on standard output, dbt says only what is wrong.
-_QUIET = ("--quiet", "--no-use-colors")
+# Copies of what was parsed, for a run each.
+_copies: dict[Settings, Manifest] = {}
 
 
 class DbtError(Exception):
@@ -48,6 +48,8 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
         "DBT_WRITE_JSON": "false",
         # It starts threads, which a fork of the worker would not have.
         "DBT_STATIC_PARSER": "false",
+        # Errors are in what a run gives back. A line that nobody sees is made all the same where there is a log for it.
+        "DBT_LOG_LEVEL": "none",
         "DBT_LOG_LEVEL_FILE": "none",
     }
 
@@ -80,7 +82,7 @@ def parsed_project(settings: Settings) -> Project:
     """
     os.environ.update(dbt_environment(settings))
     fingerprint = project_fingerprint()
-    parsed = dbtRunner().invoke([*_QUIET, "parse"])
+    parsed = dbtRunner().invoke(["parse"])
     if not isinstance(parsed.result, Manifest):
         raise DbtError(f"dbt could not parse the project: {parsed.exception}")
     return Project(parsed.result, fingerprint)
@@ -96,6 +98,12 @@ def keep_manifest(settings: Settings, *, is_new: bool) -> None:
     beside.replace(path)
 
 
+def copy_project(settings: Settings) -> None:
+    """Make the copy of the project that a run needs, for the first one of this process or of each fork of it."""
+    # A run writes into what it was given.
+    _copies[settings] = parsed_project(settings).manifest.deepcopy()  # type: ignore[no-untyped-call]
+
+
 def run_dbt(settings: Settings, arguments: Sequence[str]) -> list[Any]:
     """Run a dbt command over the warehouse and return its results, one per node, also of those that failed.
 
@@ -105,10 +113,11 @@ def run_dbt(settings: Settings, arguments: Sequence[str]) -> list[Any]:
         DbtError: dbt did not come to run any node.
     """
     os.environ.update(dbt_environment(settings))
-    # A run writes into what it was given.
-    runner = dbtRunner(parsed_project(settings).manifest.deepcopy())  # type: ignore[no-untyped-call]
+    if settings not in _copies:
+        copy_project(settings)
+    runner = dbtRunner(_copies.pop(settings))
     try:
-        done = runner.invoke([*_QUIET, *arguments])
+        done = runner.invoke(list(arguments))
     finally:
         DuckDBConnectionManager.close_all_connections()  # type: ignore[no-untyped-call]
     if not isinstance(done.result, RunExecutionResult):

@@ -25,7 +25,7 @@ from pipelines.definitions import load_definitions
 from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.messages import NO, STALE, TAKEN, YES, answer, hear, listen
-from pipelines.defs.project import DbtError, run_dbt
+from pipelines.defs.project import DbtError, copy_project, run_dbt
 from pipelines.defs.records import keep_connections
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import write_worker_state
@@ -120,6 +120,7 @@ class Worker:
         self._told_at = float("-inf")
         self._run: _Run | None = None
         _rehearse(settings)
+        copy_project(settings)
         duckdb.default_connection().close()
         gc.collect()
         # What will not change stays shared.
