@@ -110,7 +110,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         result = job.execute_in_process(
             instance=dg.DagsterInstance.get(),
-            asset_selection=assets_of_cycle(job, definitions, chosen),
+            asset_selection=assets_of_cycle(definitions, chosen),
             raise_on_error=False,
         )
     after = Warehouse(settings).published()

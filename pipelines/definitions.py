@@ -11,47 +11,31 @@ from control.pricing.definitions import price_sources_in_force
 from control.settings import load_settings
 from pipelines.defs.control import control_snapshot
 from pipelines.defs.cycle import CYCLE_JOB, cycle_sensor
-from pipelines.defs.dbt import built_marts, transform_assets
+from pipelines.defs.dbt import transform_assets
 from pipelines.defs.history import history_asset
-from pipelines.defs.keys import (
-    DISCOVERIES,
-    HISTORY,
-    MARKET_PRICES,
-    MARKETS,
-    OUTCOME,
-    PUBLICATION,
-    SNAPSHOT,
-)
 from pipelines.defs.maintenance import maintenance, maintenance_schedule
 from pipelines.defs.networks import network_assets
 from pipelines.defs.prices import price_assets, price_discoveries
-from pipelines.defs.publish import outcome, publication_asset
+from pipelines.defs.publish import outcome, publication
 from pipelines.defs.resources import Warehouse
-
-
-def shared_keys(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
-    """The assets that every cycle runs, whichever networks it covers."""
-    shared = [SNAPSHOT, MARKETS, MARKET_PRICES]
-    return [*shared, *sorted(transform.keys), PUBLICATION, DISCOVERIES, HISTORY, OUTCOME]
 
 
 def build_definitions(networks: Mapping[str, Network]) -> dg.Definitions:
     """Definitions over the given networks; the disabled ones have no assets."""
     enabled = [network for network in networks.values() if network.is_enabled]
-    transform = transform_assets(networks)
     return dg.Definitions(
         assets=[
             control_snapshot,
             *(network_assets(network) for network in enabled),
             price_assets,
-            transform,
-            publication_asset(built_marts(transform)),
+            transform_assets(networks),
+            publication,
             price_discoveries,
             history_asset([network.name for network in enabled]),
             outcome,
         ],
         jobs=[CYCLE_JOB, maintenance],
-        sensors=[cycle_sensor(networks, shared_keys(transform))],
+        sensors=[cycle_sensor(networks)],
         schedules=[maintenance_schedule],
         resources={"warehouse": Warehouse()},
     )

@@ -15,7 +15,7 @@ from control.revision import read_revision
 from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
-from pipelines.defs.keys import OUTCOME, SNAPSHOT, network_keys
+from pipelines.defs.keys import OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_keys
 from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
@@ -67,15 +67,13 @@ CYCLE_JOB = dg.define_asset_job(
 
 
 def assets_of_cycle(
-    job: dg.JobDefinition, networks: Mapping[str, Network], chosen: Iterable[str], *, is_short: bool = False
+    networks: Mapping[str, Network], chosen: Iterable[str], *, is_short: bool = False
 ) -> list[dg.AssetKey]:
     """What a cycle over the chosen ones of the networks runs: their assets, and those of every cycle.
 
-    A short one begins and ends as all do, and leaves out what is between: Dagster writes several records for each
-    asset, also of those that have nothing to do.
+    A short one begins and ends as all do, and leaves out what is between.
     """
-    shared = set(job.asset_layer.executable_asset_keys) - set(network_keys(networks.values()))
-    return [*network_keys(networks[name] for name in chosen), *([SNAPSHOT, OUTCOME] if is_short else sorted(shared))]
+    return [*network_keys(networks[name] for name in chosen), *([SNAPSHOT, OUTCOME] if is_short else OF_EVERY_CYCLE)]
 
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
@@ -182,7 +180,7 @@ def _run_in_progress(
     return bool(silent_runs)
 
 
-def cycle_sensor(networks: Mapping[str, Network], shared: list[dg.AssetKey]) -> dg.SensorDefinition:
+def cycle_sensor(networks: Mapping[str, Network]) -> dg.SensorDefinition:
     """Starts a cycle over the networks that are due, one at a time and not more often than LEDGERMART_CYCLE_SECONDS.
 
     Where the worker runs, it starts them; stopping the sensor stops it doing so.
@@ -222,8 +220,9 @@ def cycle_sensor(networks: Mapping[str, Network], shared: list[dg.AssetKey]) -> 
         if due or changed or has_price_work(progress) or is_publication_due(progress, settings):
             cursor.launched_at = time.time()
             cursor.launched_after = None if progress is None else progress.batch_id
-            selection = [*network_keys(networks[name] for name in due), *shared]
-            requests.append(dg.RunRequest(asset_selection=selection, tags={"networks": ",".join(due)}))
+            requests.append(
+                dg.RunRequest(asset_selection=assets_of_cycle(networks, due), tags={"networks": ",".join(due)})
+            )
         return dg.SensorResult(run_requests=requests, cursor=msgspec.json.encode(cursor).decode())
 
     return sense

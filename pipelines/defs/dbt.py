@@ -8,7 +8,7 @@ from dagster_dbt import DagsterDbtTranslator, DbtProject, dbt_assets
 
 from control.networks.definitions import Network
 from control.settings import load_settings
-from pipelines.defs.keys import filled_by
+from pipelines.defs.keys import BUILD, filled_by
 from pipelines.defs.project import keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.control import batch_of_run
@@ -63,17 +63,20 @@ def failures(results: list[Any]) -> str:
 
 def _events(
     results: list[Any], keys: Mapping[str, dg.AssetKey], checks: Mapping[str, dg.AssetCheckKey]
-) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-    """What dbt did, as Dagster's events: a table for each model that was built, a check for each test that ran."""
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    """What dbt did, as Dagster's events: a table for each model that was built, a check for each test that ran.
+
+    Not as results of the step, for each of which Dagster looks up what it was made of and writes another event.
+    """
     for result in results:
         name, metadata = result.node.name, {"seconds": result.execution_time}
         if result.node.resource_type == "model" and result.status in _GOOD:
-            yield dg.MaterializeResult(keys[result.node.unique_id], metadata=metadata)
+            yield dg.AssetMaterialization(keys[result.node.unique_id], metadata=metadata)
         elif name in checks and result.status != "skipped":
             is_warning = result.node.config.severity.lower() == "warn"
-            yield dg.AssetCheckResult(
-                check_name=name,
+            yield dg.AssetCheckEvaluation(
                 asset_key=checks[name].asset_key,
+                check_name=name,
                 passed=result.status == "pass",
                 severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
                 description=result.message,
@@ -82,13 +85,12 @@ def _events(
 
 
 def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
-    """The asset of all models."""
+    """The assets of all models, and of their build as a whole."""
     settings = load_settings()
     project = parsed_project(settings)
     manifest = project.manifest.writable_manifest().to_dict(omit_none=False)
     translator = _Translator([network for network in networks.values() if network.is_enabled])
 
-    @dbt_assets(manifest=manifest, dagster_dbt_translator=translator, name="transform", exclude=AUDIT)
     def transform(context: dg.AssetExecutionContext, warehouse: Warehouse) -> Iterator[Any]:
         """Build the marts where something changed; with nothing new, nothing is published either."""
         with warehouse.open() as connection:
@@ -109,29 +111,33 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             # What earlier models computed, and its columns, need not be what these would have: all is built anew.
             arguments.append("--full-refresh")
         keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
-        if context.is_subset:
+        is_whole = BUILD in context.selected_asset_keys
+        if not is_whole:
             chosen = [name for name, key in keys.items() if key in context.selected_asset_keys]
             arguments += ["--select", *(manifest["nodes"][name]["name"] for name in chosen)]
         results = run_dbt(warehouse.settings, [*arguments, "--exclude", *excluded])
-        yield from _events(results, keys, {key.name: key for key in context.selected_asset_check_keys})
+        yield from _events(results, keys, checks)
         if failed := failures(results):
             raise dg.Failure(failed, allow_retries=False)
-        if context.is_subset:
+        if not is_whole:
             # The models that were not chosen are still to follow what changed: the next cycle builds all.
             return
         keep_manifest(warehouse.settings, is_new=not keeps_marts)
         with warehouse.open() as connection:
             record_transform(connection, batch_of_run(connection, context.run_id), project.fingerprint)
+        yield dg.MaterializeResult(BUILD, metadata={"models": len(results)})
 
-    return transform
-
-
-def built_marts(transform: dg.AssetsDefinition) -> list[dg.AssetKey]:
-    """The marts that every build makes, for what follows a build to depend on.
-
-    Not the views among them, nor what may be empty: a cycle may leave those as they are, and a step that depends on an
-    asset which was not made is skipped without a word.
-    """
-    kind = "dagster-dbt/materialization_type"
-    specs = [spec for spec in transform.specs if spec.key.path[0] == "marts" and not NEEDED.keys() & spec.tags.keys()]
-    return sorted(spec.key for spec in specs if spec.metadata[kind] != "view")
+    # dagster-dbt says what models and tests there are.
+    models = dbt_assets(manifest=manifest, dagster_dbt_translator=translator, exclude=AUDIT)(transform)
+    checks = {check.name: check.key for check in models.check_specs}
+    made_of = {dependency.asset_key for spec in models.specs for dependency in spec.deps} - models.keys
+    build = dg.AssetSpec(
+        BUILD,
+        # What the models are made of, so that it comes first also where no model is named.
+        deps=sorted(made_of | {key for key in models.keys if key.path[0] == "marts"}),
+        group_name="serving",
+        description="All models, built where something changed.",
+        kinds={"dbt", "duckdb"},
+    )
+    specs = [*models.specs, build]
+    return dg.multi_asset(name="transform", specs=specs, check_specs=[*models.check_specs], can_subset=True)(transform)

@@ -10,10 +10,15 @@ from pipelines.extract.families import family_of
 SNAPSHOT = dg.AssetKey(["control", "snapshot"])
 HISTORY = dg.AssetKey(["control", "history"])
 OUTCOME = dg.AssetKey(["cycle", "outcome"])
+BUILD = dg.AssetKey(["cycle", "build"])
 PUBLICATION = dg.AssetKey(["serving", "publication"])
 MARKETS = dg.AssetKey(["prices", "markets"])
 MARKET_PRICES = dg.AssetKey(["prices", "market_prices"])
 DISCOVERIES = dg.AssetKey(["prices", "discoveries"])
+
+# What every cycle runs, whichever networks it covers. The step of BUILD builds the models and records which: Dagster
+# writes several records for each asset that a run names, also where that is left as it is.
+OF_EVERY_CYCLE = (SNAPSHOT, MARKETS, MARKET_PRICES, BUILD, PUBLICATION, DISCOVERIES, HISTORY, OUTCOME)
 
 # What every run does after all else, in this order: the past takes the time that is left, the outcome tells of all.
 # By priority and not by dependency: what hangs on a step in Dagster is left out where that step failed, or had nothing

@@ -6,7 +6,7 @@ import dagster as dg
 
 from control import version_pins
 from control.store import open_store
-from pipelines.defs.keys import OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
+from pipelines.defs.keys import BUILD, OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.deliver.progress import write_progress
 from pipelines.load.control import batch_of_run
@@ -19,31 +19,24 @@ from pipelines.load.state import (
 )
 
 
-def publication_asset(marts: list[dg.AssetKey]) -> dg.AssetsDefinition:
-    """The asset that publishes a version; it runs when dbt built something."""
-
-    @dg.asset(key=PUBLICATION, deps=marts, group_name="serving", kinds={"duckdb"})
-    def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-        """An immutable copy of the marts under a new name, and the pointer to it."""
-        with warehouse.open() as connection:
-            batch_id, recorded = transformed_batch(connection), newest_publication(connection)
-            revision = transformed_revision(connection)
-        published = warehouse.port.publish(batch_id, recorded, revision)
-        with warehouse.open() as connection:
-            record_publication(connection, published.version, batch_id)
-        with closing(open_store(warehouse.settings)) as store, store.write() as session:
-            pinned = version_pins.pinned_while_removing(session)
-            removed = warehouse.port.remove_old_versions(pinned)
-        if missing := warehouse.port.megabytes_missing(pinned):
-            context.log.warning(
-                f"pinned versions need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they go, cap "
-                "tables begin no new pages"
-            )
-        return dg.MaterializeResult(
-            metadata={"version": published.version, "removed": len(removed), "pinned": len(pinned)}
+@dg.asset(key=PUBLICATION, deps=[BUILD], group_name="serving", kinds={"duckdb"})
+def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
+    """An immutable copy of the marts under a new name, and the pointer to it; made when dbt built something."""
+    with warehouse.open() as connection:
+        batch_id, recorded = transformed_batch(connection), newest_publication(connection)
+        revision = transformed_revision(connection)
+    published = warehouse.port.publish(batch_id, recorded, revision)
+    with warehouse.open() as connection:
+        record_publication(connection, published.version, batch_id)
+    with closing(open_store(warehouse.settings)) as store, store.write() as session:
+        pinned = version_pins.pinned_while_removing(session)
+        removed = warehouse.port.remove_old_versions(pinned)
+    if missing := warehouse.port.megabytes_missing(pinned):
+        context.log.warning(
+            f"pinned versions need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they go, cap "
+            "tables begin no new pages"
         )
-
-    return publication
+    return dg.MaterializeResult(metadata={"version": published.version, "removed": len(removed), "pinned": len(pinned)})
 
 
 @dg.asset(key=OUTCOME, deps=[SNAPSHOT], group_name="control", op_tags=OUTCOME_LAST)

@@ -185,7 +185,7 @@ class Worker:
             self._job.execute_in_process(
                 instance=instance,
                 run_id=run_id,
-                asset_selection=assets_of_cycle(self._job, self._networks, cycle.networks, is_short=cycle.is_short),
+                asset_selection=assets_of_cycle(self._networks, cycle.networks, is_short=cycle.is_short),
                 tags={"networks": ",".join(cycle.networks), WORKER_TAG: "true"},
                 raise_on_error=False,
             )

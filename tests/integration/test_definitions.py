@@ -18,7 +18,7 @@ from control.settings import load_settings
 from pipelines.definitions import build_definitions
 from pipelines.defs import cycle
 from pipelines.defs.cycle import JOB
-from pipelines.defs.keys import network_key, network_keys
+from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, network_key, network_keys
 from pipelines.defs.messages import WorkerSilentError
 from pipelines.deliver.progress import write_progress
 from pipelines.deliver.worker_state import write_worker_state
@@ -77,14 +77,13 @@ def test_definitions_load_with_all_shipped_networks(service: Service) -> None:
         for mart in ("token_activities", "wallet_activities", "cap_tables", "wallet_balances"):
             assert network_key(name, "token_transfers") in ancestors(graph, dg.AssetKey(["marts", mart])), (name, mart)
         assert network_key(name, "blocks") in ancestors(graph, dg.AssetKey(["marts", "coverage"]))
-    # Publication hangs on what every build makes: cycles may leave views, and models that are empty without pairs or
-    # attestations, as they are, and what hangs on those would be skipped.
-    kinds = {key: graph.get(key).metadata["dagster-dbt/materialization_type"] for key in keys if key.path[0] == "marts"}
-    assert set(kinds.values()) == {"replaced_table", "appended_table", "view"}
-    direct = set(graph.get(dg.AssetKey(["serving", "publication"])).parent_keys)
-    needing = {key for key in kinds if {"needs_pairs", "needs_attestations"} & graph.get(key).tags.keys()}
-    assert {dg.AssetKey(["marts", "system_prices"]), dg.AssetKey(["marts", "attestations"])} <= needing
-    assert direct == {key for key, kind in kinds.items() if kind != "view"} - needing
+    # Publication hangs on the build alone: cycles may leave models as they are, and what hangs on those would be
+    # skipped. A cycle names no model, so all that they are made of comes before the build by itself.
+    assert set(graph.get(dg.AssetKey(["serving", "publication"])).parent_keys) == {BUILD}
+    models = {key for key in keys if "dagster-dbt/materialization_type" in graph.get(key).metadata}
+    sources = set().union(*(graph.get(key).parent_keys for key in models)) - models
+    assert set(graph.get(BUILD).parent_keys) == sources | {key for key in models if key.path[0] == "marts"}
+    assert set(OF_EVERY_CYCLE) == keys - models - set(network_keys(networks.values()))
     assert dg.AssetKey(["prices", "market_prices"]) in ancestors(graph, dg.AssetKey(["marts", "system_prices"]))
     assert dg.AssetKey(["control", "snapshot"]) in ancestors(graph, network_key("ethereum", "blocks"))
     # Every source is replaced by the asset that fills it: nothing hangs in the air.
@@ -110,7 +109,7 @@ class Sensor:
     def __init__(self, networks: Mapping[str, Network]) -> None:
         self.networks = networks
         self.instance = dg.DagsterInstance.ephemeral()
-        self.sensor = cycle.cycle_sensor(networks, [dg.AssetKey("shared")])
+        self.sensor = cycle.cycle_sensor(networks)
         self.cursor: str | None = None
 
     def tick(self) -> list[str] | str:
@@ -131,8 +130,10 @@ class Sensor:
             return "nothing to do"
         (request,) = answer.run_requests
         assert request.asset_selection is not None
-        networks = sorted({key.path[0] for key in request.asset_selection} - {"shared"})
-        assert len(request.asset_selection) == 1 + len(network_keys(self.networks[name] for name in networks))
+        chosen = set(request.asset_selection) - set(OF_EVERY_CYCLE)
+        assert chosen == set(request.asset_selection) ^ set(OF_EVERY_CYCLE)
+        networks = sorted({key.path[0] for key in chosen})
+        assert chosen == set(network_keys(self.networks[name] for name in networks))
         assert request.tags["networks"] == ",".join(networks)
         return networks
 
