@@ -16,6 +16,8 @@ from pipelines.load.state import (
     begin_build,
     has_attestations_to_build,
     has_prices_to_build,
+    has_values_to_build,
+    has_wallets_to_build,
     newest_publication,
     record_transform,
 )
@@ -27,7 +29,12 @@ CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test", "--exclude-r
 AUDIT = "tag:audit"
 # Views stay as they are until the project changes. So do models of a tag that are empty, and would be.
 VIEWS = "config.materialized:view"
-NEEDED = {"needs_pairs": has_prices_to_build, "needs_attestations": has_attestations_to_build}
+NEEDED = {
+    "needs_pairs": has_prices_to_build,
+    "needs_attestations": has_attestations_to_build,
+    "needs_wallets": has_wallets_to_build,
+    "needs_values": has_values_to_build,
+}
 AUDIT_ARGUMENTS = ("test", "--exclude-resource-type", "unit_test", "--select", AUDIT)
 _GOOD = ("success", "pass", "warn", "no-op")
 

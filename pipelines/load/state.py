@@ -104,6 +104,25 @@ def has_attestations_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(row[0])
 
 
+def has_wallets_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether any tenant has a wallet, or had one when the marts were built last."""
+    row = connection.execute(
+        """
+        select
+            exists (select 1 from raw.control_subjects where kind = 'wallet')
+            or (select max(control_revision) from raw.transforms)
+            is distinct from (select max(revision) from raw.control_revisions)
+        """
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def has_values_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether days of tokens or of wallets are valued, or were when the marts were built last."""
+    return has_prices_to_build(connection) or has_wallets_to_build(connection)
+
+
 def begin_build(connection: duckdb.DuckDBPyConnection, project_fingerprint: str) -> bool:
     """Tell whether the build of the dbt project that begins now may keep what the marts hold.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from control import subjects
 from control.operations import Status
 from pipelines.deliver.progress import read_progress
 from tests.chain.fault_proxy import FaultProxy, HttpFault
@@ -150,6 +151,21 @@ def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: 
     assert (mended["version"], mended["isNew"]) == (before["version"] + 1, True)
     assert service.published("select version from marts.publication") == [(mended["version"],)]
     assert output(service, "cycle")["published"] == {**mended, "isNew": False}
+
+
+def test_the_last_wallet_that_goes_leaves_no_row(node: AnvilNode, ready_service: Service) -> None:
+    """Models of wallets are left as they are while there is none, but not before a build without any."""
+    service = ready_service
+    world = World(node, wallet_count=1)
+    service.point_at("local", node.url)
+    tenant = service.tenant()
+    wallet = service.wallet(tenant, world.wallets[0], tracked_from=instant(node, world.mine()))
+    assert output(service, "cycle")["published"]["isNew"]
+    assert service.published("select count(*) from marts.wallets") == [(1,)]
+    with service.store.write() as session:
+        subjects.remove(session, tenant, wallet)
+    assert output(service, "cycle")["published"]["isNew"]
+    assert service.published("select count(*) from marts.wallets") == [(0,)]
 
 
 def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(

@@ -1,6 +1,6 @@
 """What the record of builds says to the next build."""
 
-from pipelines.load.state import begin_build, record_transform
+from pipelines.load.state import begin_build, has_values_to_build, has_wallets_to_build, record_transform
 from tests.unit.load.pricing import raw_warehouse
 
 
@@ -21,3 +21,35 @@ def test_a_build_of_another_project_that_failed_leaves_nothing_to_keep() -> None
         assert not begin_build(raw.connection, "first")
         record_transform(raw.connection, 2, "first")
         assert begin_build(raw.connection, "first")
+
+
+def test_wallets_are_built_while_there_is_one_and_until_a_build_without_any_came_to_its_end() -> None:
+    with raw_warehouse() as raw:
+
+        def is_due() -> tuple[bool, bool]:
+            return has_wallets_to_build(raw.connection), has_values_to_build(raw.connection)
+
+        raw.query("insert into raw.control_revisions values (1)")
+        raw.query(
+            """
+            insert into raw.control_subjects by name
+            select
+                1 as subject_key, 'tok_1' as subject_id, 'token' as kind, 'ten_a' as tenant_id, 'led_a' as ledger_id,
+                'local' as network, '0xa' as address, timestamp '2026-05-01' as created_at
+            """
+        )
+        assert is_due() == (True, True)
+        record_transform(raw.connection, 1, "project")
+        assert is_due() == (False, False)
+        raw.query("update raw.control_subjects set kind = 'wallet'")
+        raw.query("update raw.control_revisions set revision = 2")
+        assert is_due() == (True, True)
+        record_transform(raw.connection, 2, "project")
+        assert is_due() == (True, True)
+        raw.query("delete from raw.control_subjects")
+        raw.query("update raw.control_revisions set revision = 3")
+        assert is_due() == (True, True)
+        record_transform(raw.connection, 3, "project")
+        assert is_due() == (False, False)
+        raw.query("insert into raw.price_changes (pair_key, batch_id) values (1, 4)")
+        assert is_due() == (False, True)
