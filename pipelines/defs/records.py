@@ -15,6 +15,7 @@ _MOST_COMPILED = 500
 _folders: set[Path] = set()
 _free: dict[str, list[sqlite3.Connection]] = {}
 _compiled: LRUCache[Any, Any] = LRUCache(_MOST_COMPILED)
+_columns: dict[tuple[str, str], Any] = {}
 
 
 class _Kept(sqlite3.Connection):
@@ -47,6 +48,16 @@ class _Dialect(SQLiteDialect_pysqlite):
         """Have it share what was compiled."""
         if _is_kept(engine.url.database):
             engine.update_execution_options(compiled_cache=_compiled)
+
+    def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **options: Any) -> Any:
+        """Look a table's columns up once: Dagster asks for them with each event of an asset, and changes none."""
+        path = connection.engine.url.database
+        columns = _columns.get((path, table_name))
+        if columns is None:
+            columns = super().get_columns(connection, table_name, schema, **options)  # type: ignore[no-untyped-call]
+            if _is_kept(path):
+                _columns[path, table_name] = columns
+        return columns
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
         """Return a connection that is free, or another one."""

@@ -13,6 +13,7 @@ import traceback
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 
 import dagster as dg
@@ -127,6 +128,11 @@ class Worker:
         gc.freeze()
         _LOG.info("ready")
 
+    @cached_property
+    def _instance(self) -> dg.DagsterInstance:
+        """Dagster's records; made once, because it looks at its databases' schemas then. It holds no connection."""
+        return dg.DagsterInstance.get()
+
     def work(self) -> None:
         """Run until the code changes and all that was taken is done, or a signal ends it."""
         while not self._is_stale() or self._run is not None or self._waiting:
@@ -177,18 +183,18 @@ class Worker:
         write_worker_state(self.settings.data_dir, trouble)
 
     def _cycle(self, run_id: str, cycle: Cycle) -> None:
-        with dg.DagsterInstance.get() as instance:
-            # Whoever stops the sensor in Dagster's pages wants no cycles.
-            states = {state.instigator_name: state.status.value for state in instance.all_instigator_state()}
-            if states.get(SENSOR) == "STOPPED":
-                return
-            self._job.execute_in_process(
-                instance=instance,
-                run_id=run_id,
-                asset_selection=assets_of_cycle(self._networks, cycle.networks, is_short=cycle.is_short),
-                tags={"networks": ",".join(cycle.networks), WORKER_TAG: "true"},
-                raise_on_error=False,
-            )
+        instance = self._instance
+        # Whoever stops the sensor in Dagster's pages wants no cycles.
+        states = {state.instigator_name: state.status.value for state in instance.all_instigator_state()}
+        if states.get(SENSOR) == "STOPPED":
+            return
+        self._job.execute_in_process(
+            instance=instance,
+            run_id=run_id,
+            asset_selection=assets_of_cycle(self._networks, cycle.networks, is_short=cycle.is_short),
+            tags={"networks": ",".join(cycle.networks), WORKER_TAG: "true"},
+            raise_on_error=False,
+        )
 
     def _fork(self, run_id: str, body: Callable[[], None]) -> None:
         self._store.close()
@@ -270,18 +276,16 @@ class Worker:
 
     def _mark(self, run_id: str, reason: str) -> None:
         """Record how a run ended that could not say so itself."""
-        with dg.DagsterInstance.get() as instance:
-            _mark(instance, instance.get_run_by_id(run_id), reason)
+        _mark(self._instance, self._instance.get_run_by_id(run_id), reason)
 
     def _take_over(self) -> list[str]:
         """Record the end of runs that an earlier worker took with it; return those that it had not begun."""
         filters = dg.RunsFilter(statuses=_UNFINISHED, tags={WORKER_TAG: "true"})
-        with dg.DagsterInstance.get() as instance:
-            found = [record.dagster_run for record in reversed(instance.get_run_records(filters))]
-            waiting = [run for run in found if run.status is dg.DagsterRunStatus.STARTING]
-            for run in found:
-                if run not in waiting:
-                    _mark(instance, run, "the worker ended")
+        found = [record.dagster_run for record in reversed(self._instance.get_run_records(filters))]
+        waiting = [run for run in found if run.status is dg.DagsterRunStatus.STARTING]
+        for run in found:
+            if run not in waiting:
+                _mark(self._instance, run, "the worker ended")
         return [run.run_id for run in waiting]
 
 

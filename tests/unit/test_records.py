@@ -3,7 +3,19 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Column, Connection, Engine, Integer, MetaData, NullPool, Table, create_engine, select, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    NullPool,
+    Table,
+    create_engine,
+    inspect,
+    select,
+    text,
+)
 
 from pipelines.defs.records import keep_connections
 
@@ -65,3 +77,14 @@ def test_what_one_engine_compiled_serves_the_next(folder: Path) -> None:
                 compiled.append(done.context.compiled)
                 assert connection.execute(select(statements.c.a)).scalars().all() == list(range(number + 1))
         assert (compiled[0] is compiled[1]) is is_shared
+
+
+def test_columns_of_a_table_are_looked_up_once(folder: Path) -> None:
+    for database, is_kept in ((folder / "runs.db", True), (folder.parent / "control.db", False)):
+        found = []
+        for column in ("b", "c"):
+            with engine(database).begin() as connection:
+                connection.execute(text("create table if not exists t (a integer)"))
+                found.append([each["name"] for each in inspect(connection).get_columns("t")])
+                connection.execute(text(f"alter table t add column {column} integer"))
+        assert found == [["a"], ["a"] if is_kept else ["a", "b"]]
