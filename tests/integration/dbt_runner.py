@@ -74,7 +74,7 @@ def run_dbt(stores: Stores, *arguments: str, memory_mb: int | None = None) -> Us
     """Run dbt over the stores; return what it took since it was forked.
 
     Raises:
-        AssertionError: dbt failed; with its output.
+        AssertionError: dbt failed; with its words.
     """
     done = run_forked(_run, (stores.folder, ["--no-use-colors", *arguments], memory_mb), folder=stores.folder)
     assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
@@ -89,6 +89,7 @@ def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     # Here, because it is dear: only the process that forks has to have it.
     from dbt.cli.main import dbtRunner
 
+    from pipelines.defs.dbt import failures
     from tests.integration.dbt_warm import MANIFEST, dbt_environment, take_shortcuts
 
     os.environ.update(dbt_environment(folder))
@@ -101,7 +102,7 @@ def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     if done.exception is not None:
         raise done.exception
     if not done.success:
-        raise SystemExit(1)
+        raise AssertionError(failures(done.result.results))  # type: ignore[union-attr]
     used = resource.getrusage(resource.RUSAGE_SELF)
     taken = Used(time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
     (folder / "used").write_text(json.dumps(taken))

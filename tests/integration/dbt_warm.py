@@ -44,6 +44,7 @@ def dbt_environment(folder: Path) -> dict[str, str]:
         "DBT_PROJECT_DIR": str(PROJECT),
         "DBT_TARGET_PATH": str(folder / "target"),
         "DBT_LOG_PATH": str(folder / "logs"),
+        "DBT_LOG_LEVEL": "none",
         "DBT_LOG_LEVEL_FILE": "none",
         "DBT_WRITE_JSON": "false",
         "DBT_STATIC_PARSER": "false",
