@@ -54,12 +54,14 @@ function drawTop(collected) {
     ],
     moment: momentOf(asOf, isCurrent),
     asOf,
+    asOfStatus,
   });
   const since = priceEffectiveFrom && el("span.sub", null, `since ${instant(priceEffectiveFrom)}`);
   const priced = valued(price, priceStatus, { currency });
   priced.classList.add("figure");
   drawIncomplete(collected ? missingHolders(summary) : null); // without any holder the page says why instead
-  drawStrip({ ...summary, explorer: token.explorer, price: item("price", `Price of one ${isolated(token.symbol)}`, priced, since) });
+  const fact = item("price", `Price of one ${isolated(token.symbol)}`, priced, since);
+  drawStrip({ ...summary, explorer: token.explorer, price: asOfStatus === BEFORE_CREATION ? null : fact });
   if (collected) drawKpis(...tiles());
   else if (asOfStatus === BEFORE_CREATION) {
     fill("nothing", el("h2", null, "Nobody held it yet"), el("p", null, "At this moment the token's contract was not there."));

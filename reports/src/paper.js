@@ -20,9 +20,10 @@ export function print() {
  * Say on every sheet what it is of; `print.css` puts it into the margins, beside the number of the sheet.
  * @param {string} title of the report
  * @param {{blockNumber: number | null, blockHash: string | null, blockTime: string | null}} asOf
+ * @param {string} without what stands in place of a block
  */
-export function markSheets(title, { blockNumber, blockHash, blockTime }) {
-  const block = blockNumber === null ? "Nothing collected yet" : `As of block ${count(blockNumber)}`;
+export function markSheets(title, { blockNumber, blockHash, blockTime }, without) {
+  const block = blockNumber === null ? without : `As of block ${count(blockNumber)}`;
   const moment = [block, blockTime && instant(blockTime, { seconds: true }), blockHash].filter(Boolean).join(" · ");
   const { style } = document.documentElement;
   style.setProperty("--sheet-title", quoted(title));

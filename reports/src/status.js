@@ -50,6 +50,10 @@ const TYPES = {
 /** @param {string} status @returns {string} why a number is missing; the status itself when it is a new one */
 export const reasonOf = (status) => WORDS[status] ?? status;
 
+/** @param {string | undefined} asOfStatus @returns {string} why a report is as of no block */
+export const noBlock = (asOfStatus) =>
+  asOfStatus === "BeforeCreation" ? "Before the token's creation" : "Nothing collected yet";
+
 /** A number of those seen, who may not be all. @param {string} shown @param {string} status */
 export const bounded = (shown, status) => (status === "LowerBound" ? `≥\u00a0${shown}` : shown);
 

@@ -3,15 +3,15 @@
 import { byId, el, explored, fill, icon } from "./dom.js";
 import { count, day, instant, plural } from "./format.js";
 import { markSheets } from "./paper.js";
-import { checkOf, gapReason, reasonOf } from "./status.js";
+import { checkOf, gapReason, noBlock, reasonOf } from "./status.js";
 
 /**
  * Draw the strip.
- * @param {{asOf: object, coverage: object, reconciliation: object, explorer: string | null, price?: Node,
+ * @param {{asOf: object, asOfStatus?: string, coverage: object, reconciliation: object, explorer: string | null, price?: Node,
  *     holdersStatus?: string}} facts
  */
-export function drawStrip({ asOf, coverage, reconciliation, explorer, price = null, holdersStatus = "Complete" }) {
-  fill("strip", item("block", "As of", block(asOf, explorer)), covered(coverage, holdersStatus), checked(reconciliation), price);
+export function drawStrip({ asOf, asOfStatus, coverage, reconciliation, explorer, price = null, holdersStatus = "Complete" }) {
+  fill("strip", item("block", "As of", block(asOf, asOfStatus, explorer)), covered(coverage, holdersStatus), checked(reconciliation, asOfStatus), price);
 }
 
 /** @param {string} which icon @param {string} label @param {...(Node | string | null)} text */
@@ -19,8 +19,8 @@ export function item(which, label, ...text) {
   return el("div.fact", null, icon(which), el("div", null, el("span.label", null, label), ...text));
 }
 
-function block({ blockNumber, blockHash, blockTime, finality }, explorer) {
-  if (blockNumber === null) return el("span.figure", null, "Nothing collected yet");
+function block({ blockNumber, blockHash, blockTime, finality }, asOfStatus, explorer) {
+  if (blockNumber === null) return el("span.figure", null, noBlock(asOfStatus));
   return el(
     "span",
     null,
@@ -66,9 +66,10 @@ export function whyEmpty({ gaps }) {
 
 const STATES = ["Reconciled", "Adjusted", "Unchecked"];
 
-function checked(reconciliation) {
+function checked(reconciliation, asOfStatus) {
   if (reconciliation.status === "NotYetCollected") {
-    return item("check", "Reconciliation", el("span.figure", null, reasonOf("NotYetCollected")));
+    const why = asOfStatus === "BeforeCreation" ? "Nothing to compare" : reasonOf("NotYetCollected");
+    return item("check", "Reconciliation", el("span.figure", null, why));
   }
   const counts = STATES.map((state) => [state, reconciliation[state.toLowerCase()]]);
   const total = counts.reduce((sofar, [, number]) => sofar + number, 0);
@@ -100,10 +101,10 @@ export function showCollected(collected) {
 
 /**
  * Head of a page, and of the sheets it is printed on.
- * @param {{title: Node[], subtitle: Node[], moment: Node, asOf: any}} head
+ * @param {{title: Node[], subtitle: Node[], moment: Node, asOf: any, asOfStatus?: string}} head
  */
-export function drawHead({ title, subtitle, moment, asOf }) {
-  markSheets(document.title, asOf);
+export function drawHead({ title, subtitle, moment, asOf, asOfStatus }) {
+  markSheets(document.title, asOf, noBlock(asOfStatus));
   fill("title", ...title);
   fill("subtitle", ...subtitle);
   fill("moment", moment);

@@ -241,6 +241,23 @@ def test_as_of_a_moment(servers: Servers, visit: Visit, client: ApiClient) -> No
         visitor.screenshot("cap-table-as-of")
 
 
+def test_before_its_creation_nobody_held_it(own_servers: Servers, visit: Visit) -> None:
+    world = own_servers.world
+    rows = market_rows(world)
+    for row in rows["tokens"]:
+        if row["subject_key"] == world.subject_keys[LUMEN_ID]:
+            row["created_block_number"] = 100
+    publish(world.settings.serving_dir, 2, rows)
+    with visit() as visitor:
+        frame = visitor.open(own_servers.portal.page("cap-table", tokenId=LUMEN_ID, asOf="2026-01-01"), "empty")
+        assert "Nobody held it yet" in frame.inner_text("#nothing")
+        assert "Past moment" in frame.inner_text("#moment")
+        assert "Before the token's creation" in frame.inner_text("#strip")
+        assert "not" not in frame.inner_text("#strip").lower().replace("nothing to compare", "")
+        assert frame.locator("#incomplete").is_hidden()
+        visitor.screenshot("cap-table-before-creation")
+
+
 def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03"), "empty")
