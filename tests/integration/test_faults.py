@@ -3,7 +3,7 @@
 Every case ends in the same state as a collection that never saw a fault.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -103,6 +103,12 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return service.raw_rows()
 
 
+def _sorted_out(names: Iterable[str], long: Collection[str]) -> list[Any]:
+    """The names as parameters; those that differ from another in the method or the status alone are long."""
+    assert set(long) <= set(names)
+    return [pytest.param(name, marks=pytest.mark.long) if name in long else name for name in names]
+
+
 PASSING: dict[str, Fault] = {
     "429 that names its pause": HttpFault(status=429, retry_after="1", times=2),
     "429 on logs": HttpFault(status=429, times=2, methods=["eth_getLogs"]),
@@ -119,7 +125,10 @@ PASSING: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("name", PASSING)
+@pytest.mark.parametrize(
+    "name",
+    _sorted_out(PASSING, ["429 on logs", "502 on logs", "cut off", "slow headers", "slow readings"]),
+)
 def test_passing_fault_is_got_over_in_the_same_cycle(
     name: str, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
@@ -182,7 +191,7 @@ LASTING: dict[str, tuple[Fault, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", LASTING)
+@pytest.mark.parametrize("name", _sorted_out(LASTING, ["429 on logs", "logs cut off", "calls cut off"]))
 def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
     name: str, chain: Chain, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:

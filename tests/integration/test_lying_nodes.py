@@ -90,8 +90,15 @@ def finalized_is_genesis(node: AnvilNode) -> Callable[[list[Any], Any], Any]:
     return lambda params, block: genesis if params[0] == "finalized" else block
 
 
-@pytest.mark.parametrize("tell", [latest_is(FALSE_HEAD), everything_up_to(FALSE_HEAD)], ids=["alone", "consistently"])
-@pytest.mark.parametrize("is_first_cycle", [True, False])
+@pytest.mark.parametrize(
+    ("tell", "is_first_cycle"),
+    [
+        pytest.param(latest_is(FALSE_HEAD), True, id="alone, at first"),
+        pytest.param(everything_up_to(FALSE_HEAD), False, id="consistently, later"),
+        pytest.param(latest_is(FALSE_HEAD), False, id="alone, later", marks=pytest.mark.long),
+        pytest.param(everything_up_to(FALSE_HEAD), True, id="consistently, at first", marks=pytest.mark.long),
+    ],
+)
 def test_a_head_beyond_reason_is_refused_and_nothing_is_read_for_it(
     tell: Callable[[list[Any], Any], Any], is_first_cycle: bool, system: System
 ) -> None:
@@ -186,6 +193,7 @@ def test_memory_of_a_cycle_is_bounded_whatever_the_head(system: System, tmp_path
     assert "the node's head is implausible" in detail
 
 
+@pytest.mark.long
 def test_the_command_names_the_network_that_lies_and_publishes_the_other(
     node: AnvilNode, ready_service: Service
 ) -> None:

@@ -260,9 +260,20 @@ def test_another_chain_with_the_same_id_is_refused(system: System, service: Serv
 
 
 @pytest.mark.parametrize(
-    "method", ["eth_getLogs", "eth_getTransactionReceipt", "eth_getBlockByNumber", "eth_call", "eth_getCode"]
+    ("method", "is_first_cycle"),
+    [
+        ("eth_getLogs", True),
+        ("eth_getLogs", False),
+        ("eth_getTransactionReceipt", True),
+        ("eth_getBlockByNumber", False),
+        ("eth_call", False),
+        ("eth_getCode", True),
+        pytest.param("eth_getTransactionReceipt", False, marks=pytest.mark.long),
+        pytest.param("eth_getBlockByNumber", True, marks=pytest.mark.long),
+        pytest.param("eth_call", True, marks=pytest.mark.long),
+        pytest.param("eth_getCode", False, marks=pytest.mark.long),
+    ],
 )
-@pytest.mark.parametrize("is_first_cycle", [True, False])
 def test_chain_that_moves_while_it_is_read_is_read_again(
     method: str, is_first_cycle: bool, system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
