@@ -52,6 +52,15 @@ def cells_of(dashboard: FrameLocator, chart: str) -> list[list[str]]:
     return [row.locator("td").all_inner_texts() for row in holder.locator("tbody tr").all()]
 
 
+def without_tags(text: str) -> str:
+    """What is left of a cell; Superset shows some tags in a name as text, and leaves out scripts."""
+    return re.sub("</?[a-z]+>", "", text)
+
+
+def named(name: str | None) -> str:
+    return "N/A" if name is None else without_tags(name)
+
+
 def test_the_cap_table_is_that_of_the_json_interface(browser: Browser, api: Api, portal: Portal) -> None:
     with api.client("viewer") as client:
         table = client.get(f"/v1/tokens/{LUMEN_ID}/cap-table", limit="50")
@@ -59,8 +68,8 @@ def test_the_cap_table_is_that_of_the_json_interface(browser: Browser, api: Api,
         settle(dashboard, "Holders of the token")
         rows = cells_of(dashboard, "Holders of the token")
         assert len(rows) == 50
-        assert [row[:5] for row in rows] == [
-            [str(row["rank"]), row["wallet"].lower(), row["name"] or "N/A", row["quantity"], row["percentage"]]
+        assert [[*row[:2], without_tags(row[2]), *row[3:5]] for row in rows] == [
+            [str(row["rank"]), row["wallet"].lower(), named(row["name"]), row["quantity"], row["percentage"]]
             for row in table["data"]
         ]
         assert {row[2] for row in rows} > {"N/A"}
@@ -74,7 +83,7 @@ def test_the_cap_table_is_that_of_the_json_interface(browser: Browser, api: Api,
             *(concentration[name] or "N/A" for name in ("hhi", "gini")),
         ]
         [token] = cells_of(dashboard, "As of block")
-        assert token[0] == LUMEN_NAME
+        assert without_tags(token[0]) == named(LUMEN_NAME)
         assert token[3:6] == [
             str(table["asOf"]["blockNumber"]),
             re.sub("[TZ]", " ", table["asOf"]["blockTime"]).strip(),
@@ -102,9 +111,9 @@ def test_the_wallet_is_that_of_the_json_interface(browser: Browser, api: Api, po
         assert [(row[1], *row[4:7]) for row in rows] == [
             (row["type"], row["amount"], row["amountStatus"], row["value"] or "N/A") for row in activities["data"]
         ]
-        assert [row[9] for row in rows] == [row["counterpartyName"] or "N/A" for row in activities["data"]]
+        assert [without_tags(row[9]) for row in rows] == [named(row["counterpartyName"]) for row in activities["data"]]
         [wallet] = cells_of(dashboard, "As of block")
-        assert wallet[0] == TREASURY_NAME
+        assert without_tags(wallet[0]) == named(TREASURY_NAME)
         held = {row[1] for row in cells_of(dashboard, "Balances")}
         assert held == {row["quantity"] for row in balances["current"]}
         # A symbol that is HTML stays text.
