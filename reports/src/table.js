@@ -256,7 +256,7 @@ export class Table {
 
   #cell(column, row) {
     const tag = column.number ? `td.${column.key}.right` : `td.${column.key}`;
-    return el(tag, { role: "cell", "data-label": column.label }, column.cell(row));
+    return el(tag, { role: "cell" }, column.cell(row));
   }
 
   #message(...content) {
