@@ -299,6 +299,13 @@
 {%- endmacro %}
 
 
+{# Whether a row is in the stretch of blocks that is written; every row is, where the query is run by itself. #}
+{% macro is_in_stretch(rows) -%}
+    {{ rows }}.block_number between
+        coalesce(getvariable('from_block'), -1) and coalesce(getvariable('to_block'), {{ last_block() }})
+{%- endmacro %}
+
+
 {# Whether a written row is of the touched pair. #}
 {% macro is_touched_pair() -%}
     written.token_address = touched.token_address and written.holder_address = touched.holder_address

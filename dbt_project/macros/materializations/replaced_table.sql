@@ -35,7 +35,7 @@
         {{ get_assert_columns_equivalent(query) }}
         create or replace table {{ relation }}
         {{ get_table_columns_and_constraints() }};
-        {{ insert_by_name(relation, query) }}
+        {{ insert_in_stretches(relation, query) }}
     {%- else -%}
         create or replace table {{ relation }} as (
             {{ query }}

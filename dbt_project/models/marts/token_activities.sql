@@ -1,6 +1,7 @@
 {{
     config(
         materialized='appended_table',
+        meta={'in_stretches_of': 'stg_chain__movements'},
         pre_hook=[
             "{{ delete_ahead() }}",
             "{{ delete_touched_adjustments('touched.holder_address = coalesce(written.to_address, written.from_address)') }}",
@@ -34,7 +35,9 @@ labels as (
 
 movements as (
 
-    select * from {{ rows_ahead(ref('stg_chain__movements')) }}
+    select movements.*
+    from {{ rows_ahead(ref('stg_chain__movements')) }} as movements
+    where {{ is_in_stretch('movements') }}
 
 ),
 
@@ -45,6 +48,7 @@ points as (
     where
         points.adjustment_raw is not null
         and points.holder_address != {{ supply_holder() }}
+        and {{ is_in_stretch('points') }}
 
 ),
 
