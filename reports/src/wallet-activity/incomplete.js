@@ -10,11 +10,11 @@ const MOST_NAMED = 3;
  * @returns {Parameters<typeof import("../incomplete.js").drawIncomplete>[0]}
  */
 export function missingHistory({ wallet, coverage, holdingsComplete }) {
-  const { gaps, from } = coverage;
+  const { gaps } = coverage;
   if (!gaps.length && holdingsComplete) return null;
   const why = gaps.length
     ? `Not collected: ${gaps.slice(0, MOST_NAMED).map(describe).join("; ")}${more(gaps)}. What happened then is not below.`
-    : `Before ${from ? day(from) : "it began"} nothing is collected: what came in then and stayed may be missing.`;
+    : "What is collected does not reach the wallet's first block: what came in before and stayed may be missing.";
   const call = holdingsComplete ? null : `POST /v1/wallets/${wallet.id}/history-requests {"from": "creation", "to": "now"}`;
   return { title: gaps.length ? "History is missing" : "Earlier history is missing", why, call, isMost: false };
 }
