@@ -1,18 +1,7 @@
 -- Activities of a wallet that match, from one end of the keys on, equal keys in the order of the chain or against it, with
 -- their values.
 -- Quantities and values are compared as text of one length before the point, so exactly.
-with activity_values as (
-
-    select
-        activity_id,
-        pair_key,
-        price_text as price,
-        value,
-        value_status
-    from marts.wallet_activity_values
-    where subject_key = $subject_key and tenant_id = $tenant_id
-
-),
+with {% include '_report_activity_values.sql' %},
 
 keys as (
 

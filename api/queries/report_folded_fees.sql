@@ -1,16 +1,5 @@
 -- The fees of some transactions, each with the activity that it is shown with: the transaction's first, of those given.
-with activity_values as (
-
-    select
-        activity_id,
-        pair_key,
-        price_text as price,
-        value,
-        value_status
-    from marts.wallet_activity_values
-    where subject_key = $subject_key and tenant_id = $tenant_id
-
-),
+with {% include '_report_activity_values.sql' %},
 
 transactions as (
 
