@@ -13,7 +13,7 @@ from control import version_pins
 from control.clock import utc_now
 from control.settings import load_settings
 from control.store import open_store
-from pipelines.defs.publish import publication_asset
+from pipelines.defs.publish import publication
 from pipelines.defs.resources import Warehouse
 from warehouse.versions import published_versions
 
@@ -25,10 +25,9 @@ def test_versions_that_cursors_hold_are_kept_and_their_need_is_told(
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("LEDGERMART_VERSION_DISK_BUDGET_MB", "1")
     settings = load_settings()
-    published = publication_asset([])
 
     def publish() -> list[int]:
-        assert dg.materialize([published], resources={"warehouse": Warehouse()}).success
+        assert dg.materialize([publication], resources={"warehouse": Warehouse()}).success
         return sorted(published_versions(settings.serving_dir))
 
     with closing(open_store(settings)) as store:
