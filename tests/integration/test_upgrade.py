@@ -3,6 +3,7 @@
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from litestar.testing import TestClient
@@ -37,4 +38,13 @@ def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release
     assert after.version > before.version
     said = answers(service.settings.data_dir, expected["key"])
     assert len(said) > 20
-    assert said == expected["answers"]
+    assert _as_far_as(said, expected["answers"]) == expected["answers"]
+
+
+def _as_far_as(said: Any, expected: Any) -> Any:
+    """What was said of all that the release told, too; later ones tell more."""
+    if isinstance(said, dict) and isinstance(expected, dict):
+        return {name: _as_far_as(value, expected[name]) for name, value in said.items() if name in expected}
+    if isinstance(said, list) and isinstance(expected, list) and len(said) == len(expected):
+        return [_as_far_as(one, other) for one, other in zip(said, expected, strict=True)]
+    return said
