@@ -85,7 +85,7 @@ def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | No
 
 def resolve_of_token(snapshot: Snapshot, view: View, moment: Moment | None) -> tuple[State | None, AsOfStatus]:
     """Return the state of a token, and why there is none; a moment may be before the token. Errors as `resolve`."""
-    if moment is not None and _is_before_creation(view, moment):
+    if moment is not None and not _is_covered(view, moment) and _is_before_creation(view, moment):
         return None, "BeforeCreation"
     state = resolve(snapshot, view, moment)
     return state, "NothingCovered" if state is None else "Covered"
@@ -275,6 +275,12 @@ def _state(
         is_current=False,
         valued_at=valued_at,
     )
+
+
+def _is_covered(view: View, moment: Moment) -> bool:
+    if moment.block_number is not None:
+        return _range_with(view, moment.block_number) is not None
+    return covered_range_at(view, _end_of(moment)) is not None
 
 
 def _is_before_creation(view: View, moment: Moment) -> bool:

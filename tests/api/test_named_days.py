@@ -143,6 +143,17 @@ def test_from_its_creation_on_a_token_has_a_block(created: TestClient[Any]) -> N
         assert created.get(CAP_TABLE, params={"asOf": moment}).json()["asOfStatus"] == "Covered"
 
 
+def test_before_its_creation_a_token_has_a_block_where_that_is_covered(world: World) -> None:
+    rows = marts_rows(world)
+    for row in rows["tokens"]:
+        row["created_block_number"] = 120
+    publish(world.settings.serving_dir, 2, rows)
+    with world.client() as client:
+        told = client.get(f"{CAP_TABLE}?asOf=block:110").json()
+        assert (told["asOf"]["blockNumber"], told["asOfStatus"]) == (110, "Covered")
+        assert client.get(f"{CAP_TABLE}?asOf=block:99").json()["asOfStatus"] == "BeforeCreation"
+
+
 def test_before_an_unknown_creation_is_not_covered(client: TestClient[Any]) -> None:
     problem(client.get(f"{CAP_TABLE}?asOf=block:50"), 409, "not-covered")
     problem(client.get(f"{CAP_TABLE}?asOf=2019-01-01"), 409, "not-covered")

@@ -267,8 +267,9 @@ _MARTS = {
     "where tenant_id = $tenant",
     "token_positions": "select * exclude (checked_block_number) from marts.token_positions where tenant_id = $tenant",
     "wallet_positions": "select * exclude (checked_block_number) from marts.wallet_positions where tenant_id = $tenant",
-    "tokens": "select * replace (behaviour = 'Standard' or behaviour is null as behaviour) from marts.tokens "
-    "where tenant_id = $tenant",
+    # When a token was created only a history request from its creation finds; a clean collection is asked for blocks.
+    "tokens": "select * exclude (created_block_number) "
+    "replace (behaviour = 'Standard' or behaviour is null as behaviour) from marts.tokens where tenant_id = $tenant",
     "wallets": "select * from marts.wallets where tenant_id = $tenant",
     "cap_table_summaries": "select * from marts.cap_table_summaries where tenant_id = $tenant",
     "balance steps": _STEPS.format(
