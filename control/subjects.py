@@ -243,14 +243,10 @@ def list_page(
     return cut_page([(row, After(_sort_value(row, sort.removeprefix("-")), row.id)) for row in rows], limit)
 
 
-def list_slice(
-    session: Session, tenant_id: str, kind: Kind, filters: SubjectFilters, *, limit: int, offset: int
-) -> tuple[list[SubjectRow], int]:
-    """Return some of the tenant's subjects of a kind, oldest first, and how many there are; filters as `list_page`."""
+def list_all(session: Session, tenant_id: str, kind: Kind, filters: SubjectFilters) -> list[SubjectRow]:
+    """Return the tenant's subjects of a kind, oldest first; filters as `list_page`."""
     query = _apply_filters(_select_rows(tenant_id, kind), filters)
-    total = session.execute(select(func.count()).select_from(query.subquery())).scalar_one()
-    found = session.execute(query.order_by(Subject.created_at, Subject.id).limit(limit).offset(offset))
-    return [_to_row(row) for row in found], total
+    return [_to_row(row) for row in session.execute(query.order_by(Subject.created_at, Subject.id))]
 
 
 def set_tracking(

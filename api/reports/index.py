@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from sqlalchemy.orm import Session
-
 from api.reading.holders import count_holders
 from api.reading.subjects import to_holder_count_status, to_token_summary, to_tracking_status, to_wallet_summary
 from api.reading.values import CURRENCY, token_prices, total, wallet_totals
@@ -15,9 +13,6 @@ from api.schemas.report_data import IndexToken, IndexTokenSort, IndexWallet, Ind
 from api.serving import Snapshot
 from control import subjects, tenants
 from control.subjects import Kind, SubjectFilters, SubjectRow
-
-_ALL = 2**62
-"""How many are read: what they are sorted by, and their totals, are of the marts, not of the control store."""
 
 Entry = TypeVar("Entry", IndexToken, IndexWallet)
 
@@ -40,7 +35,10 @@ def read_index(
     filters = SubjectFilters(q=q, tracking_status=tracking_status)
     with call.store.read() as session:
         tenant = tenants.get(session, call.tenant_id)
-        token_rows, wallet_rows = (_rows(session, call, kind, filters) for kind in (Kind.TOKEN, Kind.WALLET))
+        # All: what they are sorted by, and their totals, are of the marts, not of the control store.
+        token_rows, wallet_rows = (
+            subjects.list_all(session, call.tenant_id, kind, filters) for kind in (Kind.TOKEN, Kind.WALLET)
+        )
     tokens, wallets = (
         _to_tokens(snapshot, call.tenant_id, token_rows),
         _to_wallets(snapshot, call.tenant_id, wallet_rows),
@@ -58,10 +56,6 @@ def read_index(
         offset=offset,
         data_version=snapshot.data_version(call.tenant_id),
     )
-
-
-def _rows(session: Session, call: EmbedCall, kind: Kind, filters: SubjectFilters) -> list[SubjectRow]:
-    return subjects.list_slice(session, call.tenant_id, kind, filters, limit=_ALL, offset=0)[0]
 
 
 _KEYS: dict[str, Callable[[Any], Any]] = {
