@@ -135,7 +135,7 @@ class Call:
 
     def moment(self, text: str | None, parameter: str = "asOf") -> Moment | None:
         """Return the moment that a parameter asks about; None for the newest covered block. Errors as `read_moment`."""
-        return None if text is None else read_moment(text, self.now, parameter)
+        return read_moment(text, self.now, parameter)
 
     def snapshot(self, position: Position | None = None) -> AbstractContextManager[Snapshot]:
         """Open the version a cursor is pinned to, or the one in force."""

@@ -191,8 +191,8 @@ def read_range(start: str | None, end: str | None) -> TimeRange:
     return read
 
 
-def read_moment(text: str, now: datetime, parameter: str = "asOf") -> Moment | None:
-    """Read a moment: an instant, a day (its end) by date or by name, or `block:N`; None for `today`.
+def read_moment(text: str | None, now: datetime, parameter: str = "asOf") -> Moment | None:
+    """Read a moment: an instant, a day (its end) by date or by name, or `block:N`; None for `today` or no text.
 
     Args:
         text: what was written.
@@ -203,7 +203,7 @@ def read_moment(text: str, now: datetime, parameter: str = "asOf") -> Moment | N
         Unparseable: malformed.
         ApiError: 422, too late.
     """
-    if text == _TODAY:
+    if text is None or text == _TODAY:
         return None
     number = read_block(parameter, text)
     if number is not None:

@@ -54,10 +54,9 @@ def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
         NotFound: the token was removed.
         ApiError: 409, the moment is not covered.
     """
-    found, as_of = find_token(call), call.params.get("asOf")
+    found = find_token(call)
     view = read_view(snapshot, found.subject, found.windows)
-    moment = None if as_of is None else read_moment(as_of, call.now)
-    state, status = resolve_of_token(snapshot, view, moment)
+    state, status = resolve_of_token(snapshot, view, read_moment(call.params.get("asOf"), call.now))
     return found, Holders(snapshot, view, state, status, Names(call.store, found.subject))
 
 

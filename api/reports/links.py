@@ -46,8 +46,7 @@ def cap_table(session: Session, tenant_id: str, token_id: str, as_of: str | None
         ApiError: 422, 'asOf' is too late.
     """
     token = tokens.get(session, tenant_id, token_id)
-    if as_of is not None:
-        read_moment(as_of, utc_now())
+    read_moment(as_of, utc_now())
     return Shown("cap-table", f"Cap table of {token.symbol}", _given(tokenId=token_id, asOf=as_of))
 
 
