@@ -98,14 +98,14 @@
 {%- endmacro %}
 
 
-{# Legs or readings with the keys of their balances; every address has one (a test). #}
-{% macro keyed(rows) -%}
+{# Legs or readings with the keys of their balances; every address has one (a test). `addresses` leaves out those of others. #}
+{% macro keyed(rows, addresses=ref('int_addresses')) -%}
     (
         select
             rows.*,
             {{ balance_key('rows.subject_key', 'addresses.address_key') }} as balance_key
         from {{ rows }} as rows
-        inner join {{ ref('int_addresses') }} as addresses on rows.keyed_address = addresses.address
+        inner join {{ addresses }} as addresses on rows.keyed_address = addresses.address
     )
 {%- endmacro %}
 
@@ -303,6 +303,12 @@
 {% macro is_in_stretch(rows) -%}
     {{ rows }}.block_number between
         coalesce(getvariable('from_block'), -1) and coalesce(getvariable('to_block'), {{ last_block() }})
+{%- endmacro %}
+
+
+{# Whether an address is in the share that is written; every one is, where the query is run by itself. #}
+{% macro is_in_share(addresses) -%}
+    {{ addresses }}.address_key % coalesce(getvariable('shares'), 1) = coalesce(getvariable('share'), 0)
 {%- endmacro %}
 
 

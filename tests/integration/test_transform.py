@@ -281,7 +281,8 @@ def compare_with_full_refresh(stores: Stores, folder: Path) -> None:
     incremental = content(stores)
     refreshed = build_over_nothing(folder)
     shutil.copy(stores.warehouse, refreshed.warehouse)
-    run_dbt(refreshed, *BUILD, "--full-refresh", "--vars", "rows_per_stretch: 20", "--exclude", *WITHOUT_VIEWS)
+    parts = "{rows_per_stretch: 20, rows_per_share: 200}"
+    run_dbt(refreshed, *BUILD, "--full-refresh", "--vars", parts, "--exclude", *WITHOUT_VIEWS)
     full = content(refreshed)
     assert incremental.keys() == full.keys()
     for mart in incremental:

@@ -11,7 +11,7 @@
             {%- if config.get('contract').enforced -%}
                 {{ get_assert_columns_equivalent(sql) }}
             {%- endif -%}
-            {{ insert_in_stretches(target_relation, sql) }}
+            {{ insert_in_parts(target_relation, sql) }}
         {%- else -%}
             {%- do drop_unless_table() -%}
             {{ create_or_replace_table(target_relation, sql) }}
@@ -34,34 +34,65 @@
 
 
 {#
-    The statements that append the rows of a query. Where everything is written of a model that names in its meta what it has a row for
-    each of (`in_stretches_of`), it is one stretch of blocks after the other, each sorted by itself: what is sorted does not grow with the
-    history. 2,000,000 activities sort in 1 GB. The query keeps to is_in_stretch.
+    The statements that append the rows of a query. Where everything is written of a model whose meta says so, it is part by part, so that
+    what is held at once does not grow with the history.
 #}
-{% macro insert_in_stretches(relation, query) -%}
-    {%- set name = model.config.meta.get('in_stretches_of') -%}
-    {%- if name is none or keeps_rows() -%}
+{% macro insert_in_parts(relation, query) -%}
+    {%- set meta = model.config.meta -%}
+    {%- if keeps_rows() -%}
         {{ insert_by_name(relation, query) }}
+    {%- elif meta.get('in_stretches_of') is not none -%}
+        {{ insert_in_stretches(relation, query, ref(meta.get('in_stretches_of'))) }}
+    {%- elif meta.get('in_shares_of') is not none -%}
+        {{ insert_in_shares(relation, query, ref(meta.get('in_shares_of'))) }}
     {%- else -%}
-        {%- set ends -%}
-            select max(block_number) as to_block
-            from (
-                select
-                    block_number,
-                    sum(count(*)) over (order by block_number) // {{ var('rows_per_stretch', 2000000) }} as stretch
-                from {{ ref(name) }}
-                group by block_number
-            ) as blocks
-            group by stretch
-            order by to_block
-        {%- endset -%}
-        {%- for to_block in run_query(ends).columns[0].values()[:-1] %}
-            set variable to_block = {{ to_block }};
-            {{ insert_by_name(relation, query) }}
-            set variable from_block = {{ to_block + 1 }};
-        {%- endfor %}
-            reset variable to_block;
-            {{ insert_by_name(relation, query) }}
-            reset variable from_block;
+        {{ insert_by_name(relation, query) }}
     {%- endif -%}
+{%- endmacro %}
+
+
+{#
+    One stretch of blocks after the other, each sorted by itself, of a model with a row for each row of `counted`: 2,000,000 activities sort
+    in 1 GB. The query keeps to is_in_stretch.
+#}
+{% macro insert_in_stretches(relation, query, counted) -%}
+    {%- set ends -%}
+        select max(block_number) as to_block
+        from (
+            select
+                block_number,
+                sum(count(*)) over (order by block_number) // {{ var('rows_per_stretch', 2000000) }} as stretch
+            from {{ counted }}
+            group by block_number
+        ) as blocks
+        group by stretch
+        order by to_block
+    {%- endset -%}
+    {%- for to_block in run_query(ends).columns[0].values()[:-1] %}
+        set variable to_block = {{ to_block }};
+        {{ insert_by_name(relation, query) }}
+        set variable from_block = {{ to_block + 1 }};
+    {%- endfor %}
+        reset variable to_block;
+        {{ insert_by_name(relation, query) }}
+        reset variable from_block;
+{%- endmacro %}
+
+
+{#
+    One share of all addresses after the other, as many as there are rows of `counted`: balances of a share are computed at once, of
+    20,000,000 movements in 5 GB. Each share reads all movements. The query keeps to is_in_share.
+#}
+{% macro insert_in_shares(relation, query, counted) -%}
+    {%- set count -%}
+        select count(*) // {{ var('rows_per_share', 20000000) }} + 1 as shares from {{ counted }}
+    {%- endset -%}
+    {%- set shares = run_query(count).columns[0].values()[0] | int %}
+        set variable shares = {{ shares }};
+    {%- for share in range(shares) %}
+        set variable share = {{ share }};
+        {{ insert_by_name(relation, query) }}
+    {%- endfor %}
+        reset variable share;
+        reset variable shares;
 {%- endmacro %}

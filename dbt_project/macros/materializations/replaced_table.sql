@@ -35,7 +35,12 @@
         {{ get_assert_columns_equivalent(query) }}
         create or replace table {{ relation }}
         {{ get_table_columns_and_constraints() }};
-        {{ insert_in_stretches(relation, query) }}
+        {{ insert_in_parts(relation, query) }}
+    {%- elif model.config.meta.get('in_shares_of') is not none -%}
+        create or replace table {{ relation }} as (
+            select * from ({{ query }}) limit 0
+        );
+        {{ insert_in_parts(relation, query) }}
     {%- else -%}
         create or replace table {{ relation }} as (
             {{ query }}

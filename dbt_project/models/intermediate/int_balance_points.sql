@@ -1,6 +1,7 @@
 {{
     config(
         materialized='appended_table',
+        meta={'in_shares_of': 'stg_chain__movements'},
         pre_hook=["{{ delete_from_frontier(pair='written.balance_key = touched.balance_key') }}"],
     )
 }}
@@ -9,7 +10,7 @@
 -- do not explain; it holds until the next reading. Before the first reading it is 0 where the range began no later than
 -- the contract; elsewhere it is that of the first reading, unless a balance would open below zero. Where a pair is
 -- carried on, it is the balance before, until the next reading.
--- depends_on: {{ ref('int_frontier') }}, {{ ref('int_agreeing_readings') }}
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('int_agreeing_readings') }}, {{ ref('stg_chain__movements') }}
 with
 
 addresses as (
@@ -90,9 +91,16 @@ movements as (
 ),
 
 {% else -%}
+written_addresses as (
+
+    select addresses.* from addresses
+    where {{ is_in_share('addresses') }}
+
+),
+
 movements as (
 
-    select * from {{ keyed(ref('int_movements_split_to_legs')) }}
+    select * from {{ keyed(ref('int_movements_split_to_legs'), 'written_addresses') }}
 
 ),
 
@@ -141,7 +149,7 @@ known as (
 readings as (
 
     select observations.*
-    from {{ keyed('observations') }} as observations
+    from {{ keyed('observations', 'written_addresses') }} as observations
     left join known on observations.balance_key = known.balance_key
     left join listed_tokens
         on
