@@ -9,13 +9,8 @@ subjects as (
 
 ),
 
-latest as (
-
-    select * from {{ ref('int_balances_latest') }}
-
-),
-
--- Most balances are those of tokens' holders, of which few were read.
+-- Most balances are those of tokens' holders, of which few were read. The latest ones have no name of their own in this
+-- query: DuckDB would copy what is named twice, whole.
 read as (
 
     select
@@ -23,7 +18,7 @@ read as (
         subjects.network,
         subjects.kind,
         latest.*
-    from latest
+    from {{ ref('int_balances_latest') }} as latest
     inner join subjects on latest.subject_key = subjects.subject_key
     where
         latest.reading_count > 0
@@ -62,7 +57,7 @@ held as (
         subjects.network,
         latest.subject_key,
         latest.token_address
-    from latest
+    from {{ ref('int_balances_latest') }} as latest
     inner join subjects on latest.subject_key = subjects.subject_key
     where subjects.kind = 'wallet'
 
