@@ -11,11 +11,14 @@ from types import MappingProxyType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from api.tables import Table
+
 _WITH = re.compile("^with ", re.MULTILINE)
 
 _KINDS = ("token", "wallet")
 _FORWARDS = {"behind": ">", "order": ""}
 _BACKWARDS = {"behind": "<", "order": " desc"}
+_DIRECTIONS = {"ascending": _FORWARDS, "descending": _BACKWARDS}
 
 # What a file is rendered with, by the names of its queries; any other is one query, of its own name.
 _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
@@ -28,7 +31,12 @@ _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
         part: {f"{kind}_{part}": {"kind": kind} for kind in _KINDS}
         for part in ("activity_blocks", "activity_digest", "activity_extent", "activity_values")
     },
-    "report_activities": {"report_activities_ascending": _FORWARDS, "report_activities_descending": _BACKWARDS},
+    "report_order": {f"report_order_{name}": direction for name, direction in _DIRECTIONS.items()},
+    "holders_page": {
+        f"holders_by_{key}_{name}": {"key": column, **direction}
+        for key, column in (("rank", "rank"), ("wallet", "holder_address"), ("reconciliation", "reconciliation"))
+        for name, direction in _DIRECTIONS.items()
+    },
 }
 
 
@@ -50,9 +58,11 @@ def _rendered() -> Iterator[tuple[str, str]]:
                 yield query, template.render(values)
 
 
-def over_holders(queries: Mapping[str, str], holders: str, query: str) -> str:
-    """Return the text of a query that reads `holders`, which are the rows of another query."""
-    named, text = f"with holders as (\n\n{queries[holders]}\n)", queries[query]
+def over(tables: Mapping[str, Table], text: str) -> str:
+    """Return the text of a query that reads tables by the names that are their keys."""
+    named = ",\n\n".join(f"{name} as (\n\n    from {table.name}\n\n)" for name, table in tables.items())
+    if not named:
+        return text
     if _WITH.search(text):
-        return _WITH.sub(lambda _: f"{named},\n\n", text, count=1)
-    return f"{named}\n\n{text}"
+        return _WITH.sub(lambda _: f"with {named},\n\n", text, count=1)
+    return f"with {named}\n\n{text}"

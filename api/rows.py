@@ -218,13 +218,11 @@ class WalletActivityRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """One holder: `holders_by_rank`, `holders_sorted`."""
+    """One holder: `holders_by_*`."""
 
     rank: int
     holder_address: str
     quantity_raw: str
-    quantity: str | None
-    percentage: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
     opened_by: OpenedBy
@@ -258,13 +256,6 @@ class SupplyRow(Row, frozen=True):
     opened_by: OpenedBy
 
 
-class UnattributedRow(Row, frozen=True):
-    """`unattributed_shown`: the unattributed part of a supply in whole tokens."""
-
-    unattributed: str | None
-    unattributed_percentage: str | None
-
-
 class QuantitiesRow(Row, frozen=True):
     """`holder_quantities`: what the holders have, apart by blanks; null without any."""
 
@@ -283,20 +274,12 @@ class HolderChangeRow(Row, frozen=True):
     gone_count: int
     changed_count: int
     supply_before_raw: str | None
-    supply_before: str | None
     supply_after_raw: str | None
-    supply_after: str | None
     position: int | None
     holder_address: str | None
     change: HolderChangeKind | None
     before_raw: str | None
-    before_quantity: str | None
-    before_percentage: str | None
     after_raw: str | None
-    after_quantity: str | None
-    after_percentage: str | None
-    difference_raw: str | None
-    difference: str | None
 
 
 class TokenIdRow(Row, frozen=True):

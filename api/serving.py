@@ -20,8 +20,10 @@ import msgspec
 
 from api.errors import ApiError
 from api.kept import Kept
-from api.query_texts import load_queries, over_holders
+from api.query_texts import load_queries, over
+from api.renewal import Renewal
 from api.rows import VersionsRow
+from api.tables import Table, Tables
 from warehouse import versions
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -30,6 +32,7 @@ _Mark = tuple[int, int, int]
 
 _POINTER_SECONDS = 0.2
 _IDLE_SECONDS = 60.0
+_TABLES_SECONDS = 5.0  # what an earlier version was read by goes sooner: it may be large
 _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
 _RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
@@ -109,6 +112,7 @@ class _OpenVersion:
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._lock = threading.Lock()
         self._remembered = Kept(_MOST_REMEMBERED)
+        self.tables = Tables(self._connection, memory_megabytes)
 
     def take_cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
@@ -122,6 +126,7 @@ class _OpenVersion:
         return self._remembered.get(key, make)
 
     def close(self) -> None:
+        self.tables.close()
         for cursor in self._cursors:
             cursor.close()
         self._connection.close()
@@ -136,6 +141,7 @@ class Snapshot:
         cursor: duckdb.DuckDBPyConnection,
         deadlines: _Deadlines,
         queries: Mapping[str, str],
+        renewal: "Renewal[Snapshot]",
         *,
         is_past: bool,
     ) -> None:
@@ -146,6 +152,8 @@ class Snapshot:
         self._cursor = cursor
         self._deadlines = deadlines
         self._queries = queries
+        self._renewal = renewal
+        self._tables: set[Table] = set()
 
     def data_version(self, tenant_id: str) -> int:
         """Return the tenant's own number, which nothing of others moves on; 0 before anything was built for it."""
@@ -165,18 +173,55 @@ class Snapshot:
         """
         return self._run(query, self._queries[query], row_type, parameters)
 
-    def rows_of_holders(self, holders: str, query: str, row_type: type[Row], **parameters: Any) -> list[Row]:
-        """Run a named query that reads `holders`, which are the rows of another named query; the rest as `rows`."""
-        return self._run(query, over_holders(self._queries, holders, query), row_type, parameters)
+    def rows_over(self, tables: Mapping[str, Table], query: str, row_type: type[Row], **parameters: Any) -> list[Row]:
+        """Run a named query that reads tables of `table` by other names, which are the keys; the rest as `rows`."""
+        return self._run(query, over(tables, self._queries[query]), row_type, parameters)
+
+    def table(self, key: tuple[Any, ...], tables: Mapping[str, Table], query: str, **parameters: Any) -> Table:
+        """Return a table of the rows of a named query, made once for this version while there is room.
+
+        It stays at least until this snapshot ends; the rest as `rows_over`.
+
+        Args:
+            key: what tells it from other tables of the version.
+            tables: what the query reads of other tables.
+            query: name of a file in `queries/`.
+            parameters: exactly the parameters the query names.
+        """
+        text = over(tables, self._queries[query])
+
+        def make(statement: str) -> None:
+            self._execute(query, text, parameters, into=statement)
+
+        found = self._version.tables.take(key, make)
+        if found in self._tables:
+            self._version.tables.release(found)
+        self._tables.add(found)
+        return found
+
+    def renew(self, key: tuple[Any, ...], make: "Callable[[Snapshot], object]") -> None:
+        """Let something be made of later versions as well, before it is asked for there; not where this one is past."""
+        if not self._is_past:
+            self._renewal.note(key, self.version, make)
+
+    def end(self) -> None:
+        """Give back what was taken."""
+        for table in self._tables:
+            self._version.tables.release(table)
 
     def _run(self, query: str, text: str, row_type: type[Row], parameters: dict[str, Any]) -> list[Row]:
+        columns, rows = self._execute(query, text, parameters)
+        if columns != row_type.__struct_fields__:
+            raise TypeError(f"query {query} has columns {columns}, {row_type.__name__} has other fields")
+        return [row_type(*row) for row in rows]
+
+    def _execute(
+        self, query: str, text: str, parameters: dict[str, Any], *, into: str = ""
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         try:
             with self._deadlines.limit(self._cursor):
-                result = self._cursor.execute(text, parameters)
-                columns = tuple(column[0] for column in result.description)
-                if columns != row_type.__struct_fields__:
-                    raise TypeError(f"query {query} has columns {columns}, {row_type.__name__} has other fields")
-                return [row_type(*row) for row in result.fetchall()]
+                result = self._cursor.execute(f"{into} {text}", parameters)
+                return tuple(column[0] for column in result.description), result.fetchall()
         except duckdb.InterruptException as error:
             raise ApiError(
                 503,
@@ -250,6 +295,7 @@ class Serving:
         self._memory_megabytes = memory_megabytes
         self._deadlines = _Deadlines(timeout_seconds)
         self._queries = dict(load_queries())
+        self._renewal = Renewal(self._newest, self.snapshot)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
         self._in_force: InForce | None = None
@@ -265,9 +311,11 @@ class Serving:
         """
         opened, is_past = self._acquire(version)
         cursor = opened.take_cursor()
+        snapshot = Snapshot(opened, cursor, self._deadlines, self._queries, self._renewal, is_past=is_past)
         try:
-            yield Snapshot(opened, cursor, self._deadlines, self._queries, is_past=is_past)
+            yield snapshot
         finally:
+            snapshot.end()
             opened.return_cursor(cursor)
             self._release(opened)
 
@@ -324,11 +372,18 @@ class Serving:
 
     def close(self) -> None:
         """Close every version; no request may be under way."""
+        self._renewal.close()
         self._deadlines.close()
         with self._lock:
             for opened in self._open.values():
                 opened.close()
             self._open.clear()
+
+    def _newest(self) -> int | None:
+        try:
+            return self.in_force().version
+        except ApiError:
+            return None
 
     def _acquire(self, version: int | None) -> tuple[_OpenVersion, bool]:
         """Open a version, by default the one in force, and say whether it is an earlier one."""
@@ -351,6 +406,9 @@ class Serving:
 
     def _close_idle(self, current: int) -> None:
         now = time.monotonic()
+        for opened in self._open.values():
+            if opened.users == 0 and opened.number != current and now - opened.last_used > _TABLES_SECONDS:
+                opened.tables.clear()
         idle = sorted(
             (opened for opened in self._open.values() if opened.users == 0 and opened.number != current),
             key=lambda opened: opened.last_used,

@@ -84,7 +84,12 @@ VARIABLES = (
         "most API requests of one key, and forms from one address, in a minute",
     ),
     Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "longest run of one query of the API, in seconds"),
-    Variable("LEDGERMART_QUERY_MEMORY_MB", "1024", "most memory of the API's query engine, in megabytes"),
+    Variable(
+        "LEDGERMART_QUERY_MEMORY_MB",
+        "1024",
+        "most memory of the API's query engine for each open version, in megabytes; half of it may hold tables that "
+        "pages are cut from",
+    ),
     Variable(
         "LEDGERMART_PIPELINE_MEMORY_MB",
         "half of the machine's memory",

@@ -1,29 +1,11 @@
 -- Holders whose balance differs between two moments, each in its own covered range. The totals of both cap tables stand
 -- beside every row, and alone (position null) when the page is empty. A balance that is not known is null.
-with balances as (
-
-    select
-        holder_address,
-        arg_max(balance_raw, block_number) filter (
-            where range_from_block = $before_first_block and block_number <= $before_block
-        ) as before_raw,
-        arg_max(balance_raw, block_number) filter (where range_from_block = $after_first_block) as after_raw
-    from marts.balance_changes
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and range_from_block in ($before_first_block, $after_first_block)
-        and block_number <= $after_block
-    group by holder_address
-
-),
-
-counted as (
+with counted as (
 
     select
         count(*) filter (where before_raw <> 0::bignum) as holders_before,
         count(*) filter (where after_raw <> 0::bignum) as holders_after
-    from balances
+    from balances_at_both
 
 ),
 
@@ -55,7 +37,7 @@ differences as (
             when coalesce(after_raw, 0::bignum) = 0::bignum then 'Gone'
             else 'Changed'
         end as change
-    from balances
+    from balances_at_both
     where coalesce(before_raw, 0::bignum) <> coalesce(after_raw, 0::bignum)
 
 ),
@@ -116,20 +98,12 @@ select
     changes_counted.gone_count,
     changes_counted.changed_count,
     supplies.supply_before_raw::varchar as supply_before_raw,
-    marts.to_amount(supplies.supply_before_raw, $decimals) as supply_before,
     supplies.supply_after_raw::varchar as supply_after_raw,
-    marts.to_amount(supplies.supply_after_raw, $decimals) as supply_after,
     paged.position,
     paged.holder_address,
     paged.change,
     paged.before_raw::varchar as before_raw,
-    marts.to_amount(paged.before_raw, $decimals) as before_quantity,
-    marts.percentage(paged.before_raw, supplies.supply_before_raw) as before_percentage,
-    paged.after_raw::varchar as after_raw,
-    marts.to_amount(paged.after_raw, $decimals) as after_quantity,
-    marts.percentage(paged.after_raw, supplies.supply_after_raw) as after_percentage,
-    (paged.after_raw - paged.before_raw)::varchar as difference_raw,
-    marts.to_amount(paged.after_raw - paged.before_raw, $decimals) as difference
+    paged.after_raw::varchar as after_raw
 from counted
 cross join changes_counted
 cross join supplies

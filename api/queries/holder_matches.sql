@@ -1,5 +1,5 @@
--- How many holders match.
-select count(*) as row_count
+-- Holders that match, with their ranks: `holders` of other queries.
+select *
 from holders
 where
     ($search is null or contains(holder_address, $search) or holder_address = any($named))

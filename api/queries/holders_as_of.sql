@@ -1,5 +1,6 @@
--- The holders of a token at a block: what other queries read as `holders`. Those that have a balance in the covered
--- range with that block and are not zero; a later reading may confirm it, where nothing moved in between.
+-- The holders of a token at a block by rank, which is 1 to n without ties: `holders` of other queries. Those that have a
+-- balance in the covered range with that block and are not zero; a later reading may confirm it, where nothing moved in
+-- between.
 with balances as (
 
     select
@@ -33,12 +34,18 @@ confirmed as (
     left join marts.tokens as tokens on tokens.subject_key = $subject_key and tokens.tenant_id = $tenant_id
     where balances.quantity_raw <> 0::bignum
 
+),
+
+held as (
+
+    select
+        holder_address,
+        quantity_raw,
+        marts.reconciliation(confirming_block, is_adjusted) as reconciliation,
+        coalesce(confirming_block, checked_block) as checked_block_number,
+        opened_by
+    from confirmed
+
 )
 
-select
-    holder_address,
-    quantity_raw,
-    marts.reconciliation(confirming_block, is_adjusted) as reconciliation,
-    coalesce(confirming_block, checked_block) as checked_block_number,
-    opened_by
-from confirmed
+{% include '_ranked.sql' %}

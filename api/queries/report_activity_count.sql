@@ -1,6 +1,3 @@
-with {% include '_report_moved.sql' %}
-
+-- How many activities match.
 select count(*) as row_count
-from marts.wallet_activities
-where
-    {% include '_report_activity_filters.sql' %}
+from ordered

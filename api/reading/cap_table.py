@@ -7,14 +7,14 @@ from msgspec import UNSET, UnsetType
 
 from api.calls import Fetch, Fetched
 from api.paging import Key
-from api.reading.concentration import Figures, concentrate, held_by_rank
+from api.reading.concentration import Figures, concentrate, held_by_rank, percentage
 from api.reading.explain import Held, explain
-from api.reading.holders import HolderSet, Place
-from api.reading.moments import State, View
+from api.reading.holders import HolderKey, HolderSet, Place
+from api.reading.moments import State, View, read_view, resolve_of_token
 from api.reading.names import Names
 from api.reading.pages import cut
-from api.reading.values import read_link, worth
-from api.rows import HolderRow, SupplyRow, UnattributedRow
+from api.reading.values import read_link, whole_tokens, worth
+from api.rows import HolderRow, SupplyRow
 from api.schemas.common import AsOfStatus
 from api.schemas.tokens import Concentration, HoldersStatus, Holding, SupplyStatus, Unattributed, UnattributedStatus
 from api.schemas.values import Explanation
@@ -77,7 +77,14 @@ def read_summary(snapshot: Snapshot, view: View, state: State | None, status: As
     if state is None or (state.is_current and (view.token is None or view.token.holder_count is None)):
         return _NOTHING
     held = HolderSet(snapshot, view, state)
+    if state.is_current:
+        snapshot.renew(("cap-table", *held.subject.values()), lambda later: _read_newest(later, view))
     return snapshot.remember(("cap-table", *held.key), lambda: _summarize(held))
+
+
+def _read_newest(snapshot: Snapshot, known: View) -> Summary:
+    view = read_view(snapshot, known.subject, known.windows)
+    return read_summary(snapshot, view, *resolve_of_token(snapshot, view, None))
 
 
 def to_unattributed(summary: Summary) -> Unattributed:
@@ -118,20 +125,15 @@ def holders(
         sort: 'rank' or 'wallet', descending with a leading '-'.
         explains: whether rows are explained.
     """
-    is_by_wallet, is_descending = sort.endswith("wallet"), sort.startswith("-")
-    supply_raw = summary.total_supply_raw
+    key: HolderKey = "wallet" if sort.endswith("wallet") else "rank"
+    is_descending = sort.startswith("-")
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[Holding]:
         if state is None:
             return Fetched([], None)
         held = HolderSet(snapshot, view, state)
-        place = None if after is None else Place(int(after[0]), str(after[1]), str(after[2]))
-        if is_by_wallet:
-            behind = (place.holder_address, place.rank) if place else None
-            rows = held.sorted_by("wallet", supply_raw, limit + 1, is_descending=is_descending, after=behind)
-        else:
-            count = summary.holder_count or 0
-            rows = held.by_rank(supply_raw, count, limit + 1, is_descending=is_descending, after=place)
+        place = None if after is None else Place(int(after[0]), str(after[2]))
+        rows = held.page(key, limit + 1, is_descending=is_descending, after=place)
         return cut(
             rows,
             limit,
@@ -155,9 +157,10 @@ def to_holdings(
     """Return the holders of a page, in its order, with their values; arguments as `holders`."""
     present = codec_for(view.subject.family).present
     labels = names.of([row.holder_address for row in rows])
+    quantities = [whole_tokens(row.quantity_raw, view.decimals) for row in rows]
     # Valued after the page is cut: of a hundred thousand holders, fifty.
     link = read_link(snapshot, view.subject)
-    values = worth(snapshot, view.subject.tenant_id, [(row.quantity, link, state.valued_at) for row in rows])
+    values = worth(snapshot, view.subject.tenant_id, [(quantity, link, state.valued_at) for quantity in quantities])
     explained: Sequence[Explanation | UnsetType] = [UNSET] * len(rows)
     if explains:
         held = [Held(row.holder_address, state.first_block, last_block=state.block_number) for row in rows]
@@ -169,9 +172,9 @@ def to_holdings(
             wallet=present(row.holder_address),
             name=labels[row.holder_address].name,
             wallet_id=labels[row.holder_address].wallet_id,
-            quantity=row.quantity or row.quantity_raw,
+            quantity=quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
-            percentage=row.percentage,
+            percentage=percentage(row.quantity_raw, summary.total_supply_raw),
             percentage_status=summary.supply_status,
             value=value.value,
             value_status=value.status,
@@ -180,7 +183,7 @@ def to_holdings(
             opened_by=row.opened_by,
             explanation=explanation,
         )
-        for row, value, explanation in zip(rows, values, explained, strict=True)
+        for row, quantity, value, explanation in zip(rows, quantities, values, explained, strict=True)
     ]
 
 
@@ -192,13 +195,6 @@ def _summarize(held: HolderSet) -> Summary:
     rest = None if supply is None else supply - sum(quantities)
     unattributed_raw = None if rest is None else str(rest)
     supply_status: SupplyStatus = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
-    shown = held.snapshot.row(
-        "unattributed_shown",
-        UnattributedRow,
-        total_supply_raw=supply_row.total_supply_raw if supply_row else None,
-        unattributed_raw=unattributed_raw,
-        decimals=view.token.decimals if view.token else None,
-    )
     return Summary(
         total_supply_raw=supply_row.total_supply_raw if supply_row else None,
         total_supply=supply_row.total_supply if supply_row else None,
@@ -206,8 +202,8 @@ def _summarize(held: HolderSet) -> Summary:
         holder_count=len(quantities),
         holders_status="Complete" if rest == 0 and _opens_without_holders(held, supply_row) else "HoldersUnknown",
         unattributed_raw=unattributed_raw,
-        unattributed=shown.unattributed if shown else None,
-        unattributed_percentage=shown.unattributed_percentage if shown else None,
+        unattributed=whole_tokens(unattributed_raw, view.decimals),
+        unattributed_percentage=percentage(unattributed_raw, supply_row.total_supply_raw if supply_row else None),
         unattributed_status="Negative" if rest is not None and rest < 0 else supply_status,
         figures=concentrate(quantities, supply),
         held_by_rank=held_by_rank(quantities),

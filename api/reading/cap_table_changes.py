@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.paging import Key
+from api.reading.concentration import percentage
 from api.reading.moments import State, View
 from api.reading.names import Names
+from api.reading.values import whole_tokens
 from api.rows import HolderChangeRow
 from api.schemas.tokens import CapTableChangeTotals, HolderChange, HolderChangeKind, QuantityStatus, SupplyStatus
 from api.serving import Snapshot
@@ -45,17 +47,20 @@ def read_page(
     snapshot: Snapshot, changes: Changes, after: Key | None, limit: int
 ) -> tuple[CapTableChangeTotals, Fetched[HolderChange]]:
     """Return both cap tables in numbers, and one page of the holders that differ."""
-    before_state, after_state, facts = changes.before, changes.after, changes.view.token
-    rows = snapshot.rows(
+    before_state, after_state, decimals = changes.before, changes.after, changes.view.decimals
+    moments = {
+        "subject_key": changes.view.subject.subject_key,
+        "tenant_id": changes.view.subject.tenant_id,
+        "before_first_block": before_state.first_block,
+        "before_block": before_state.block_number,
+        "after_first_block": after_state.first_block,
+        "after_block": after_state.block_number,
+    }
+    rows = snapshot.rows_over(
+        {"balances_at_both": snapshot.table(("balances", *moments.values()), {}, "cap_table_balances", **moments)},
         "cap_table_changes",
         HolderChangeRow,
-        subject_key=changes.view.subject.subject_key,
-        tenant_id=changes.view.subject.tenant_id,
-        before_first_block=before_state.first_block,
-        before_block=before_state.block_number,
-        after_first_block=after_state.first_block,
-        after_block=after_state.block_number,
-        decimals=facts.decimals if facts else None,
+        **moments,
         change=changes.change,
         is_by_wallet=changes.sort.endswith("wallet"),
         # The largest difference has the first rank.
@@ -71,40 +76,46 @@ def read_page(
         new=head.new_count,
         gone=head.gone_count,
         changed=head.changed_count,
-        supply_before=head.supply_before or head.supply_before_raw,
+        supply_before=whole_tokens(head.supply_before_raw, decimals) or head.supply_before_raw,
         supply_before_raw=head.supply_before_raw,
         supply_before_status=before_status,
-        supply_after=head.supply_after or head.supply_after_raw,
+        supply_after=whole_tokens(head.supply_after_raw, decimals) or head.supply_after_raw,
         supply_after_raw=head.supply_after_raw,
         supply_after_status=after_status,
     )
     present = codec_for(changes.view.subject.family).present
     found = [
-        (row.position, row.holder_address, row.change, row)
+        (row.position, row.holder_address, row.change, row, _difference(row))
         for row in rows
         if row.position is not None and row.holder_address is not None and row.change is not None
     ]
-    labels = changes.names.of([holder for _, holder, _, _ in found[:limit]])
+    labels = changes.names.of([holder for _, holder, *_ in found[:limit]])
     items = [
         HolderChange(
             wallet=present(holder),
             name=labels[holder].name,
             change=change,
-            quantity_before=row.before_quantity or row.before_raw,
+            quantity_before=whole_tokens(row.before_raw, decimals) or row.before_raw,
             quantity_before_raw=row.before_raw,
-            quantity_after=row.after_quantity or row.after_raw,
+            quantity_after=whole_tokens(row.after_raw, decimals) or row.after_raw,
             quantity_after_raw=row.after_raw,
-            difference=row.difference or row.difference_raw,
-            difference_raw=row.difference_raw,
+            difference=whole_tokens(difference_raw, decimals) or difference_raw,
+            difference_raw=difference_raw,
             quantity_status=_quantity_status(row),
-            percentage_before=row.before_percentage,
+            percentage_before=percentage(row.before_raw, head.supply_before_raw),
             percentage_before_status="Unknown" if row.before_raw is None else before_status,
-            percentage_after=row.after_percentage,
+            percentage_after=percentage(row.after_raw, head.supply_after_raw),
             percentage_after_status="Unknown" if row.after_raw is None else after_status,
         )
-        for _, holder, change, row in found[:limit]
+        for _, holder, change, row, difference_raw in found[:limit]
     ]
     return totals, Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
+
+
+def _difference(row: HolderChangeRow) -> str | None:
+    if row.before_raw is None or row.after_raw is None:
+        return None
+    return str(int(row.after_raw) - int(row.before_raw))
 
 
 def _supply_status(raw: str | None) -> SupplyStatus:

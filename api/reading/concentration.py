@@ -87,6 +87,16 @@ def held_by_rank(balances: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
+def percentage(part_raw: str | None, whole_raw: str | None) -> str | None:
+    """Return how many percent of a whole a part is; None where one is unknown, or the whole is zero.
+
+    As the marts' `percentage`, which a test compares; a statement that names it takes 3 ms before the first row.
+    """
+    if part_raw is None or whole_raw is None or int(whole_raw) == 0:
+        return None
+    return quotient(100 * int(part_raw), int(whole_raw))
+
+
 def quotient(numerator: int, denominator: int) -> str:
     """Return a quotient as decimal text with at most 12 decimals, rounded half to even.
 

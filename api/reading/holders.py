@@ -1,130 +1,147 @@
 """The holders of a token at a moment: now from the marts, earlier from the balances known then. One reading of both."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from api.reading.moments import State, View
 from api.rows import HolderCountRow, HolderRow, QuantitiesRow, Row
+from api.schemas.common import Reconciliation
 from api.serving import Snapshot
+from api.tables import Table
 
 Found = TypeVar("Found", bound=Row)
 
 
+HolderKey = Literal["rank", "wallet", "reconciliation"]
+
+_LAST_RANK = 2**62
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The last holder of a page."""
+    """The last holder of a page, and what it has of the key that pages are sorted by; '' for 'rank'."""
 
     rank: int
-    quantity_raw: str
-    holder_address: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which holders; None is no condition.
+
+    `search` is part of the address, in lower case; `named` are addresses that match all the same.
+    """
+
+    search: str | None = None
+    named: tuple[str, ...] = ()
+    reconciliation: Reconciliation | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every holder matches."""
+        return self.search is None and self.reconciliation is None
+
+
+EVERYBODY = Matching()
 
 
 @dataclass(frozen=True, slots=True)
 class HolderSet:
-    """The holders of a token at a moment, in one version."""
+    """The holders of a token at a moment, or those of them that match, in one version."""
 
     snapshot: Snapshot
     view: View
     state: State
+    matching: Matching = EVERYBODY
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others of the version."""
-        subject = self.view.subject
-        return (subject.subject_key, subject.tenant_id, self.state.block_number, self.state.first_block)
+        return (*self.subject.values(), self.state.block_number, self.state.first_block)
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        """Parameters of queries that say whose rows are meant."""
+        return {"subject_key": self.view.subject.subject_key, "tenant_id": self.view.subject.tenant_id}
+
+    def table(self) -> Table:
+        """Return them by rank, as a table."""
+        if not self.matching.is_open:
+            everybody = {"holders": replace(self, matching=EVERYBODY).table()}
+            conditions = {
+                "search": self.matching.search,
+                "named": list(self.matching.named),
+                "reconciliation": self.matching.reconciliation,
+            }
+            return self.snapshot.table(("holders", *self.key, self.matching), everybody, "holder_matches", **conditions)
+        if self.state.is_current:
+            return self.snapshot.table(("holders", *self.key), {}, "holders_now", **self.subject)
+        moment = {"first_block": self.state.first_block, "block_number": self.state.block_number}
+        return self.snapshot.table(("holders", *self.key), {}, "holders_as_of", **self.subject, **moment)
+
+    def before(self, then: State) -> Table:
+        """Return what they had at an earlier moment, by rank, as a table; who had the same may be missing."""
+        return self.snapshot.table(
+            ("before", *self.key, then.block_number, then.first_block),
+            {"holders": self.table()},
+            "holders_before",
+            **self.subject,
+            first_block=self.state.first_block,
+            block_number=self.state.block_number,
+            then_first_block=then.first_block,
+            then_block=then.block_number,
+        )
 
     def query(self, name: str, row_type: type[Found], **parameters: Any) -> list[Found]:
         """Run a named query over them."""
-        keys = {"subject_key": self.view.subject.subject_key, "tenant_id": self.view.subject.tenant_id}
-        if self.state.is_current:
-            return self.snapshot.rows_of_holders("holders_now", name, row_type, **keys, **parameters)
-        moment = {"first_block": self.state.first_block, "block_number": self.state.block_number}
-        return self.snapshot.rows_of_holders("holders_as_of", name, row_type, **keys, **moment, **parameters)
+        return self.snapshot.rows_over({"holders": self.table()}, name, row_type, **parameters)
 
     def quantities(self) -> list[int]:
         """Return what each has, the largest first."""
         (row,) = self.query("holder_quantities", QuantitiesRow)
         return sorted(map(int, (row.quantities_raw or "").split()), reverse=True)
 
-    def by_rank(
+    def page(
         self,
-        supply_raw: str | None,
-        holder_count: int,
+        key: HolderKey,
         limit: int,
         *,
         is_descending: bool = False,
         after: Place | None = None,
         skipped: int = 0,
     ) -> list[HolderRow]:
-        """Return holders in the order of rank or, descending, against it.
+        """Return some of them by a key, equal ones by rank.
 
         Args:
-            supply_raw: what percentages are of.
-            holder_count: how many there are, which is the last rank.
+            key: what by.
             limit: so many at most.
-            is_descending: the smallest first.
+            is_descending: backwards.
             after: only those behind it.
             skipped: how many are left out.
         """
-        step = -1 if is_descending else 1
-        before = after.rank if after else holder_count + 1 if is_descending else 0
+        first, last = 1, _LAST_RANK
+        if key == "rank":
+            if is_descending:
+                last = after.rank - 1 if after else last
+            else:
+                first = after.rank + 1 if after else first
+                if self.matching.is_open:
+                    # Ranks have no gaps, so the rows in between need not be looked at.
+                    first, skipped = first + skipped, 0
+                    last = first + limit - 1
+        behind: dict[str, Any] = {}
+        if key != "rank":
+            behind = {"after_key": after.key if after else None, "after_rank": after.rank if after else None}
         return self.query(
-            "holders_by_rank",
+            f"holders_by_{key}_{'descending' if is_descending else 'ascending'}",
             HolderRow,
-            is_descending=is_descending,
-            after_holder=after.holder_address if after else None,
-            after_quantity_raw=after.quantity_raw if after else None,
-            first_rank=before + step * (skipped + 1),
+            first_rank=first,
+            last_rank=last,
             row_count=limit,
             skipped=skipped,
-            **self._shown(supply_raw),
+            **behind,
         )
-
-    def sorted_by(
-        self,
-        sort: str,
-        supply_raw: str | None,
-        limit: int,
-        *,
-        is_descending: bool = False,
-        after: tuple[str, int] | None = None,
-        skipped: int = 0,
-        search: str | None = None,
-        named: Sequence[str] = (),
-        reconciliation: str | None = None,
-    ) -> list[HolderRow]:
-        """Return holders that match, by 'wallet', 'reconciliation' or 'rank', equal ones by rank.
-
-        Args:
-            sort: what by.
-            supply_raw: what percentages are of.
-            limit: so many at most.
-            is_descending: backwards.
-            after: only those behind this key ('' for 'rank') and rank.
-            skipped: how many are left out.
-            search: part of the address, in lower case; None is no condition.
-            named: addresses that match all the same.
-            reconciliation: only those; None is no condition.
-        """
-        after_key, after_rank = after or (None, None)
-        return self.query(
-            "holders_sorted",
-            HolderRow,
-            sort=sort,
-            is_descending=is_descending,
-            search=search,
-            named=list(named),
-            reconciliation=reconciliation,
-            after_key=after_key,
-            after_rank=after_rank,
-            row_count=limit,
-            skipped=skipped,
-            **self._shown(supply_raw),
-        )
-
-    def _shown(self, supply_raw: str | None) -> dict[str, Any]:
-        return {"decimals": self.view.token.decimals if self.view.token else None, "total_supply_raw": supply_raw}
 
 
 def count_holders(snapshot: Snapshot, tenant_id: str, subject_keys: Sequence[int]) -> dict[int, HolderCountRow]:

@@ -33,6 +33,11 @@ class View:
     ranges: Sequence[CoverageRow]
 
     @property
+    def decimals(self) -> int | None:
+        """The token's; None for a wallet, or where they are unknown."""
+        return self.token.decimals if self.token else None
+
+    @property
     def facts(self) -> TokenRow | WalletRow | None:
         """What the marts say about the subject itself."""
         return self.token or self.wallet

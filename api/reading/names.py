@@ -26,13 +26,13 @@ class Names:
             known = labels.read(session, self.subject.tenant_id, self.subject.ledger_id, wanted)
         return {address: known.get(address, NO_LABEL) for address in wanted}
 
-    def matching(self, q: str | None) -> list[str]:
+    def matching(self, q: str | None) -> tuple[str, ...]:
         """Return the stored addresses whose name has a text in it.
 
         Raises:
             Invalid: on 'q'.
         """
         if q is None:
-            return []
+            return ()
         with self.store.read() as session:
-            return labels.addresses_named(session, self.subject.tenant_id, self.subject.ledger_id, q)
+            return tuple(labels.addresses_named(session, self.subject.tenant_id, self.subject.ledger_id, q))

@@ -161,6 +161,11 @@ def amount_text(raw: int, decimals: int | None) -> str:
     return _text(decimal.Decimal(raw).scaleb(-(decimals or 0), _EXACT))
 
 
+def whole_tokens(raw: str | None, decimals: int | None) -> str | None:
+    """Return base units as exact text of whole tokens; None where they or the decimals are unknown."""
+    return None if raw is None or decimals is None else amount_text(int(raw), decimals)
+
+
 def total(values: Iterable[str]) -> str:
     """Return the sum of values, exact."""
     found = decimal.Decimal(0)

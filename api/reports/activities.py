@@ -11,12 +11,12 @@ from api.price_rows import ActivityValueRow
 from api.reading.activities import FIRST_TIME, LAST_TIME, names_of_counterparties, to_wallet_activity
 from api.reading.moments import View
 from api.reading.names import Names
-from api.reports.kept import keep
 from api.reports.rows import CountRow, FoldedFeeRow, ValuedActivityRow
 from api.rows import as_naive
 from api.schemas.report_data import ActivityReportSort, FoldedFee
 from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
 from api.serving import Snapshot
+from api.tables import Table
 from control.networks.families import codec_for
 
 _LAST_TEXT = "~"  # after every text and number; rows without what they are sorted by come last in either direction
@@ -29,7 +29,7 @@ class ActivityFilters:
     times: TimeRange
     sort: ActivityReportSort = "-date"
     q: str | None = None
-    named: Sequence[str] = ()
+    named: tuple[str, ...] = ()
     activity_type: WalletActivityType | None = None
     token_address: str | None = None
     direction: Direction | None = None
@@ -62,24 +62,20 @@ class Activities:
 
     def count(self, filters: ActivityFilters) -> int:
         """Return how many match."""
-        conditions = filters.conditions
-
-        def read() -> int:
-            return self.snapshot.rows("report_activity_count", CountRow, **self._keys, **conditions)[0].row_count
-
-        told = [tuple(value) if isinstance(value, list) else value for value in conditions.values()]
-        return keep(self.snapshot, ("activity-count", *self._keys.values(), *told), read)
+        ordered = {"ordered": self._ordered(filters)}
+        return self.snapshot.rows_over(ordered, "report_activity_count", CountRow)[0].row_count
 
     def page(self, filters: ActivityFilters, limit: int, offset: int) -> list[WalletActivity]:
         """Return the rows of a page."""
-        return self._to_items(self._read(filters, limit, offset, None))
+        return self._to_items(self._read(filters, limit, offset))
 
     def fees(self, page: Sequence[WalletActivity]) -> list[FoldedFee]:
         """Return the fees that rows of a page stand for as well."""
         hashes = {row.transaction_hash for row in page if row.transaction_hash is not None}
         if not hashes:
             return []
-        rows = self.snapshot.rows(
+        rows = self.snapshot.rows_over(
+            {"places": places_of(self.snapshot, self.view)},
             "report_folded_fees",
             FoldedFeeRow,
             **self._keys,
@@ -97,29 +93,30 @@ class Activities:
 
     def fetch(self, filters: ActivityFilters, limit: int, after: Key | None) -> Fetched[WalletActivity]:
         """Return one batch of all rows, each as cheap as the first."""
-        rows = self._read(filters, limit, 0, after)
-        return Fetched(self._to_items(rows), _key_of(rows[-1]) if len(rows) == limit else None)
+        position = int(after[0]) if after else 0
+        rows = self._read(filters, limit, position)
+        return Fetched(self._to_items(rows), (position + limit,) if len(rows) == limit else None)
 
-    def _read(
-        self, filters: ActivityFilters, limit: int, offset: int, after: Key | None
-    ) -> Sequence[ValuedActivityRow]:
-        is_descending = filters.sort.startswith("-")
-        key, block, transaction, log, trace, activity_id = after or (None,) * 6
-        return self.snapshot.rows(
-            f"report_activities_{'descending' if is_descending else 'ascending'}",
+    def _read(self, filters: ActivityFilters, limit: int, skipped: int) -> Sequence[ValuedActivityRow]:
+        return self.snapshot.rows_over(
+            {"ordered": self._ordered(filters)},
+            "report_activities",
             ValuedActivityRow,
+            first_position=skipped + 1,
+            last_position=skipped + limit,
+        )
+
+    def _ordered(self, filters: ActivityFilters) -> Table:
+        """Return where those that match lie, in their order."""
+        is_descending = filters.sort.startswith("-")
+        return self.snapshot.table(
+            ("report-order", *self._keys.values(), filters),
+            {"places": places_of(self.snapshot, self.view)},
+            f"report_order_{'descending' if is_descending else 'ascending'}",
             **self._keys,
             **filters.conditions,
             sort=filters.sort.removeprefix("-"),
             key_of_null="" if is_descending else _LAST_TEXT,
-            after_key=key,
-            after_block=block,
-            after_transaction=transaction,
-            after_log=log,
-            after_trace=trace,
-            after_id=activity_id,
-            row_count=limit,
-            skipped=offset,
         )
 
     def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[WalletActivity]:
@@ -134,6 +131,8 @@ class Activities:
         return items
 
 
-def _key_of(row: ValuedActivityRow) -> Key:
-    trace = -1 if row.trace_index is None else row.trace_index
-    return (row.sort_key, row.block_number, row.transaction_index, row.log_index, trace, row.activity_id)
+def places_of(snapshot: Snapshot, view: View) -> Table:
+    """Return where all activities of a wallet and their values lie."""
+    subject = view.subject
+    keys = {"subject_key": subject.subject_key, "tenant_id": subject.tenant_id}
+    return snapshot.table(("report-places", *keys.values()), {}, "report_places", **keys)

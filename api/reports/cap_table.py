@@ -8,13 +8,13 @@ from datetime import datetime
 from api.parameters import TimeRange, read_moment
 from api.reading import capitalization
 from api.reading.cap_table import to_concentration, to_unattributed
-from api.reading.concentration import quotient
+from api.reading.concentration import percentage, quotient
 from api.reading.holders import HolderSet
 from api.reading.intervals import label
 from api.reading.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
 from api.reading.names import Names
 from api.reading.subjects import to_holder_count_status
-from api.reading.values import CURRENCY, Worth, price_status, read_link, worth
+from api.reading.values import CURRENCY, Worth, price_status, read_link, whole_tokens, worth
 from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
 from api.reports.kept import keep
@@ -85,7 +85,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
             network_display_name=found.network_display_name,
             explorer=found.explorer,
             ledger_id=subject.presented_address,
-            decimals=view.token.decimals if view.token else None,
+            decimals=view.decimals,
         ),
         currency=CURRENCY,
         price=told[0],
@@ -131,8 +131,19 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
         )
 
     subject = view.subject
+    if state.is_current:
+        asked = ("cap-table-report", subject.subject_key, subject.tenant_id)
+        snapshot.renew(asked, lambda later: _read_newest(later, holders))
     key = ("cap-table", subject.subject_key, subject.tenant_id, state.block_number, state.first_block, state.valued_at)
     return keep(snapshot, key, read)
+
+
+def _read_newest(snapshot: Snapshot, known: Holders) -> None:
+    """Read what a report of the newest block shows first."""
+    view = read_view(snapshot, known.view.subject, known.view.windows)
+    holders = Holders(snapshot, view, *resolve_of_token(snapshot, view, None), known.names)
+    _read_parts(snapshot, holders)
+    holders.page(HolderFilters(), 1, 0)
 
 
 def _read_worth(snapshot: Snapshot, view: View, state: State | None, supply: str | None) -> Worth:
@@ -171,8 +182,8 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
             rank=row.rank,
             wallet=present(row.holder_address),
             name=labels[row.holder_address].name,
-            quantity=row.quantity or row.quantity_raw,
-            percentage=row.percentage,
+            quantity=whole_tokens(row.quantity_raw, holders.view.decimals) or row.quantity_raw,
+            percentage=percentage(row.quantity_raw, holders.summary.total_supply_raw),
             percentage_status=holders.summary.supply_status,
         )
         for row in rows

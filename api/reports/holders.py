@@ -1,21 +1,18 @@
 """Rows of a cap table report: searched, filtered and sorted by the marts, with names and the change of 30 days."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from api.calls import Fetched
 from api.paging import Key
 from api.parameters import INSTANT
 from api.reading.cap_table import Summary, read_summary, to_holdings
-from api.reading.holders import HolderSet, Place
+from api.reading.holders import HolderKey, HolderSet, Matching, Place
 from api.reading.moments import State, View, state_before
 from api.reading.names import Names
 from api.reading.values import amount_text
-from api.reports.kept import keep
-from api.reports.rows import BalanceBeforeRow, CountRow, FirstChangeRow
+from api.reports.rows import BalanceBeforeRow, CountRow
 from api.rows import HolderRow
 from api.schemas.common import AsOfStatus, Reconciliation
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
@@ -23,8 +20,6 @@ from api.schemas.tokens import Holding
 from api.serving import Snapshot
 
 _SPAN = timedelta(days=30)
-_CHUNK = 1_000
-"""Ranks whose balances of 30 days before are looked up at once: 30 to 50 ms of processor time for one or for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +28,19 @@ class HolderFilters:
 
     sort: HolderReportSort = "rank"
     q: str | None = None
-    named: Sequence[str] = ()
+    named: tuple[str, ...] = ()
     reconciliation: Reconciliation | None = None
 
     @property
-    def key(self) -> str:
+    def key(self) -> HolderKey:
         """What rows are sorted by; the largest quantity, share and value have the first rank."""
-        name = self.sort.removeprefix("-")
-        return name if name in ("wallet", "reconciliation") else "rank"
+        match self.sort.removeprefix("-"):
+            case "wallet":
+                return "wallet"
+            case "reconciliation":
+                return "reconciliation"
+            case _:
+                return "rank"
 
     @property
     def is_descending(self) -> bool:
@@ -48,18 +48,9 @@ class HolderFilters:
         return self.sort.startswith("-") != (self.sort.removeprefix("-") in ("quantity", "percentage", "value"))
 
     @property
-    def is_open(self) -> bool:
-        """Whether every holder matches."""
-        return self.q is None and self.reconciliation is None
-
-    @property
-    def conditions(self) -> dict[str, Any]:
-        """Parameters of the queries; stored addresses are in lower case."""
-        return {
-            "search": None if self.q is None else self.q.lower(),
-            "named": list(self.named),
-            "reconciliation": self.reconciliation,
-        }
+    def matching(self) -> Matching:
+        """Which holders; stored addresses are in lower case."""
+        return Matching(None if self.q is None else self.q.lower(), self.named, self.reconciliation)
 
 
 class Holders:
@@ -78,13 +69,9 @@ class Holders:
         """Return how many match."""
         if self.state is None:
             return 0
-        if filters.is_open:
+        if filters.matching.is_open:
             return self.summary.holder_count or 0
-        held = HolderSet(self.snapshot, self.view, self.state)
-        key = ("holder-count", *held.key, filters.q, tuple(filters.named), filters.reconciliation)
-        return keep(
-            self.snapshot, key, lambda: held.query("holder_matches", CountRow, **filters.conditions)[0].row_count
-        )
+        return self._matching(self.state, filters).query("matching_holder_count", CountRow)[0].row_count
 
     def page(self, filters: HolderFilters, limit: int, offset: int) -> list[ReportHolding]:
         """Return the rows of a page."""
@@ -92,15 +79,18 @@ class Holders:
             return []
         return self.to_items(self.state, self.rows(filters, limit, offset))
 
-    def rows(self, filters: HolderFilters, limit: int, offset: int) -> Sequence[HolderRow]:
+    def rows(
+        self, filters: HolderFilters, limit: int, offset: int = 0, after: Key | None = None
+    ) -> Sequence[HolderRow]:
         """Return the holders of a page as the marts know them."""
         if self.state is None:
             return []
-        held = HolderSet(self.snapshot, self.view, self.state)
-        # What people look for is looked for again, by others and by whoever turns back a page.
-        asked = (filters.sort, filters.q, tuple(filters.named), filters.reconciliation, limit, offset)
-        return keep(
-            self.snapshot, ("holder-rows", *held.key, *asked), lambda: self._read(held, filters, limit, offset, None)
+        return self._matching(self.state, filters).page(
+            filters.key,
+            limit,
+            is_descending=filters.is_descending,
+            after=Place(int(after[0]), str(after[1])) if after else None,
+            skipped=offset,
         )
 
     def on(self, snapshot: Snapshot) -> "Holders":
@@ -111,7 +101,7 @@ class Holders:
         """Return one batch of all rows, each as cheap as the first."""
         if self.state is None:
             return Fetched([], None)
-        rows = self._read(HolderSet(self.snapshot, self.view, self.state), filters, limit, 0, after)
+        rows = self.rows(filters, limit, after=after)
         last = _key_of(rows[-1], filters) if len(rows) == limit else None
         return Fetched(self.to_items(self.state, rows), last)
 
@@ -121,67 +111,31 @@ class Holders:
         changes = self._changes(state, rows)
         items: list[ReportHolding] = []
         for row, holding in zip(rows, held, strict=True):
-            change, status = changes[row.holder_address]
+            change, status = changes[row.rank]
             shown = {name: getattr(holding, name) for name in Holding.__struct_fields__}
             items.append(ReportHolding(**shown, change30d=change, change30d_status=status))
         return items
 
-    def _read(
-        self, held: HolderSet, filters: HolderFilters, limit: int, offset: int, after: Key | None
-    ) -> Sequence[HolderRow]:
-        supply_raw = self.summary.total_supply_raw
-        if filters.is_open and filters.key == "rank":
-            return held.by_rank(
-                supply_raw,
-                self.summary.holder_count or 0,
-                limit,
-                is_descending=filters.is_descending,
-                after=Place(int(after[0]), str(after[1]), str(after[2])) if after else None,
-                skipped=offset,
-            )
-        return held.sorted_by(
-            filters.key,
-            supply_raw,
-            limit,
-            is_descending=filters.is_descending,
-            after=(str(after[0]), int(after[1])) if after else None,
-            skipped=offset,
-            **filters.conditions,
-        )
+    def _matching(self, state: State, filters: HolderFilters) -> HolderSet:
+        return HolderSet(self.snapshot, self.view, state, filters.matching)
 
-    def _changes(self, state: State, rows: Sequence[HolderRow]) -> dict[str, tuple[str | None, HoldingChangeStatus]]:
-        """Return quantity less that of 30 days before, by holder."""
+    def _changes(self, state: State, rows: Sequence[HolderRow]) -> dict[int, tuple[str | None, HoldingChangeStatus]]:
+        """Return quantity less that of 30 days before, by rank."""
         then = self._state_before(state)
         if then is None:
-            return {row.holder_address: (None, "NotCovered") for row in rows}
-        known = self._balances_then(state, then, self._neighbours(state, rows))
-        decimals = self.view.token.decimals if self.view.token else None
-        found: dict[str, tuple[str | None, HoldingChangeStatus]] = {}
-        for row in rows:
-            # What did not change since is not named.
-            before = known.get(row.holder_address, row.quantity_raw)
-            if before is None:
-                found[row.holder_address] = None, "UnknownBefore"
-            else:
-                change = amount_text(int(row.quantity_raw) - int(before), decimals)
-                found[row.holder_address] = change, "Known"
-        return found
-
-    def _neighbours(self, state: State, rows: Sequence[HolderRow]) -> Sequence[str]:
-        """Return the holders of rows; of a page of ranks those of the pages around it too, since they cost no more."""
-        addresses = [row.holder_address for row in rows]
+            return {row.rank: (None, "NotCovered") for row in rows}
+        before = HolderSet(self.snapshot, self.view, state).before(then)
         ranks = [row.rank for row in rows]
-        if not state.is_current or not ranks or max(ranks) - min(ranks) >= len(ranks):
-            return addresses
-        first, last = min(ranks) // _CHUNK * _CHUNK, max(ranks) // _CHUNK * _CHUNK + _CHUNK - 1
-        held = HolderSet(self.snapshot, self.view, state)
-
-        def read() -> Sequence[str]:
-            count = self.summary.holder_count or 0
-            around = held.by_rank(None, count, last - max(first, 1) + 1, skipped=max(first, 1) - 1)
-            return [row.holder_address for row in around]
-
-        return keep(self.snapshot, ("neighbours", *held.key, first, last), read)
+        found = self.snapshot.rows_over({"before": before}, "balances_before", BalanceBeforeRow, ranks=ranks)
+        known = {row.rank: row.before_raw for row in found}
+        changes: dict[int, tuple[str | None, HoldingChangeStatus]] = {}
+        for row in rows:
+            earlier = known.get(row.rank, row.quantity_raw)
+            if earlier is None:
+                changes[row.rank] = None, "UnknownBefore"
+            else:
+                changes[row.rank] = amount_text(int(row.quantity_raw) - int(earlier), self.view.decimals), "Known"
+        return changes
 
     def _state_before(self, state: State) -> State | None:
         if state.valued_at is None:
@@ -190,47 +144,7 @@ class Holders:
         key = ("state-before", *self._keys.values(), end)
         return self.snapshot.remember(key, lambda: state_before(self.snapshot, self.view, end))
 
-    def _balances_then(self, state: State, then: State, addresses: Sequence[str]) -> dict[str, str | None]:
-        """Return the balances of holders at an earlier moment, null where unknown; those still as then may be missing.
-
-        Balances of a million holders lie in the order of blocks: what changed since is little to look through, all that
-        changed before is much.
-        """
-        wanted = sorted(set(addresses))
-        digest = hashlib.blake2b("\n".join(wanted).encode("ascii"), digest_size=16).digest()
-
-        def read() -> dict[str, str | None]:
-            found: dict[str, str | None] = {}
-            looked_up = wanted
-            if then.first_block == state.first_block:
-                rows = self.snapshot.rows(
-                    "report_first_changes",
-                    FirstChangeRow,
-                    **self._keys,
-                    first_block=state.first_block,
-                    after_block=then.block_number,
-                    last_block=state.block_number,
-                    holders=wanted,
-                )
-                found = {row.holder_address: None if row.is_first else row.before_raw for row in rows}
-                looked_up = [row.holder_address for row in rows if row.is_adjusted and not row.is_first]
-            if looked_up:
-                balances = self.snapshot.rows(
-                    "report_balances_before", BalanceBeforeRow, **self._keys, **_moment(then), holders=looked_up
-                )
-                known = {row.holder_address: row.balance_raw for row in balances}
-                found |= {address: known.get(address) for address in looked_up}
-            return found
-
-        return keep(self.snapshot, ("balances-then", *self._keys.values(), state.block_number, then, digest), read)
-
-
-def _moment(state: State) -> dict[str, int]:
-    return {"first_block": state.first_block, "block_number": state.block_number}
-
 
 def _key_of(row: HolderRow, filters: HolderFilters) -> Key:
-    if filters.is_open and filters.key == "rank":
-        return (row.rank, row.quantity_raw, row.holder_address)
     keys = {"wallet": row.holder_address, "reconciliation": str(row.reconciliation), "rank": ""}
-    return (keys[filters.key], row.rank)
+    return (row.rank, keys[filters.key])

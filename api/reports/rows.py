@@ -8,7 +8,7 @@ from api.schemas.wallets import Direction, WalletActivityType
 
 
 class CountRow(Row, frozen=True):
-    """`holder_matches`, `report_activity_count`: how many rows match."""
+    """`matching_holder_count`, `report_activity_count`: how many rows match."""
 
     row_count: int
 
@@ -28,23 +28,11 @@ class HolderDayRow(Row, frozen=True):
     holder_change: int
 
 
-class FirstChangeRow(Row, frozen=True):
-    """`report_first_changes`: what a holder's balance was before its first change after a block.
-
-    Not to be relied on where the change was a reading's adjustment, and unknown where it is the first row of the range.
-    """
-
-    holder_address: str
-    before_raw: str
-    is_first: bool
-    is_adjusted: bool
-
-
 class BalanceBeforeRow(Row, frozen=True):
-    """`report_balances_before`: a holder's balance at a block."""
+    """`balances_before`: what a holder had at an earlier block; null where it is not known."""
 
-    holder_address: str
-    balance_raw: str
+    rank: int
+    before_raw: str | None
 
 
 class WalletDayRow(Row, frozen=True):
@@ -79,9 +67,8 @@ class WalletAssetRow(Row, frozen=True):
 
 
 class ValuedActivityRow(WalletActivityRow, frozen=True):
-    """`report_activities_*`: one movement, what it is sorted by, and its value (status null: without a pair)."""
+    """`report_activities`: one movement and its value (status null: without a pair)."""
 
-    sort_key: str
     pair_key: int | None
     price: str | None
     value: str | None

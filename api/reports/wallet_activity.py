@@ -23,7 +23,7 @@ from api.reading.moments import (
 )
 from api.reading.names import Names
 from api.reading.values import CURRENCY, amount_text, total, total_status
-from api.reports.activities import Activities
+from api.reports.activities import Activities, ActivityFilters, places_of
 from api.reports.calls import EmbedCall
 from api.reports.kept import keep
 from api.reports.rows import WalletAssetRow, WalletDayRow, WalletExtentRow
@@ -117,9 +117,12 @@ def open_wallet(call: EmbedCall, snapshot: Snapshot) -> WalletView:
     """
     found = find_wallet(call)
     times = read_range(call.params.get("from"), call.params.get("to"))
+    return _open(snapshot, found, times, Names(call.store, found.subject))
+
+
+def _open(snapshot: Snapshot, found: Found, times: TimeRange, names: Names) -> WalletView:
     view = read_view(snapshot, found.subject, found.windows)
     current = resolve(snapshot, view, None)
-    names = Names(call.store, found.subject)
     state = _state_at_end(snapshot, view, current, times)
     return WalletView(found, view, current, state, times, Activities(snapshot, view, names))
 
@@ -129,6 +132,9 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
     subject, view, state = wallet.found.subject, wallet.view, wallet.state
     coverage = to_coverage(view, state, wallet.times)
     parts = _read_parts(snapshot, wallet, coverage)
+    if wallet.is_current:
+        asked = ("wallet-report", subject.subject_key, subject.tenant_id, wallet.times)
+        snapshot.renew(asked, lambda later: _read_newest(later, wallet))
     return WalletActivityReport(
         wallet=ReportWallet(
             id=subject.id,
@@ -165,6 +171,13 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         types=parts.types,
         data_version=snapshot.data_version(subject.tenant_id),
     )
+
+
+def _read_newest(snapshot: Snapshot, known: WalletView) -> None:
+    """Read what the report shows first."""
+    wallet = _open(snapshot, known.found, known.times, known.activities.names)
+    _read_parts(snapshot, wallet, to_coverage(wallet.view, wallet.state, wallet.times))
+    wallet.activities.page(ActivityFilters(wallet.times, folds_fees=True), 1, 0)
 
 
 def _state_at_end(snapshot: Snapshot, view: View, current: State | None, times: TimeRange) -> State | None:
@@ -286,7 +299,8 @@ def _value_history(snapshot: Snapshot, wallet: WalletView) -> list[WalletValuePo
 
 
 def _read_days(snapshot: Snapshot, view: View, times: TimeRange) -> list[WalletDayRow]:
-    return snapshot.rows("report_wallet_days", WalletDayRow, **_conditions(view, times))
+    conditions = {"from_time": as_naive(times.start or FIRST_TIME), "to_time": as_naive(times.end or LAST_TIME)}
+    return snapshot.rows_over({"places": places_of(snapshot, view)}, "report_wallet_days", WalletDayRow, **conditions)
 
 
 def _read_extent(snapshot: Snapshot, view: View, times: TimeRange) -> WalletExtentRow:

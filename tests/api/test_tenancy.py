@@ -94,13 +94,9 @@ def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
         with serving.snapshot() as snapshot:
 
             def counted(token: str, tenant_id: str) -> list[ReconciliationRow]:
-                return snapshot.rows_of_holders(
-                    "holders_now",
-                    "holder_reconciliations",
-                    ReconciliationRow,
-                    subject_key=world.subject_keys[token],
-                    tenant_id=tenant_id,
-                )
+                whose = {"subject_key": world.subject_keys[token], "tenant_id": tenant_id}
+                holders = snapshot.table(tuple(whose.values()), {}, "holders_now", **whose)
+                return snapshot.rows_over({"holders": holders}, "holder_reconciliations", ReconciliationRow)
 
             assert counted(EXAMPLE_TOKEN_ID, world.tenant_id)
             assert not counted(EXAMPLE_TOKEN_ID, world.foreign_tenant_id)

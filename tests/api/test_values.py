@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.reading.values import product, total
+from api.reading.concentration import percentage
+from api.reading.values import product, total, whole_tokens
 from control.models import Subject
 from tests.api.marts import functions, publish
 from tests.api.pricing import LINKED_PAIR_KEY
@@ -228,6 +229,31 @@ def test_products_are_those_of_the_marts() -> None:
         expected = text_of(round(Fraction(raw * price, 10**decimals)), 18)
         assert value == expected
         assert product(str(text_of(raw, decimals)), str(text_of(price, 18))) == expected
+
+
+def test_shares_and_whole_tokens_are_those_of_the_marts() -> None:
+    """The marts' functions, the API's and fractions agree: halves, zero, below zero, sizes beyond machine numbers."""
+    source = random.Random(8)
+    numbers = (0, 1, 2, 3, 5, 7, -1, -25, 10**12, 10**24, 10**38, 2**255, 2**256 - 1)
+    cases = [(part, whole, decimals) for part in numbers for whole in numbers if whole >= 0 for decimals in (0, 6, 255)]
+    cases += [
+        (source.getrandbits(source.randint(1, 256)), source.getrandbits(source.randint(1, 256)), source.randint(0, 40))
+        for _ in range(200)
+    ]
+    cases += [(part * 125, 10**15, 18) for part in range(9)]  # Halves of the last decimal.
+    with duckdb.connect() as connection:
+        connection.execute(functions())
+        connection.execute("create table cases (part bignum, whole bignum, decimals integer)")
+        given = [tuple(map(str, case)) for case in cases]
+        connection.executemany("insert into cases values (?::bignum, ?::bignum, ?::integer)", given)
+        found = connection.execute(
+            "select marts.percentage(part, whole), marts.to_amount(part, decimals) from cases order by rowid"
+        ).fetchall()
+    for (part, whole, decimals), (share, amount) in zip(cases, found, strict=True):
+        expected = text_of(round(Fraction(100 * part * 10**12, whole)), 12) if whole else None
+        assert (percentage(str(part), str(whole)), share) == (expected, expected)
+        assert (whole_tokens(str(part), decimals), amount) == (text_of(part, decimals), text_of(part, decimals))
+    assert percentage(None, "1") is percentage("1", None) is whole_tokens(None, 1) is whole_tokens("1", None) is None
 
 
 def test_sums_are_exact() -> None:

@@ -1,0 +1,3 @@
+-- How many holders match.
+select count(*) as row_count
+from holders

@@ -1,0 +1,33 @@
+-- Where the activities of a wallet and their values lie, and which are fees that another activity of their transaction can
+-- show: `places` of other queries.
+with moved as (
+
+    select transaction_hash
+    from marts.wallet_activities
+    where
+        subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and activity_type <> 'Fee'
+        and transaction_hash is not null
+
+),
+
+activity_values as (
+
+    select
+        rowid as value_place,
+        activity_id
+    from marts.wallet_activity_values
+    where subject_key = $subject_key and tenant_id = $tenant_id
+
+)
+
+select
+    activities.rowid as place,
+    activity_values.value_place,
+    activities.activity_type = 'Fee'
+    and coalesce(activities.transaction_hash in (select moved.transaction_hash from moved), false) as is_folded
+from marts.wallet_activities as activities
+left join activity_values on activities.activity_id = activity_values.activity_id
+where activities.subject_key = $subject_key and activities.tenant_id = $tenant_id
+order by activities.rowid

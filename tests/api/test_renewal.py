@@ -1,0 +1,119 @@
+"""What was asked of a version is made of the next one before it is asked for there."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api import renewal
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.renewal import Renewal
+from api.serving import Snapshot
+from tests.api.marts import publish
+from tests.api.world import World, marts_rows
+
+
+class _Versions:
+    """Numbers of versions, as a renewal looks for them."""
+
+    def __init__(self) -> None:
+        self.newest: int | None = 1
+        self.changed = threading.Condition()
+        self.made: list[tuple[str, int]] = []
+
+    @contextmanager
+    def open(self) -> Iterator[int]:
+        assert self.newest is not None
+        yield self.newest
+
+    def maker(self, name: str) -> Callable[[int], None]:
+        def make(version: int) -> None:
+            with self.changed:
+                self.made.append((name, version))
+                self.changed.notify_all()
+            if name == "broken":
+                raise RuntimeError("it cannot be made")
+
+        return make
+
+    def wait_for(self, *made: tuple[str, int]) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.made) >= len(made))
+        assert self.made == list(made)
+
+
+@pytest.fixture
+def versions(monkeypatch: pytest.MonkeyPatch) -> _Versions:
+    monkeypatch.setattr(renewal, "_POLL_SECONDS", 0.01)
+    return _Versions()
+
+
+def test_what_was_asked_last_is_made_first_once_of_each_version(versions: _Versions) -> None:
+    renewing = Renewal(lambda: versions.newest, versions.open)
+    for name in ("a", "b", "a"):
+        renewing.note(name, 1, versions.maker(name))
+    versions.newest = 2
+    versions.wait_for(("a", 2), ("b", 2))
+    versions.newest = 3
+    versions.wait_for(("a", 2), ("b", 2), ("a", 3), ("b", 3))
+    renewing.close()
+
+
+def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
+    renewing = Renewal(lambda: versions.newest, versions.open)
+    renewing.note("a", 1, versions.maker("a"))
+    renewing.note("broken", 1, versions.maker("broken"))
+    versions.newest = None
+    versions.newest = 2
+    versions.wait_for(("broken", 2), ("a", 2))
+    renewing.close()
+    assert "could not be made of version 2" in caplog.text
+
+
+def test_what_nobody_asked_for_lately_is_not_made(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewal, "_ASKED_SECONDS", -1.0)
+    looked = threading.Event()
+
+    def newest() -> int:
+        looked.set()
+        return 2
+
+    renewing = Renewal(newest, versions.open)
+    renewing.note("a", 1, versions.maker("a"))
+    looked.wait()
+    renewing.close()
+    assert versions.made == []
+
+
+def test_cap_tables_and_reports_of_a_new_version_are_there_before_they_are_asked_for(
+    world: World, client: TestClient[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, str]] = []
+    changed = threading.Condition()
+    table = Snapshot.table
+
+    def noted(self: Snapshot, key: tuple[Any, ...], tables: Any, query: str, **parameters: Any) -> Any:
+        found = table(self, key, tables, query, **parameters)
+        with changed:
+            made.append((self.version, query))
+            changed.notify_all()
+        return found
+
+    monkeypatch.setattr(Snapshot, "table", noted)
+    links = [
+        client.get(f"/v1/reports/{name}", params=subject).json()["reportUrl"].partition("#t=")[2]
+        for name, subject in (
+            ("cap-table", {"tokenId": EXAMPLE_TOKEN_ID}),
+            ("wallet-activity", {"walletId": EXAMPLE_WALLET_ID}),
+        )
+    ]
+    for name, token in zip(("cap-table", "wallet-activity"), links, strict=True):
+        answer = client.get(f"/embed/data/{name}/summary", headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 200
+    publish(world.settings.serving_dir, 2, marts_rows(world))
+    wanted = {(2, "holders_now"), (2, "report_places"), (2, "report_order_descending")}
+    with changed:
+        changed.wait_for(lambda: wanted <= set(made))

@@ -1,0 +1,98 @@
+"""Tables made of a version: once, by one thread, while there is room."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from api.tables import Table, Tables
+from warehouse.versions import open_locked_down
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    path = tmp_path / "marts.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("create table numbers as select i, repeat('x', 90) || i as text from range(200000) r (i)")
+    path.chmod(0o400)
+    opened = open_locked_down(path, 64)
+    yield opened
+    opened.close()
+
+
+class _Asked:
+    """Makes tables of a query, and counts how often."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, query: str = "from numbers") -> None:
+        self.connection = connection
+        self.query = query
+        self.times = 0
+
+    def make(self, statement: str) -> None:
+        self.times += 1
+        self.connection.cursor().execute(f"{statement} {self.query}")
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
+    ((found,),) = connection.cursor().execute(f"select count(*) from {table.name}").fetchall()
+    return int(found)
+
+
+def test_a_table_is_made_once_and_read_by_every_cursor(connection: duckdb.DuckDBPyConnection) -> None:
+    tables, asked = Tables(connection, 1024), _Asked(connection)
+    first, second = tables.take("a", asked.make), tables.take("a", asked.make)
+    other = tables.take("b", _Asked(connection, "from numbers limit 7").make)
+    assert first is second
+    assert asked.times == 1
+    assert (_rows(connection, first), _rows(connection, other)) == (200_000, 7)
+    tables.close()
+
+
+def test_threads_that_ask_at_once_wait_for_the_one_that_makes_it(connection: duckdb.DuckDBPyConnection) -> None:
+    tables, asked = Tables(connection, 1024), _Asked(connection)
+    begun, found = threading.Barrier(8), []
+
+    def ask() -> None:
+        begun.wait()
+        found.append(_rows(connection, tables.take("a", asked.make)))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (asked.times, found) == (1, [200_000] * 8)
+    tables.close()
+
+
+def test_the_table_used_longest_ago_goes_when_room_is_needed(connection: duckdb.DuckDBPyConnection) -> None:
+    # Some 21 MB each, and room for 32.
+    tables, asked = Tables(connection, 64), _Asked(connection)
+    first = tables.take("a", asked.make)
+    tables.release(first)
+    second = tables.take("b", asked.make)
+    with pytest.raises(duckdb.CatalogException):
+        _rows(connection, first)
+    assert _rows(connection, second) == 200_000
+    tables.release(second)
+    again = tables.take("a", asked.make)
+    assert _rows(connection, again) == 200_000
+    assert asked.times == 3
+    tables.close()
+
+
+def test_a_table_that_is_read_stays(connection: duckdb.DuckDBPyConnection) -> None:
+    tables, asked = Tables(connection, 64), _Asked(connection)
+    taken = [tables.take(key, asked.make) for key in ("a", "b")]
+    assert [_rows(connection, table) for table in taken] == [200_000] * 2
+    tables.close()
+
+
+def test_a_table_that_could_not_be_made_is_made_when_asked_for_again(connection: duckdb.DuckDBPyConnection) -> None:
+    tables = Tables(connection, 1024)
+    with pytest.raises(duckdb.CatalogException):
+        tables.take("a", _Asked(connection, "from nothing").make)
+    assert _rows(connection, tables.take("a", _Asked(connection).make)) == 200_000
+    tables.close()
