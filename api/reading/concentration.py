@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from api.schemas.tokens import FigureStatus, Top10Status
 
 _DECIMALS = 12
+_SCALE = 10**_DECIMALS
 _LARGEST = 10
 _MOST_RANKS = 80
 
@@ -104,10 +105,10 @@ def quotient(numerator: int, denominator: int) -> str:
         numerator: any whole number.
         denominator: above zero.
     """
-    scaled, rest = divmod(abs(numerator) * 10**_DECIMALS, denominator)
+    scaled, rest = divmod(abs(numerator) * _SCALE, denominator)
     if 2 * rest > denominator or (2 * rest == denominator and scaled % 2):
         scaled += 1
-    whole, fraction = divmod(scaled, 10**_DECIMALS)
+    whole, fraction = divmod(scaled, _SCALE)
     text = f"{whole}.{fraction:0{_DECIMALS}d}".rstrip("0").rstrip(".")
     return f"-{text}" if numerator < 0 and scaled else text
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from msgspec.structs import asdict
+
 from api.calls import Fetched
 from api.paging import Key
 from api.parameters import INSTANT
@@ -16,7 +18,6 @@ from api.reports.rows import BalanceBeforeRow, CountRow
 from api.rows import HolderRow
 from api.schemas.common import AsOfStatus, Reconciliation
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
-from api.schemas.tokens import Holding
 from api.serving import Snapshot
 
 _SPAN = timedelta(days=30)
@@ -112,8 +113,7 @@ class Holders:
         items: list[ReportHolding] = []
         for row, holding in zip(rows, held, strict=True):
             change, status = changes[row.rank]
-            shown = {name: getattr(holding, name) for name in Holding.__struct_fields__}
-            items.append(ReportHolding(**shown, change30d=change, change30d_status=status))
+            items.append(ReportHolding(**asdict(holding), change30d=change, change30d_status=status))
         return items
 
     def _matching(self, state: State, filters: HolderFilters) -> HolderSet:
