@@ -190,6 +190,8 @@ class AnvilNode:
 
     def mine_empty(self, count: int, interval_seconds: int) -> int:
         """Mine `count` blocks, `interval_seconds` apart, and return the last one's number."""
+        # By itself the node adds what passed since the newest block was mined.
+        self.rpc("evm_setNextBlockTimestamp", [self.block_time(self.head()) + interval_seconds])
         self.rpc("anvil_mine", [hex(count), hex(interval_seconds)])
         return self.head()
 
