@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
+from msgspec.structs import asdict
+
 from api.parameters import INSTANT, Moment, TimeRange, read_range
 from api.reading import balances, wallet_values
 from api.reading.activities import FIRST_TIME, LAST_TIME, to_reference
@@ -34,6 +36,7 @@ from api.schemas.report_data import (
     Flows,
     FlowStatus,
     ReconciliationCounts,
+    ReportPosition,
     ReportRange,
     ReportWallet,
     TimelinePoint,
@@ -83,7 +86,7 @@ class _Worth:
 class _Parts:
     """What a version's rows alone decide."""
 
-    positions: list[Position]
+    positions: list[ReportPosition]
     worth: _Worth
     value_history: list[WalletValuePoint]
     timeline: list[TimelinePoint]
@@ -204,9 +207,10 @@ def _read_parts(snapshot: Snapshot, wallet: WalletView, coverage: Coverage) -> _
     def read() -> _Parts:
         rows = _read_days(snapshot, view, times)
         positions = balances.positions(snapshot, view, state)
+        earlier, missing = _day_before(snapshot, view, state)
         return _Parts(
-            positions=positions,
-            worth=_worth_now(snapshot, view) if state.is_current else _worth_then(snapshot, view, state, positions),
+            positions=_with_changes(positions, earlier, missing),
+            worth=_worth_now(snapshot, view) if state.is_current else _worth_then(positions, earlier, missing),
             value_history=_value_history(snapshot, wallet),
             timeline=_to_timeline(rows),
             flows=_to_flows(rows, is_covered=coverage.complete),
@@ -236,16 +240,37 @@ def _worth_now(snapshot: Snapshot, view: View) -> _Worth:
     )
 
 
-def _worth_then(snapshot: Snapshot, view: View, state: State, positions: Sequence[Position]) -> _Worth:
+def _day_before(snapshot: Snapshot, view: View, state: State) -> tuple[list[Position] | None, WalletChangeStatus]:
+    """Return the positions of 24 hours before a moment; None where they are not known, with the reason."""
+    if state.valued_at is None:
+        return None, "UnknownTime"
+    before = state_before(snapshot, view, state.valued_at - _DAY + INSTANT)
+    return (None, "NotCovered") if before is None else (balances.positions(snapshot, view, before), "Priced")
+
+
+def _with_changes(
+    positions: Sequence[Position], earlier: Sequence[Position] | None, missing: WalletChangeStatus
+) -> list[ReportPosition]:
+    before = {one.token.ledger_id: one for one in earlier or ()}
+    found: list[ReportPosition] = []
+    for one in positions:
+        change, status = None, missing
+        if earlier is not None:
+            then = before.get(one.token.ledger_id)
+            change, status, _ = change_between([one], [then] if then else [])
+        found.append(ReportPosition(**asdict(one), change24h=change, change24h_status=status))
+    return found
+
+
+def _worth_then(
+    positions: Sequence[Position], earlier: Sequence[Position] | None, missing: WalletChangeStatus
+) -> _Worth:
     """Add up the positions of an earlier moment and of 24 hours before it, as the marts do with the newest one."""
     value, status = _sum(positions)
     unpriced = sorted(one.token.symbol or one.token.ledger_id for one in positions if one.value is None)
-    if state.valued_at is None:
-        return _Worth(value, status, not unpriced, unpriced, None, "UnknownTime", [])
-    before = state_before(snapshot, view, state.valued_at - _DAY + INSTANT)
-    if before is None:
-        return _Worth(value, status, not unpriced, unpriced, None, "NotCovered", [])
-    change, change_status, omitted = change_between(positions, balances.positions(snapshot, view, before))
+    if earlier is None:
+        return _Worth(value, status, not unpriced, unpriced, None, missing, [])
+    change, change_status, omitted = change_between(positions, earlier)
     return _Worth(value, status, not unpriced, unpriced, change, change_status, omitted)
 
 

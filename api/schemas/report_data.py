@@ -243,6 +243,15 @@ class TimelinePoint(Schema, frozen=True, kw_only=True):
     value_out: Annotated[Decimal | None, Meta(description="What of `value` went out; null where that is null.")]
 
 
+class ReportPosition(Position, frozen=True, kw_only=True):
+    """What a wallet holds of one asset, and how its value changed."""
+
+    change24h: Annotated[
+        Decimal | None, Meta(description="Change of the position's value in 24 hours, flows included, percent.")
+    ]
+    change24h_status: WalletChangeStatus
+
+
 class WalletActivityReport(Schema, frozen=True, kw_only=True):
     """The head and the charts of a wallet activity report."""
 
@@ -272,7 +281,7 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     flows: Flows
     value_history: Annotated[list[WalletValuePoint], Meta(description="By day, oldest first; at most 366.")]
     timeline: Annotated[list[TimelinePoint], Meta(description="By day, oldest first; at most 366 days.")]
-    balances: Annotated[list[Position], Meta(description="At `asOf`.")]
+    balances: Annotated[list[ReportPosition], Meta(description="At `asOf`.")]
     tokens: Annotated[list[TokenReference], Meta(description="Assets that the activities of the range have.")]
     types: Annotated[list[WalletActivityType], Meta(description="Kinds that the activities of the range have.")]
     data_version: Version

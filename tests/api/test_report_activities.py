@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,26 @@ def test_fees_are_folded_into_their_transaction(own: World) -> None:
         assert told.keys() == {(by_id[fee]["date"][:10], "Fee") for fee in expected}
 
 
+def expect_positions(client: TestClient[Any], report: dict[str, Any], balances: dict[str, Any]) -> None:
+    """Positions are those of the balances, and their changes are between these and the balances of a day before."""
+    at = datetime.fromisoformat(balances["asOf"]["at"]) - timedelta(days=1)
+    then = client.get(f"{WALLET}/balances", params={"asOf": f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"}).json()["current"]
+    before = {one["token"]["ledgerId"]: one for one in then}
+    told = []
+    for position in report["balances"]:
+        change, status = position.pop("change24h"), position.pop("change24hStatus")
+        told.append(position)
+        pair = [before.get(position["token"]["ledgerId"]), position]
+        if unknown := [one["valueStatus"] for one in pair if one and one["value"] is None]:
+            assert change is None
+            assert status in unknown
+        else:
+            base, value = (Fraction(one["value"]) if one else Fraction(0) for one in pair)
+            expected = (round(100 * (value - base) / base, 12), "Priced") if base else (None, "ZeroBase")
+            assert (None if change is None else Fraction(change), status) == expected
+    assert told == balances["current"]
+
+
 def test_value_and_balances_now_are_those_of_the_json_interface(client: TestClient[Any]) -> None:
     report = client.get(f"{DATA}/summary", headers=wallet(client)).json()
     told = client.get(WALLET).json()
@@ -261,7 +282,8 @@ def test_value_and_balances_now_are_those_of_the_json_interface(client: TestClie
     for name in ("change24h", "change24hStatus", "change24hOmitted"):
         assert report[name] == told[name]
     balances = client.get(f"{WALLET}/balances").json()
-    assert (report["asOf"], report["balances"]) == (balances["asOf"], balances["current"])
+    assert report["asOf"] == balances["asOf"]
+    expect_positions(client, report, balances)
     assert report["isCurrent"]
     assert report["holdingsComplete"] == balances["holdingsComplete"]
     assert report["reconciliation"] == {"reconciled": 2, "adjusted": 0, "unchecked": 1, "status": "Counted"}
@@ -275,7 +297,8 @@ def test_value_and_balances_then_are_those_of_the_json_interface(client: TestCli
     report = client.get(f"{DATA}/summary", headers=wallet(client, to="2026-02-25")).json()
     before = "2026-02-24T23:59:59.999999Z"
     balances = client.get(f"{WALLET}/balances", params={"asOf": before}).json()
-    assert (report["asOf"], report["balances"]) == (balances["asOf"], balances["current"])
+    assert report["asOf"] == balances["asOf"]
+    expect_positions(client, report, balances)
     assert not report["isCurrent"]
     assert datetime.fromisoformat(report["asOf"]["blockTime"]) < end
     priced = [one["value"] for one in balances["current"] if one["value"]]
@@ -292,9 +315,13 @@ def test_the_change_of_24_hours_then(client: TestClient[Any]) -> None:
     shown = f"{time_of(11_000):%Y-%m-%dT%H:%M:%SZ}"
     report = client.get(f"{DATA}/summary", headers=wallet(client, to=shown)).json()
     assert (report["change24h"], report["change24hStatus"]) == ("100", "Partial")
+    changes = {one["token"]["symbol"]: (one["change24h"], one["change24hStatus"]) for one in report["balances"]}
+    assert changes["ETH"] == ("100", "Priced")
+    assert changes[None] == (None, "UnknownDecimals")
     early = f"{time_of(5_000):%Y-%m-%dT%H:%M:%SZ}"
     report = client.get(f"{DATA}/summary", headers=wallet(client, to=early)).json()
     assert (report["change24h"], report["change24hStatus"]) == (None, "NotCovered")
+    assert {one["change24hStatus"] for one in report["balances"]} == {"NotCovered"}
 
 
 def test_an_end_in_a_gap_shows_the_newest_block_before_it(client: TestClient[Any]) -> None:

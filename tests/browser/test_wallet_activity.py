@@ -240,17 +240,27 @@ def test_headline_numbers_and_holdings(
         assert parsed(next(title for name, title in titles.items() if name.startswith("Net flow"))) == net
         held = {
             row.locator("bdi.name").inner_text(): [
-                cell.locator("[title]").first.get_attribute("title") if cell.locator("[title]").count() else None
+                cell.locator("[title]:not(.missing)").first.get_attribute("title")
+                if cell.locator("[title]:not(.missing)").count()
+                else None
                 for cell in row.locator("td.right").all()
             ]
             for row in frame.locator("#balances-body tr").all()
         }
         for position in balances["current"]:
-            quantity, value = held[position["token"]["symbol"]]
+            quantity, price, value, share, _ = held[position["token"]["symbol"]]
             assert parsed(quantity or "") == Decimal(position["quantity"])
             assert (None if value is None else parsed(value)) == (
                 None if position["value"] is None else Decimal(position["value"])
             )
+            assert (None if price is None else parsed(price)) == (
+                None if position["price"] is None else Decimal(position["price"])
+            )
+            if position["value"] is None:
+                assert share is None
+            else:
+                part = 100 * Decimal(position["value"]) / Decimal(wallet["totalValue"])
+                assert abs(parsed((share or "").removesuffix(" %")) - part) <= Decimal("0.0001")
         assert len(held) == len(balances["current"])
         assert shortened_symbol() in frame.inner_text("#balances-note")
 

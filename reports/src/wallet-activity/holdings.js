@@ -2,8 +2,8 @@
 
 import { compare, share, sum, toPixels } from "../decimal.js";
 import { byId, checkMark, el, explored, figure, name, valued } from "../dom.js";
-import { amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
-import { usualState } from "../status.js";
+import { MISSING, amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
+import { reasonOf, usualState } from "../status.js";
 
 const SHOWN_BALANCES = 8;
 const SHOWN_SLICES = 7;
@@ -49,7 +49,9 @@ byId("balances-more").addEventListener("click", () => {
   drawBalances();
 });
 
-function balanceRow({ token, quantity, value, valueStatus, reconciliation }, currency, usual) {
+function balanceRow(position, currency, usual) {
+  const { token, quantity, price, priceStatus, value, valueStatus, change24h, change24hStatus, reconciliation } = position;
+  const part = partOf(value);
   const asset =
     token.ledgerId === "native"
       ? el("span.sub", null, "native")
@@ -59,9 +61,22 @@ function balanceRow({ token, quantity, value, valueStatus, reconciliation }, cur
     { role: "row" },
     el("td", { role: "cell" }, token.symbol === null ? asset : el("span.named", null, name(token.symbol), asset)),
     el("td.right", { role: "cell" }, figure(amount(quantity), { title: exact(quantity) })),
-    el("td.right", { role: "cell" }, valued(value, valueStatus, { currency })),
-    el("td", { role: "cell" }, checkMark(reconciliation, usual)),
+    el("td.right.price", { role: "cell" }, briefly(price, priceStatus, { currency })),
+    el("td.right.value", { role: "cell" }, valued(value, valueStatus, { currency })),
+    el("td.right.share", { role: "cell" }, part === null ? MISSING : figure(percent(part), { title: `${exact(part)} %` })),
+    el("td.right.change", { role: "cell" }, briefly(change24h, change24hStatus, { signed: true }, percent)),
+    el("td.check", { role: "cell" }, checkMark(reconciliation, usual)),
   );
+}
+
+// The value's column says why nothing is known; beside it the reason is on hover.
+const briefly = (text, status, style, show) =>
+  text === null ? el("span.missing", { title: reasonOf(status) }, MISSING) : valued(text, status, style, show);
+
+// Of a value that is not above zero nothing is a part.
+function partOf(value) {
+  const { totalValue } = summary;
+  return value === null || totalValue === null || trend(totalValue) !== "up" ? null : share(value, totalValue);
 }
 
 function slicesOf(byValue, totalValue) {
