@@ -17,9 +17,10 @@ class Label:
 
     name: str | None
     wallet_id: str | None
+    is_token: bool
 
 
-NO_LABEL = Label(None, None)
+NO_LABEL = Label(None, None, is_token=False)
 """What is known of an address that is neither a wallet nor a token of the tenant."""
 
 
@@ -60,7 +61,10 @@ def _read(session: Session, tenant_id: str, ledger_id: str, condition: ColumnEle
     found: dict[str, Label] = {}
     for address, kind, name, symbol, subject_id in session.execute(query):
         before = found.get(address, NO_LABEL)
+        is_wallet = kind == Kind.WALLET.value
         found[address] = Label(
-            name or symbol or before.name, subject_id if kind == Kind.WALLET.value else before.wallet_id
+            name or symbol or before.name,
+            subject_id if is_wallet else before.wallet_id,
+            is_token=before.is_token or not is_wallet,
         )
     return found

@@ -16,10 +16,19 @@ from api.reading.pages import cut
 from api.reading.values import read_link, whole_tokens, worth
 from api.rows import HolderRow, SupplyRow
 from api.schemas.common import AsOfStatus
-from api.schemas.tokens import Concentration, HoldersStatus, Holding, SupplyStatus, Unattributed, UnattributedStatus
+from api.schemas.tokens import (
+    Concentration,
+    HoldersStatus,
+    HolderType,
+    Holding,
+    SupplyStatus,
+    Unattributed,
+    UnattributedStatus,
+)
 from api.schemas.values import Explanation
 from api.serving import Snapshot
-from control.networks.families import codec_for
+from control.labels import Label
+from control.networks.families import AddressCodec, codec_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +164,7 @@ def to_holdings(
     explains: bool = False,
 ) -> list[Holding]:
     """Return the holders of a page, in its order, with their values; arguments as `holders`."""
-    present = codec_for(view.subject.family).present
+    codec = codec_for(view.subject.family)
     labels = names.of([row.holder_address for row in rows])
     quantities = [whole_tokens(row.quantity_raw, view.decimals) for row in rows]
     # Valued after the page is cut: of a hundred thousand holders, fifty.
@@ -169,9 +178,10 @@ def to_holdings(
     return [
         Holding(
             rank=row.rank,
-            wallet=present(row.holder_address),
+            wallet=codec.present(row.holder_address),
             name=labels[row.holder_address].name,
             wallet_id=labels[row.holder_address].wallet_id,
+            holder_type=_holder_type(codec, row.holder_address, labels[row.holder_address]),
             quantity=quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
             percentage=percentage(row.quantity_raw, summary.total_supply_raw),
@@ -185,6 +195,14 @@ def to_holdings(
         )
         for row, quantity, value, explanation in zip(rows, quantities, values, explained, strict=True)
     ]
+
+
+def _holder_type(codec: AddressCodec, address: str, label: Label) -> HolderType | None:
+    if address in codec.burns:
+        return "Burn"
+    if label.is_token:
+        return "Token"
+    return "Wallet" if label.wallet_id else None
 
 
 def _summarize(held: HolderSet) -> Summary:

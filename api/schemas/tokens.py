@@ -239,6 +239,9 @@ class Concentration(Schema, frozen=True, kw_only=True):
     status: SupplyStatus
 
 
+HolderType = Literal["Burn", "Token", "Wallet"]
+
+
 class Holding(Schema, frozen=True, kw_only=True):
     """One line of a cap table."""
 
@@ -255,6 +258,13 @@ class Holding(Schema, frozen=True, kw_only=True):
     opened_by: OpenedBy
     name: OwnName
     wallet_id: Annotated[str | None, Meta(description="The tenant's wallet with this address, `wal_...`.")]
+    holder_type: Annotated[
+        HolderType | None,
+        Meta(
+            description="`Burn`: nobody can send from this address; `Token`: it is the contract of one of the tenant's "
+            "tokens; `Wallet`: one of the tenant's wallets; null: not known."
+        ),
+    ]
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 

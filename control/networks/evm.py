@@ -39,6 +39,7 @@ class EvmAddressCodec:
 
     address_format = "0x and 40 hexadecimal digits; mixed case must carry the EIP-55 checksum"
     nobody: str | None = "0x" + 40 * "0"
+    burns = frozenset({"0x" + 40 * "0", "0x" + 36 * "0" + "dead"})
 
     def parse(self, text: str) -> str:
         """Return the lower-case 0x form; one case throughout is accepted, mixed case only with the right checksum.

@@ -19,6 +19,9 @@ class AddressCodec(Protocol):
     nobody: str | None
     """The stored form of the address that stands for nobody; None: the family has none."""
 
+    burns: frozenset[str]
+    """Stored addresses that nobody can send from, as the users of these networks know them."""
+
     def parse(self, text: str) -> str:
         """Return the stored canonical form of an address.
 

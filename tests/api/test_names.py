@@ -9,6 +9,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from control.networks.evm import EvmAddressCodec
 from tests.api.world import HOLDERS, World
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
@@ -80,3 +81,17 @@ def test_a_name_is_gone_with_what_it_was_of(client: TestClient[Any]) -> None:
     assert client.delete(f"/v1/wallets/{known['id']}").status_code == 204
     after = client.get(f"{TOKEN}/cap-table", headers={"If-None-Match": before.headers["etag"]})
     assert (after.status_code, "Custodian" in before.text, "Custodian" in after.text) == (200, True, False)
+
+
+def test_types_of_holders(client: TestClient[Any], world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is the tenant's own, or what all users of a network know."""
+    token = client.get(TOKEN).json()["ledgerId"]
+    other = client.post("/v1/tokens", json={"ledger": EXAMPLE_LEDGER, "ledgerId": HOLDERS["h3"], "symbol": "OTHER"})
+    assert (other.status_code, HOLDERS["h3"] != token) == (201, True)
+    own = {HOLDERS["h1"]: "Wallet", HOLDERS["h2"]: "Wallet", HOLDERS["h3"]: "Token"}
+    rows = rows_of(client, f"{TOKEN}/cap-table")
+    assert {row["holderType"] for row in rows} == {"Wallet", "Token", None}
+    assert [row["holderType"] for row in rows] == [own.get(row["wallet"].lower()) for row in rows]
+    monkeypatch.setattr(EvmAddressCodec, "burns", frozenset({HOLDERS["h2"]}))
+    rows = rows_of(client, f"{TOKEN}/cap-table")
+    assert [row["holderType"] for row in rows if row["wallet"].lower() == HOLDERS["h2"]] == ["Burn"]

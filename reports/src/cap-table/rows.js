@@ -7,6 +7,8 @@ import { reasonOf, usualState } from "../status.js";
 
 const OF_SECOND = 2; // a bar is full at so many times the second largest share: else one large holder makes dots of all
 
+const HOLDERS = { Burn: "burn address", Token: "token contract", Wallet: "own wallet" };
+
 let fullAt = 100; // percent
 
 /** @param {any} report the summary @returns {import("../table.js").Column[]} */
@@ -56,7 +58,9 @@ export function columns({ token, currency, largest, reconciliation }) {
 
 function holder(row, { explorer }) {
   const address = explored(explorer, "address", row.wallet, "address");
-  return row.name === null ? address : el("span.named", null, name(row.name), address);
+  const type = row.holderType === null ? null : el("span.kind", null, HOLDERS[row.holderType] ?? row.holderType);
+  if (row.name === null) return type === null ? address : el("span.named", null, address, type);
+  return el("span.named", null, el("span", null, name(row.name), type && " ", type), address);
 }
 
 function share(row) {
