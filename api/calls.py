@@ -195,7 +195,7 @@ class Call:
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
-        batches = self._batches(version, fetch)
+        batches = read_batches(self.services.serving, version, fetch, _BATCH)
         return formats.stream_rows(self.media_type, row_type, batches, as_of, coverage, headers)
 
     def written(self, body: Schema, status: int = 200) -> Response[bytes]:
@@ -251,16 +251,6 @@ class Call:
             headers["Idempotency-Replayed"] = "true"
         return Response(content, status_code=status, media_type=media_types.JSON, headers=headers)
 
-    def _batches(self, version: int | None, fetch: Fetch[Item]) -> Iterator[Sequence[Item]]:
-        after: Key | None = None
-        with nullcontext() if version is None else self.services.serving.snapshot(version) as snapshot:
-            while True:
-                fetched = fetch(snapshot, after, _BATCH)
-                yield fetched.rows
-                if fetched.after is None:
-                    return
-                after = fetched.after
-
     def _identity(self, *representation: object) -> str:
         """Return what an answer's ETag says: whose it is, of which epoch and configuration, and what it shows."""
         with self.store.read() as session:
@@ -275,6 +265,28 @@ class Call:
         return sent.strip() == "*" or etag.removeprefix("W/") in {
             part.strip().removeprefix("W/") for part in sent.split(",")
         }
+
+
+def read_batches(serving: Serving, version: int | None, fetch: Fetch[Item], count: int) -> Iterator[Sequence[Item]]:
+    """Read all rows of one version, or of none, as the client takes them.
+
+    Args:
+        serving: where versions are.
+        version: which; None: what is read is in the control store.
+        fetch: reads one batch.
+        count: rows of a batch.
+    """
+    after: Key | None = None
+    with nullcontext() if version is None else serving.snapshot(version) as snapshot:
+        while True:
+            fetched = fetch(snapshot, after, count)
+            if snapshot is not None:
+                # Who reads slowly holds the version, but none of its memory.
+                snapshot.release()
+            yield fetched.rows
+            if fetched.after is None:
+                return
+            after = fetched.after
 
 
 class _Identified(msgspec.Struct):

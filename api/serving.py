@@ -180,7 +180,7 @@ class Snapshot:
     def table(self, key: tuple[Any, ...], tables: Mapping[str, Table], query: str, **parameters: Any) -> Table:
         """Return a table of the rows of a named query, made once for this version while there is room.
 
-        It stays at least until this snapshot ends; the rest as `rows_over`.
+        It stays at least until this snapshot releases it or ends; the rest as `rows_over`.
 
         Args:
             key: what tells it from other tables of the version.
@@ -204,10 +204,11 @@ class Snapshot:
         if not self._is_past:
             self._renewal.note(key, self.version, make)
 
-    def end(self) -> None:
-        """Give back what was taken."""
+    def release(self) -> None:
+        """Give back the tables that were taken; they are taken or made again when they are read again."""
         for table in self._tables:
             self._version.tables.release(table)
+        self._tables.clear()
 
     def _run(self, query: str, text: str, row_type: type[Row], parameters: dict[str, Any]) -> list[Row]:
         columns, rows = self._execute(query, text, parameters)
@@ -315,7 +316,7 @@ class Serving:
         try:
             yield snapshot
         finally:
-            snapshot.end()
+            snapshot.release()
             opened.return_cursor(cursor)
             self._release(opened)
 

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 _numbers = itertools.count(1)
+_MOST = 500  # tables of a version; small ones are kept for searches, each of which makes one
 _SHARE = 2  # tables may take this part of the memory of a version: half of it
 
 
@@ -30,8 +31,8 @@ class Tables:
 
     Args:
         connection: of the version, read-only.
-        memory_megabytes: memory limit of the connection. Where the tables need more than half of it, those go that no
-            request reads, the one used longest ago first.
+        memory_megabytes: memory limit of the connection. Where the tables need more than half of it, or are more than
+            500, those go that no request reads, the one used longest ago first.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, memory_megabytes: int) -> None:
@@ -85,7 +86,7 @@ class Tables:
     def _make_room(self) -> None:
         with self._lock:
             for key in list(self._tables):
-                if self._bytes() <= self._most_bytes:
+                if len(self._tables) <= _MOST and self._bytes() <= self._most_bytes:
                     return
                 self._drop_unused(key)
 

@@ -4,10 +4,8 @@ Which tenant, which token or wallet, and which moment or range is the embed toke
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
-import msgspec
 from litestar import Controller, Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import QueryParameter, SkipValidation
@@ -15,7 +13,7 @@ from msgspec import UNSET
 
 from api import formats, media_types
 from api.bodies import MOST_FORM_BYTES, form_of
-from api.calls import Fetched
+from api.calls import Fetched, read_batches
 from api.errors import invalid_parameter
 from api.operations import Example, Operation
 from api.paging import Key
@@ -60,8 +58,6 @@ from control.networks.families import codec_for
 
 _TAG = "Embedded reports"
 _BATCH = 5_000
-_PAST_BATCH = 50_000
-"""Rows of a file read at once: of a past moment every batch computes all balances anew."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -415,14 +411,14 @@ def _cap_table_file(
     with call.snapshot(data_version) as snapshot:
         found, holders = cap_table.open_holders(call, snapshot)
         filters = HolderFilters(sort, q, Names(call.store, found.subject).matching(q), reconciliation)
-        view, state, version = holders.view, holders.state, snapshot.version
-        as_of, coverage = to_as_of(view, state, snapshot), to_moment_coverage(view, state, holders.status)
+        view, version = holders.view, snapshot.version
+        as_of = to_as_of(view, holders.state, snapshot)
+        coverage = to_moment_coverage(view, holders.state, holders.status)
 
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
         return holders.on(opened).fetch(filters, limit, after)
 
-    is_past = state is not None and not state.is_current
-    batches = _batches(call, version, rows, _PAST_BATCH if is_past else _BATCH)
+    batches = read_batches(call.services.serving, version, rows, _BATCH)
     name = _filename(found.subject.symbol or "token", "cap-table", as_of)
     return formats.stream_file(ReportHolding, batches, name, as_of, coverage, NO_STORE)
 
@@ -447,24 +443,9 @@ def _wallet_activity_file(
         return wallet.activities.on(opened).fetch(filters, limit, after)
 
     name = _filename(wallet.found.subject.name or "wallet", "activity", as_of)
-    return formats.stream_file(WalletActivity, _batches(call, version, rows, _BATCH), name, as_of, coverage, NO_STORE)
-
-
-def _batches(
-    call: EmbedCall,
-    version: int,
-    read: Callable[[Snapshot, Key | None, int], Fetched[Any]],
-    count: int,
-) -> Iterator[Sequence[msgspec.Struct]]:
-    """Read all rows of one version as the client takes them."""
-    after: Key | None = None
-    with call.services.serving.snapshot(version) as snapshot:
-        while True:
-            fetched = read(snapshot, after, count)
-            yield fetched.rows
-            if fetched.after is None:
-                return
-            after = fetched.after
+    return formats.stream_file(
+        WalletActivity, read_batches(call.services.serving, version, rows, _BATCH), name, as_of, coverage, NO_STORE
+    )
 
 
 def _activity_filters(

@@ -13,6 +13,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.serving import Snapshot
 from control.models import Subject
 from tests.api.marts import publish
 from tests.api.reported import (
@@ -289,7 +290,6 @@ def test_a_file_has_all_rows(
     client: TestClient[Any], query: dict[str, str], as_of: str | None, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.controllers.report_data._BATCH", batch)
-    monkeypatch.setattr("api.controllers.report_data._PAST_BATCH", batch)
     headers = cap_table(client, as_of)
     expected = rows(client, headers, **query)
     token = headers["Authorization"].removeprefix("Bearer ")
@@ -526,3 +526,22 @@ def test_the_index_of_what_is_tracked(client: TestClient[Any]) -> None:
         for kind in ("tokens", "wallets"):
             assert found[kind] == [one for one in everything[kind] if one["trackingStatus"] == status]
             assert found[f"{kind[:-1]}Total"] == len(found[kind])
+
+
+def test_a_slow_reader_of_a_file_holds_no_table(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.controllers.report_data._BATCH", 3)
+    users: list[set[int]] = []
+    release = Snapshot.release
+
+    def noted(self: Snapshot) -> None:
+        release(self)
+        users.append({table.users for table in self._version.tables._tables.values()})
+
+    monkeypatch.setattr(Snapshot, "release", noted)
+    with own.client() as client:
+        file = client.get(f"{DATA}/csv", headers=cap_table(client)).text
+    batches = (file.count("\n") - 1) // 3
+    assert batches > 2
+    # The head of the answer, each batch, and the end.
+    assert len(users) > batches
+    assert all(found == {0} for found in users)

@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from api import tables as tables_module
 from api.tables import Table, Tables
 from warehouse.versions import open_locked_down
 
@@ -87,6 +88,19 @@ def test_a_table_that_is_read_stays(connection: duckdb.DuckDBPyConnection) -> No
     tables, asked = Tables(connection, 64), _Asked(connection)
     taken = [tables.take(key, asked.make) for key in ("a", "b")]
     assert [_rows(connection, table) for table in taken] == [200_000] * 2
+    tables.close()
+
+
+def test_small_tables_go_when_they_are_many(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables_module, "_MOST", 3)
+    tables, asked = Tables(connection, 1024), _Asked(connection, "from numbers limit 1")
+    for key in range(5):
+        tables.release(tables.take(key, asked.make))
+    for key in range(4, -1, -1):
+        tables.release(tables.take(key, asked.make))
+    assert asked.times == 5 + 2
     tables.close()
 
 
