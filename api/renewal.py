@@ -13,6 +13,7 @@ Given = TypeVar("Given")
 _POLL_SECONDS = 0.5
 _ASKED_SECONDS = 600.0  # what nobody asked for in this time is not made any more
 _MOST = 50  # the subjects asked for last
+_MAKING_SECONDS = 5.0  # for one version: what takes longer waits until it is asked for
 
 _log = logging.getLogger("ledgermart.api")
 
@@ -78,7 +79,10 @@ class Renewal(Generic[Given]):
             if version in (None, self._made_of):
                 continue
             self._made_of = version
+            until = time.monotonic() + _MAKING_SECONDS
             for make in due:
+                if time.monotonic() >= until:
+                    break
                 try:
                     with self._open_newest() as given:
                         make(given)

@@ -73,6 +73,26 @@ def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, ca
     assert "could not be made of version 2" in caplog.text
 
 
+def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
+    versions: _Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renewal, "_MAKING_SECONDS", 0.0)
+    looked: list[int] = []
+    again = threading.Event()
+
+    def newest() -> int:
+        looked.append(2)
+        if len(looked) > 1:
+            again.set()
+        return 2
+
+    renewing = Renewal(newest, versions.open)
+    renewing.note("a", 1, versions.maker("a"))
+    again.wait()
+    renewing.close()
+    assert versions.made == []
+
+
 def test_what_nobody_asked_for_lately_is_not_made(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewal, "_ASKED_SECONDS", -1.0)
     looked = threading.Event()
