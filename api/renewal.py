@@ -75,13 +75,17 @@ class Renewal(Generic[Given]):
                 while self._asked and next(iter(self._asked.values()))[0] < oldest:
                     self._asked.popitem(last=False)
                 due = [make for _, make in reversed(self._asked.values())]
-            version = self._newest()
+            try:
+                version = self._newest()
+            except Exception:  # noqa: BLE001 - the folder changes while it is looked at; it is looked at again
+                _log.exception("the version in force could not be found")
+                continue
             if version in (None, self._made_of):
                 continue
             self._made_of = version
             until = time.monotonic() + _MAKING_SECONDS
             for make in due:
-                if time.monotonic() >= until:
+                if self._is_closed or time.monotonic() >= until:
                     break
                 try:
                     with self._open_newest() as given:

@@ -36,6 +36,7 @@ _TABLES_SECONDS = 5.0  # what an earlier version was read by goes sooner: it may
 _MOST_OPEN = 4  # versions open at once while idle; each has its own memory
 _MOST_REMEMBERED = 10_000  # derived values kept per version, a few hundred bytes each
 _RETRY_SECONDS = 10.0  # a file that could not be opened is tried again; there may only have been too many open ones
+_NO_DISK = re.compile("Failed to create directory")  # what does not fit into memory goes beside the file, where it may
 _DAMAGED = re.compile("Corrupt database file|Could not read enough bytes")
 
 _log = logging.getLogger("ledgermart.api")
@@ -231,18 +232,15 @@ class Snapshot:
                 headers={"Retry-After": "5"},
             ) from error
         except duckdb.OutOfMemoryException as error:
-            raise ApiError(
-                503,
-                "query-memory",
-                "the query needed more than LEDGERMART_QUERY_MEMORY_MB; ask for a shorter range",
-                headers={"Retry-After": "5"},
-            ) from error
+            raise _too_much_memory() from error
         except (duckdb.CatalogException, duckdb.BinderException) as error:
             if self._fits(text):
                 raise
             _log.error("version %s has not what query %s reads: %s", self.version, query, error)
             raise self._other_release() from error
         except duckdb.IOException as error:
+            if _NO_DISK.search(str(error)):
+                raise _too_much_memory() from error
             if not _DAMAGED.search(str(error)):
                 raise
             # The blocks of a file are first looked at when they are read.
@@ -481,6 +479,15 @@ def _mark(path: Path) -> _Mark:
 
 def _cursor_expired(why: str) -> ApiError:
     return ApiError(410, "cursor-expired", f"the published version of this cursor {why}; start again without a cursor")
+
+
+def _too_much_memory() -> ApiError:
+    return ApiError(
+        503,
+        "query-memory",
+        "the query needed more than LEDGERMART_QUERY_MEMORY_MB; ask for a shorter range",
+        headers={"Retry-After": "5"},
+    )
 
 
 def _not_published(detail: str | None = None) -> ApiError:

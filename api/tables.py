@@ -4,6 +4,7 @@ They hold what many answers are cut from: all holders by rank, for example. What
 """
 
 import itertools
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,6 +15,9 @@ import duckdb
 _numbers = itertools.count(1)
 _MOST = 500  # tables of a version; small ones are kept for searches, each of which makes one
 _SHARE = 2  # tables may take this part of the memory of a version: half of it
+_BYTES_OF_VALUE = 24  # what DuckDB needs for one: measured, of holders 23.5
+
+_log = logging.getLogger("ledgermart.api")
 
 
 class Table:
@@ -22,8 +26,11 @@ class Table:
     def __init__(self, name: str) -> None:
         self.name = name
         self.users = 0
+        self.bytes = 0
         self.making = threading.Lock()
         self.is_made = False
+        self.failures = 0
+        self.failure: Exception | None = None
 
 
 class Tables:
@@ -49,7 +56,7 @@ class Tables:
         Args:
             key: what tells it from others.
             make: executes a statement that begins so and goes on with the table's query. One thread makes a table, the
-                others wait for it.
+                others wait for it; what it failed with is raised to all of them, and whoever asks then tries again.
         """
         with self._lock:
             table = self._tables.get(key)
@@ -57,16 +64,32 @@ class Tables:
                 table = self._tables[key] = Table(f"kept.table_{next(_numbers)}")
             self._tables.move_to_end(key)
             table.users += 1
+            failures = table.failures
         try:
             with table.making:
+                if table.failure is not None and table.failures != failures:
+                    raise table.failure
                 if not table.is_made:
-                    make(f"create table {table.name} as")
-                    table.is_made = True
-                    self._make_room()
+                    self._make(table, make)
         except BaseException:
             self.release(table)
             raise
         return table
+
+    def _make(self, table: Table, make: Callable[[str], None]) -> None:
+        try:
+            make(f"create or replace table {table.name} as")
+        except Exception as error:
+            table.failure = error
+            table.failures += 1
+            raise
+        table.is_made = True
+        with self._lock:
+            table.bytes = self._size_of(table)
+            for key in list(self._tables):
+                if len(self._tables) <= _MOST and sum(one.bytes for one in self._tables.values()) <= self._most_bytes:
+                    return
+                self._drop_unused(key)
 
     def close(self) -> None:
         """Give up the connection; the tables go with the version's own."""
@@ -83,21 +106,21 @@ class Tables:
             for key in list(self._tables):
                 self._drop_unused(key)
 
-    def _make_room(self) -> None:
-        with self._lock:
-            for key in list(self._tables):
-                if len(self._tables) <= _MOST and self._bytes() <= self._most_bytes:
-                    return
-                self._drop_unused(key)
-
     def _drop_unused(self, key: Any) -> None:
         table = self._tables[key]
-        if table.users == 0:
+        if table.users > 0:
+            return
+        del self._tables[key]
+        try:
             self._connection.execute(f"drop table if exists {table.name}")
-            del self._tables[key]
+        except duckdb.Error:
+            # A database that failed is closed soon; nobody who asks for another one is to hear of it.
+            _log.exception("%s could not be dropped", table.name)
 
-    def _bytes(self) -> int:
+    def _size_of(self, table: Table) -> int:
+        """Estimate it: the sum that DuckDB tells leaves out what is on the disk, and has what is dropped while read."""
         row = self._connection.execute(
-            "select memory_usage_bytes from duckdb_memory() where tag = 'IN_MEMORY_TABLE'"
+            "select estimated_size * column_count from duckdb_tables() where database_name = 'kept' and table_name = ?",
+            [table.name.removeprefix("kept.")],
         ).fetchone()
-        return int(row[0]) if row else 0
+        return int(row[0]) * _BYTES_OF_VALUE if row else 0

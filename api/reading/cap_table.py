@@ -29,6 +29,7 @@ from api.schemas.values import Explanation
 from api.serving import Snapshot
 from control.labels import Label
 from control.networks.families import AddressCodec, codec_for
+from control.subjects import SubjectRow, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,13 @@ def read_summary(snapshot: Snapshot, view: View, state: State | None, status: As
         return _NOTHING
     held = HolderSet(snapshot, view, state)
     if state.is_current:
-        snapshot.renew(("cap-table", *held.subject.values()), lambda later: _read_newest(later, view))
+        subject, windows = view.subject, view.windows
+        snapshot.renew(("cap-table", *held.subject.values()), lambda later: _read_newest(later, subject, windows))
     return snapshot.remember(("cap-table", *held.key), lambda: _summarize(held))
 
 
-def _read_newest(snapshot: Snapshot, known: View) -> Summary:
-    view = read_view(snapshot, known.subject, known.windows)
+def _read_newest(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window]) -> Summary:
+    view = read_view(snapshot, subject, windows)
     return read_summary(snapshot, view, *resolve_of_token(snapshot, view, None))
 
 

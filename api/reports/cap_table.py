@@ -32,6 +32,7 @@ from api.schemas.report_data import (
 from api.schemas.values import TotalStatus
 from api.serving import Snapshot
 from control.networks.families import codec_for
+from control.subjects import SubjectRow, Window
 
 _MOST_DAYS = 365
 _LARGEST = 10
@@ -133,15 +134,16 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
     subject = view.subject
     if state.is_current:
         asked = ("cap-table-report", subject.subject_key, subject.tenant_id)
-        snapshot.renew(asked, lambda later: _read_newest(later, holders))
+        windows, names = view.windows, holders.names
+        snapshot.renew(asked, lambda later: _read_newest(later, subject, windows, names))
     key = ("cap-table", subject.subject_key, subject.tenant_id, state.block_number, state.first_block, state.valued_at)
     return keep(snapshot, key, read)
 
 
-def _read_newest(snapshot: Snapshot, known: Holders) -> None:
+def _read_newest(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window], names: Names) -> None:
     """Read what a report of the newest block shows first."""
-    view = read_view(snapshot, known.view.subject, known.view.windows)
-    holders = Holders(snapshot, view, *resolve_of_token(snapshot, view, None), known.names)
+    view = read_view(snapshot, subject, windows)
+    holders = Holders(snapshot, view, *resolve_of_token(snapshot, view, None), names)
     _read_parts(snapshot, holders)
     holders.page(HolderFilters(), 1, 0)
 

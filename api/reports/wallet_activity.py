@@ -137,7 +137,8 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
     parts = _read_parts(snapshot, wallet, coverage)
     if wallet.is_current:
         asked = ("wallet-report", subject.subject_key, subject.tenant_id, wallet.times)
-        snapshot.renew(asked, lambda later: _read_newest(later, wallet))
+        found, times, names = wallet.found, wallet.times, wallet.activities.names
+        snapshot.renew(asked, lambda later: _read_newest(later, found, times, names))
     return WalletActivityReport(
         wallet=ReportWallet(
             id=subject.id,
@@ -176,9 +177,9 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
     )
 
 
-def _read_newest(snapshot: Snapshot, known: WalletView) -> None:
+def _read_newest(snapshot: Snapshot, found: Found, times: TimeRange, names: Names) -> None:
     """Read what the report shows first."""
-    wallet = _open(snapshot, known.found, known.times, known.activities.names)
+    wallet = _open(snapshot, found, times, names)
     _read_parts(snapshot, wallet, to_coverage(wallet.view, wallet.state, wallet.times))
     wallet.activities.page(ActivityFilters(wallet.times, folds_fees=True), 1, 0)
 

@@ -73,6 +73,25 @@ def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, ca
     assert "could not be made of version 2" in caplog.text
 
 
+def test_a_version_that_cannot_be_found_once_is_looked_for_again(
+    versions: _Versions, caplog: pytest.LogCaptureFixture
+) -> None:
+    looked: list[int] = []
+
+    def newest() -> int:
+        looked.append(2)
+        if len(looked) == 1:
+            raise FileNotFoundError("pruned meanwhile")
+        return 2
+
+    versions.newest = 2
+    renewing = Renewal(newest, versions.open)
+    renewing.note("a", 1, versions.maker("a"))
+    versions.wait_for(("a", 2))
+    renewing.close()
+    assert "could not be found" in caplog.text
+
+
 def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
     versions: _Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

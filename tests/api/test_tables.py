@@ -1,6 +1,7 @@
 """Tables made of a version: once, by one thread, while there is room."""
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,8 +70,8 @@ def test_threads_that_ask_at_once_wait_for_the_one_that_makes_it(connection: duc
 
 
 def test_the_table_used_longest_ago_goes_when_room_is_needed(connection: duckdb.DuckDBPyConnection) -> None:
-    # Some 21 MB each, and room for 32.
-    tables, asked = Tables(connection, 64), _Asked(connection)
+    # 400,000 values each, and room for 16 MB.
+    tables, asked = Tables(connection, 32), _Asked(connection)
     first = tables.take("a", asked.make)
     tables.release(first)
     second = tables.take("b", asked.make)
@@ -85,7 +86,7 @@ def test_the_table_used_longest_ago_goes_when_room_is_needed(connection: duckdb.
 
 
 def test_a_table_that_is_read_stays(connection: duckdb.DuckDBPyConnection) -> None:
-    tables, asked = Tables(connection, 64), _Asked(connection)
+    tables, asked = Tables(connection, 32), _Asked(connection)
     taken = [tables.take(key, asked.make) for key in ("a", "b")]
     assert [_rows(connection, table) for table in taken] == [200_000] * 2
     tables.close()
@@ -102,6 +103,46 @@ def test_small_tables_go_when_they_are_many(
         tables.release(tables.take(key, asked.make))
     assert asked.times == 5 + 2
     tables.close()
+
+
+def test_threads_that_wait_for_what_fails_fail_with_it(connection: duckdb.DuckDBPyConnection) -> None:
+    tables, waiting = Tables(connection, 1024), threading.Event()
+    times, found = [], []
+
+    def make(_: str) -> None:
+        times.append(1)
+        waiting.wait()
+        raise ValueError("it cannot be made")
+
+    def ask() -> None:
+        try:
+            tables.take("a", make)
+        except ValueError as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    while tables._tables.get("a") is None or tables._tables["a"].users < 6:
+        time.sleep(0.01)
+    waiting.set()
+    for thread in threads:
+        thread.join()
+    assert (len(times), len(found)) == (1, 6)
+    with pytest.raises(ValueError, match="cannot be made"):
+        tables.take("a", make)
+    assert len(times) == 2
+    tables.close()
+
+
+def test_a_table_that_cannot_be_dropped_stops_nobody(
+    connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = Tables(connection, 1024)
+    tables.release(tables.take("a", _Asked(connection).make))
+    tables.close()
+    tables.clear()
+    assert "could not be dropped" in caplog.text
 
 
 def test_a_table_that_could_not_be_made_is_made_when_asked_for_again(connection: duckdb.DuckDBPyConnection) -> None:
