@@ -1,5 +1,6 @@
 """The node's head, the unfinalised tail (headers linked by parent hash), and its repair after a reorganisation."""
 
+from collections.abc import Collection
 from datetime import UTC
 
 import duckdb
@@ -63,8 +64,8 @@ def check_head(connection: duckdb.DuckDBPyConnection, node: Node, head: Header) 
 def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int | None:
     """Compare the stored tail with the node and remove what is orphaned; return the common ancestor when there was.
 
-    One header settles the usual case: stored blocks are linked by parent hash, so when the newest is canonical, all
-    before it are.
+    One or two headers settle the usual case: stored blocks of the tail are linked by parent hash, so when the newest is
+    canonical, all before it are. History stores headers as well, which may lie ahead of a tail that is orphaned.
 
     Raises:
         StaleHead: the node has not got what it had, or is further back than a reorganisation goes.
@@ -74,7 +75,7 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
     stored = _Stored(connection, network)
     if stored.newest is None:
         return None
-    newest_number, newest_hash = stored.newest
+    newest_number, _ = stored.newest
     if head.number < newest_number - node.network.finality_depth:
         raise StaleHead(
             network,
@@ -88,13 +89,15 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
             network, node.header_call, head.number, newest_number, "the node's head is behind what was collected"
         )
     if head.number >= newest_number:
-        (current,) = node.headers([newest_number])["block_hash"]
-        if current == newest_hash:
+        newest = dict((stored.newest, stored.newest_linked or stored.newest))
+        if _canonical(node, newest) == newest:
             return None
     last = head.number
     while known := stored.hashes(0, last):
-        canonical = dict(node.headers(sorted(known)).select("block_number", "block_hash").iter_rows())
-        ancestor = max((number for number in known if canonical[number] == known[number]), default=None)
+        canonical = _canonical(node, known)
+        orphans = [number for number in known if canonical[number] != known[number]]
+        first_orphan = min(orphans, default=last + 1)
+        ancestor = max((number for number in known if number < first_orphan), default=None)
         if ancestor is not None:
             orphaned, orphaned_hash = stored.first_after(ancestor)
             (canonical_hash,) = node.headers([orphaned])["block_hash"] if orphaned <= head.number else (head.hash,)
@@ -110,6 +113,10 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
     )
 
 
+def _canonical(node: Node, numbers: Collection[int]) -> dict[int, str]:
+    return dict(node.headers(sorted(numbers)).select("block_number", "block_hash").iter_rows())
+
+
 class _Stored:
     """The stored headers of a network from its final block on."""
 
@@ -117,6 +124,7 @@ class _Stored:
         self._connection = connection
         self._network = network
         self.newest = next(iter(self._rows("true", "block_number desc limit 1")), None)
+        self.newest_linked = next(iter(self._rows("is_tail is distinct from false", "block_number desc limit 1")), None)
 
     def _rows(self, condition: str, order: str, **parameters: int) -> list[tuple[int, str]]:
         return self._connection.execute(

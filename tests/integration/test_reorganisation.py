@@ -167,6 +167,26 @@ def test_several_reorganisations_between_and_after_cycles(system: System, servic
     check_end_state(service, system, tmp_path)
 
 
+def test_a_header_that_history_stored_ahead_of_an_orphaned_tail_does_not_vouch_for_it(
+    system: System, service: Service, tmp_path: Path
+) -> None:
+    """It is canonical and the newest; the blocks of the tail before it are not, nor are they linked to it."""
+    newest = system.node.head()
+    ancestor = system.replace(orphaned=4, by=6)
+    ahead = system.node.rpc("eth_getBlockByNumber", [hex(newest + 1), False])
+    with open_warehouse(service.settings.warehouse_path) as connection:
+        connection.execute(
+            """
+            insert into raw.blocks by name
+            select * replace (? as block_number, ? as block_hash, ? as parent_hash, false as is_tail)
+            from raw.blocks where network = 'local' and block_number = ?
+            """,
+            [newest + 1, ahead["hash"], ahead["parentHash"], newest],
+        )
+    assert service.good_cycle().reorganised_after == ancestor
+    check_end_state(service, system, tmp_path)
+
+
 def test_windows_are_resolved_anew_where_their_blocks_changed(
     system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
