@@ -127,8 +127,8 @@ def _fill(stores: Stores, size: Size) -> None:
             """,
             """
             insert into intermediate.int_tokens_labelled by name
-            select 'net' as network, address as token_address, 'T' || subject_key as symbol, 18 as decimals,
-                false as is_not_fungible
+            select 'ten' as tenant_id, 'net' as network, address as token_address, 'T' || subject_key as symbol,
+                18 as decimals, false as is_not_fungible
             from tokens
             """,
             f"""
