@@ -20,13 +20,23 @@ class _Versions:
     """Numbers of versions, as a renewal looks for them."""
 
     def __init__(self) -> None:
-        self.newest: int | None = 1
+        self.newest = 1
+        self.looks = 0
+        self.failing = 0
         self.changed = threading.Condition()
         self.made: list[tuple[str, int]] = []
 
+    def find(self) -> int:
+        """Return the newest, but for the first looks that are to fail."""
+        with self.changed:
+            self.looks += 1
+            self.changed.notify_all()
+        if self.looks <= self.failing:
+            raise FileNotFoundError("pruned meanwhile")
+        return self.newest
+
     @contextmanager
     def open(self) -> Iterator[int]:
-        assert self.newest is not None
         yield self.newest
 
     def maker(self, name: str) -> Callable[[int], None]:
@@ -38,6 +48,10 @@ class _Versions:
                 raise RuntimeError("it cannot be made")
 
         return make
+
+    def wait_for_looks(self, count: int) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: self.looks >= count)
 
     def wait_for(self, *made: tuple[str, int]) -> None:
         with self.changed:
@@ -52,7 +66,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> _Versions:
 
 
 def test_what_was_asked_last_is_made_first_once_of_each_version(versions: _Versions) -> None:
-    renewing = Renewal(lambda: versions.newest, versions.open)
+    renewing = Renewal(versions.find, versions.open)
     for name in ("a", "b", "a"):
         renewing.note(name, 1, versions.maker(name))
     versions.newest = 2
@@ -63,10 +77,9 @@ def test_what_was_asked_last_is_made_first_once_of_each_version(versions: _Versi
 
 
 def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, caplog: pytest.LogCaptureFixture) -> None:
-    renewing = Renewal(lambda: versions.newest, versions.open)
+    renewing = Renewal(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
     renewing.note("broken", 1, versions.maker("broken"))
-    versions.newest = None
     versions.newest = 2
     versions.wait_for(("broken", 2), ("a", 2))
     renewing.close()
@@ -76,16 +89,8 @@ def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, ca
 def test_a_version_that_cannot_be_found_once_is_looked_for_again(
     versions: _Versions, caplog: pytest.LogCaptureFixture
 ) -> None:
-    looked: list[int] = []
-
-    def newest() -> int:
-        looked.append(2)
-        if len(looked) == 1:
-            raise FileNotFoundError("pruned meanwhile")
-        return 2
-
-    versions.newest = 2
-    renewing = Renewal(newest, versions.open)
+    versions.newest, versions.failing = 2, 1
+    renewing = Renewal(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
     versions.wait_for(("a", 2))
     renewing.close()
@@ -96,33 +101,20 @@ def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
     versions: _Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(renewal, "_MAKING_SECONDS", 0.0)
-    looked: list[int] = []
-    again = threading.Event()
-
-    def newest() -> int:
-        looked.append(2)
-        if len(looked) > 1:
-            again.set()
-        return 2
-
-    renewing = Renewal(newest, versions.open)
+    versions.newest = 2
+    renewing = Renewal(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
-    again.wait()
+    versions.wait_for_looks(2)
     renewing.close()
     assert versions.made == []
 
 
 def test_what_nobody_asked_for_lately_is_not_made(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewal, "_ASKED_SECONDS", -1.0)
-    looked = threading.Event()
-
-    def newest() -> int:
-        looked.set()
-        return 2
-
-    renewing = Renewal(newest, versions.open)
+    versions.newest = 2
+    renewing = Renewal(versions.find, versions.open)
     renewing.note("a", 1, versions.maker("a"))
-    looked.wait()
+    versions.wait_for_looks(1)
     renewing.close()
     assert versions.made == []
 
