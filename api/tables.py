@@ -29,7 +29,6 @@ class Table:
         self.bytes = 0
         self.making = threading.Lock()
         self.is_made = False
-        self.failures = 0
         self.failure: Exception | None = None
 
 
@@ -64,10 +63,10 @@ class Tables:
                 table = self._tables[key] = Table(f"kept.table_{next(_numbers)}")
             self._tables.move_to_end(key)
             table.users += 1
-            failures = table.failures
+            known = table.failure
         try:
             with table.making:
-                if table.failure is not None and table.failures != failures:
+                if table.failure is not None and table.failure is not known:
                     raise table.failure
                 if not table.is_made:
                     self._make(table, make)
@@ -81,7 +80,6 @@ class Tables:
             make(f"create or replace table {table.name} as")
         except Exception as error:
             table.failure = error
-            table.failures += 1
             raise
         table.is_made = True
         with self._lock:
