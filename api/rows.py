@@ -280,6 +280,7 @@ class HolderChangeRow(Row, frozen=True):
     change: HolderChangeKind | None
     before_raw: str | None
     after_raw: str | None
+    difference_raw: str | None
 
 
 class TokenIdRow(Row, frozen=True):

@@ -103,7 +103,8 @@ select
     paged.holder_address,
     paged.change,
     paged.before_raw::varchar as before_raw,
-    paged.after_raw::varchar as after_raw
+    paged.after_raw::varchar as after_raw,
+    (paged.after_raw - paged.before_raw)::varchar as difference_raw
 from counted
 cross join changes_counted
 cross join supplies

@@ -1,4 +1,5 @@
 -- Holders by {{ key }}, equal ones by rank, or all of it backwards: those behind one.
+{%- set ordering = ('' if key == 'rank' else key ~ order ~ ', ') ~ 'rank' ~ order %}
 with paged as (
 
     select *
@@ -8,7 +9,7 @@ with paged as (
 {%- if key != 'rank' %}
         and ($after_key is null or ({{ key }}, rank) {{ behind }} ($after_key, $after_rank))
 {%- endif %}
-    order by {% if key != 'rank' %}{{ key }}{{ order }}, {% endif %}rank{{ order }}
+    order by {{ ordering }}
     limit $row_count offset $skipped
 
 )
@@ -21,4 +22,4 @@ select
     checked_block_number,
     opened_by
 from paged
-order by {% if key != 'rank' %}{{ key }}{{ order }}, {% endif %}rank{{ order }}
+order by {{ ordering }}

@@ -244,8 +244,7 @@ def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity])
     found = snapshot.rows(
         f"{kind}_activity_values",
         ActivityValueRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         first_block=min(blocks),
         last_block=max(blocks),
         first_transaction=min(transactions) if is_one_block else _NO_TRANSACTION,

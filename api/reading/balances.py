@@ -120,8 +120,7 @@ def asset_histories(
     rows = snapshot.rows(
         "wallet_balance_changes",
         BalanceChangeRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         unit=UNITS[interval],
         from_time=as_naive(buckets[0].start),
         to_time=as_naive(buckets[-1].end),
@@ -143,7 +142,7 @@ def asset_histories(
 
 
 def _positions_now(snapshot: Snapshot, view: View) -> list[PositionRow]:
-    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+    keys = view.keys
     return snapshot.rows("wallet_balances", PositionRow, **keys)
 
 
@@ -151,8 +150,7 @@ def _positions_then(snapshot: Snapshot, view: View, state: State) -> list[Positi
     rows = snapshot.rows(
         "balances_as_of",
         BalanceAsOfRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         first_block=state.first_block,
         block_number=state.block_number,
     )
@@ -174,7 +172,7 @@ def _positions_then(snapshot: Snapshot, view: View, state: State) -> list[Positi
 
 def _token_ids(snapshot: Snapshot, view: View) -> dict[str, str]:
     """Return the ids of the tenant's own tokens among the wallet's assets, by their addresses."""
-    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+    keys = view.keys
 
     def read() -> dict[str, str]:
         return {row.token_address: row.token_id for row in snapshot.rows("wallet_token_ids", TokenIdRow, **keys)}

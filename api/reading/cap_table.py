@@ -89,7 +89,7 @@ def read_summary(snapshot: Snapshot, view: View, state: State | None, status: As
     held = HolderSet(snapshot, view, state)
     if state.is_current:
         subject, windows = view.subject, view.windows
-        snapshot.renew(("cap-table", *held.subject.values()), lambda later: _read_newest(later, subject, windows))
+        snapshot.renew(("cap-table", *view.keys.values()), lambda later: _read_newest(later, subject, windows))
     return snapshot.remember(("cap-table", *held.key), lambda: _summarize(held))
 
 
@@ -210,20 +210,21 @@ def _holder_type(codec: AddressCodec, address: str, label: Label) -> HolderType 
 def _summarize(held: HolderSet) -> Summary:
     view, state = held.view, held.state
     supply_row = _supply(held, state.block_number)
-    supply = None if supply_row is None else int(supply_row.total_supply_raw)
+    supply_raw = supply_row.total_supply_raw if supply_row else None
+    supply = None if supply_raw is None else int(supply_raw)
     quantities = held.quantities()
     rest = None if supply is None else supply - sum(quantities)
     unattributed_raw = None if rest is None else str(rest)
     supply_status: SupplyStatus = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
     return Summary(
-        total_supply_raw=supply_row.total_supply_raw if supply_row else None,
+        total_supply_raw=supply_raw,
         total_supply=supply_row.total_supply if supply_row else None,
         supply_status=supply_status,
         holder_count=len(quantities),
         holders_status="Complete" if rest == 0 and _opens_without_holders(held, supply_row) else "HoldersUnknown",
         unattributed_raw=unattributed_raw,
         unattributed=whole_tokens(unattributed_raw, view.decimals),
-        unattributed_percentage=percentage(unattributed_raw, supply_row.total_supply_raw if supply_row else None),
+        unattributed_percentage=percentage(unattributed_raw, supply_raw),
         unattributed_status="Negative" if rest is not None and rest < 0 else supply_status,
         figures=concentrate(quantities, supply),
         held_by_rank=held_by_rank(quantities),
@@ -242,8 +243,7 @@ def _supply(held: HolderSet, block_number: int) -> SupplyRow | None:
     return held.snapshot.row(
         "supply_as_of",
         SupplyRow,
-        subject_key=held.view.subject.subject_key,
-        tenant_id=held.view.subject.tenant_id,
+        **held.view.keys,
         first_block=held.state.first_block,
         block_number=block_number,
     )

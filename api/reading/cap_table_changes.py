@@ -49,8 +49,7 @@ def read_page(
     """Return both cap tables in numbers, and one page of the holders that differ."""
     before_state, after_state, decimals = changes.before, changes.after, changes.view.decimals
     moments = {
-        "subject_key": changes.view.subject.subject_key,
-        "tenant_id": changes.view.subject.tenant_id,
+        **changes.view.keys,
         "before_first_block": before_state.first_block,
         "before_block": before_state.block_number,
         "after_first_block": after_state.first_block,
@@ -85,11 +84,11 @@ def read_page(
     )
     present = codec_for(changes.view.subject.family).present
     found = [
-        (row.position, row.holder_address, row.change, row, _difference(row))
+        (row.position, row.holder_address, row.change, row)
         for row in rows
         if row.position is not None and row.holder_address is not None and row.change is not None
     ]
-    labels = changes.names.of([holder for _, holder, *_ in found[:limit]])
+    labels = changes.names.of([holder for _, holder, _, _ in found[:limit]])
     items = [
         HolderChange(
             wallet=present(holder),
@@ -99,23 +98,17 @@ def read_page(
             quantity_before_raw=row.before_raw,
             quantity_after=whole_tokens(row.after_raw, decimals) or row.after_raw,
             quantity_after_raw=row.after_raw,
-            difference=whole_tokens(difference_raw, decimals) or difference_raw,
-            difference_raw=difference_raw,
+            difference=whole_tokens(row.difference_raw, decimals) or row.difference_raw,
+            difference_raw=row.difference_raw,
             quantity_status=_quantity_status(row),
             percentage_before=percentage(row.before_raw, head.supply_before_raw),
             percentage_before_status="Unknown" if row.before_raw is None else before_status,
             percentage_after=percentage(row.after_raw, head.supply_after_raw),
             percentage_after_status="Unknown" if row.after_raw is None else after_status,
         )
-        for _, holder, change, row, difference_raw in found[:limit]
+        for _, holder, change, row in found[:limit]
     ]
     return totals, Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
-
-
-def _difference(row: HolderChangeRow) -> str | None:
-    if row.before_raw is None or row.after_raw is None:
-        return None
-    return str(int(row.after_raw) - int(row.before_raw))
 
 
 def _supply_status(raw: str | None) -> SupplyStatus:

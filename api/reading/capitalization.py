@@ -88,8 +88,7 @@ def _from_days(
     rows = snapshot.rows(
         "token_capitalization_days",
         CapitalizationDayRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         first_day=buckets[0].last_day,
         last_day=buckets[-1].last_day,
     )
@@ -143,8 +142,7 @@ def _measured(
     changes = snapshot.rows(
         "token_supply_changes",
         SupplyChangeRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         unit=UNITS[interval],
         from_time=as_naive(buckets[0].start),
         to_time=as_naive(buckets[-1].end),

@@ -72,7 +72,7 @@ def explain_quantities(snapshot: Snapshot, view: View, held: Sequence[Held]) -> 
     if not held:
         return []
     is_supply = held[0].address is None
-    keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
+    keys = view.keys
     bounds: dict[str, Any] = {
         "first_blocks": [one.first_block for one in held],
         "last_blocks": [2**62 if one.last_block is None else one.last_block for one in held],

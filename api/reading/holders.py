@@ -58,12 +58,7 @@ class HolderSet:
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others of the version."""
-        return (*self.subject.values(), self.state.block_number, self.state.first_block)
-
-    @property
-    def subject(self) -> dict[str, Any]:
-        """Parameters of queries that say whose rows are meant."""
-        return {"subject_key": self.view.subject.subject_key, "tenant_id": self.view.subject.tenant_id}
+        return (*self.view.keys.values(), self.state.block_number, self.state.first_block)
 
     def table(self) -> Table:
         """Return them by rank, as a table."""
@@ -76,9 +71,9 @@ class HolderSet:
             }
             return self.snapshot.table(("holders", *self.key, self.matching), everybody, "holder_matches", **conditions)
         if self.state.is_current:
-            return self.snapshot.table(("holders", *self.key), {}, "holders_now", **self.subject)
+            return self.snapshot.table(("holders", *self.key), {}, "holders_now", **self.view.keys)
         moment = {"first_block": self.state.first_block, "block_number": self.state.block_number}
-        return self.snapshot.table(("holders", *self.key), {}, "holders_as_of", **self.subject, **moment)
+        return self.snapshot.table(("holders", *self.key), {}, "holders_as_of", **self.view.keys, **moment)
 
     def before(self, then: State) -> Table:
         """Return what they had at an earlier moment, by rank, as a table; who had the same may be missing."""
@@ -86,7 +81,7 @@ class HolderSet:
             ("before", *self.key, then.block_number, then.first_block),
             {"holders": self.table()},
             "holders_before",
-            **self.subject,
+            **self.view.keys,
             first_block=self.state.first_block,
             block_number=self.state.block_number,
             then_first_block=then.first_block,

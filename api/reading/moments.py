@@ -33,6 +33,11 @@ class View:
     ranges: Sequence[CoverageRow]
 
     @property
+    def keys(self) -> dict[str, Any]:
+        """Parameters of queries that say whose rows are meant."""
+        return {"subject_key": self.subject.subject_key, "tenant_id": self.subject.tenant_id}
+
+    @property
     def decimals(self) -> int | None:
         """The token's; None for a wallet, or where they are unknown."""
         return self.token.decimals if self.token else None

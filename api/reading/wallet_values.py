@@ -67,8 +67,7 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
     rows = snapshot.rows(
         "wallet_value_days",
         WalletValueDayRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         first_day=buckets[0].last_day,
         last_day=buckets[-1].last_day,
     )

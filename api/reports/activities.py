@@ -58,7 +58,6 @@ class Activities:
         self.snapshot = snapshot
         self.view = view
         self.names = names
-        self._keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
 
     def count(self, filters: ActivityFilters) -> int:
         """Return how many match."""
@@ -78,7 +77,7 @@ class Activities:
             {"places": places_of(self.snapshot, self.view)},
             "report_folded_fees",
             FoldedFeeRow,
-            **self._keys,
+            **self.view.keys,
             transactions=sorted(hashes),
             activities=[row.id for row in page],
             first_block=min(row.block_number for row in page),
@@ -110,10 +109,10 @@ class Activities:
         """Return where those that match lie, in their order."""
         is_descending = filters.sort.startswith("-")
         return self.snapshot.table(
-            ("report-order", *self._keys.values(), filters),
+            ("report-order", *self.view.keys.values(), filters),
             {"places": places_of(self.snapshot, self.view)},
             f"report_order_{'descending' if is_descending else 'ascending'}",
-            **self._keys,
+            **self.view.keys,
             **filters.conditions,
             sort=filters.sort.removeprefix("-"),
             key_of_null="" if is_descending else _LAST_TEXT,
@@ -133,6 +132,4 @@ class Activities:
 
 def places_of(snapshot: Snapshot, view: View) -> Table:
     """Return where all activities of a wallet and their values lie."""
-    subject = view.subject
-    keys = {"subject_key": subject.subject_key, "tenant_id": subject.tenant_id}
-    return snapshot.table(("report-places", *keys.values()), {}, "report_places", **keys)
+    return snapshot.table(("report-places", *view.keys.values()), {}, "report_places", **view.keys)

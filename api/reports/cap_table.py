@@ -197,8 +197,7 @@ def _holders_by_day(snapshot: Snapshot, view: View, state: State) -> list[Holder
     rows = snapshot.rows(
         "report_holders_by_day",
         HolderDayRow,
-        subject_key=view.subject.subject_key,
-        tenant_id=view.subject.tenant_id,
+        **view.keys,
         last_block=state.block_number,
     )
     known: dict[int, tuple[list[datetime], list[int]]] = {}

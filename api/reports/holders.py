@@ -64,7 +64,6 @@ class Holders:
         self.status = status
         self.names = names
         self.summary: Summary = read_summary(snapshot, view, state, status)
-        self._keys = {"subject_key": view.subject.subject_key, "tenant_id": view.subject.tenant_id}
 
     def count(self, filters: HolderFilters) -> int:
         """Return how many match."""
@@ -141,7 +140,7 @@ class Holders:
         if state.valued_at is None:
             return None
         end = state.valued_at - _SPAN + INSTANT
-        key = ("state-before", *self._keys.values(), end)
+        key = ("state-before", *self.view.keys.values(), end)
         return self.snapshot.remember(key, lambda: state_before(self.snapshot, self.view, end))
 
 
