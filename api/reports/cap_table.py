@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from api.parameters import TimeRange, read_moment
+from api.parameters import read_moment
 from api.reading import capitalization
 from api.reading.cap_table import to_concentration, to_unattributed
 from api.reading.concentration import percentage, quotient
@@ -19,12 +19,13 @@ from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
 from api.reports.kept import keep
 from api.reports.rows import HolderDayRow, ReconciliationRow
-from api.reports.subjects import Found, days, find_token
+from api.reports.subjects import Found, find_token, whole_view
 from api.rows import HolderRow, as_naive, as_utc
+from api.schemas.common import Interval
 from api.schemas.report_data import (
     CapTableReport,
     CurvePoint,
-    HoldersAtDay,
+    HoldersAtEnd,
     LargestHolder,
     ReconciliationCounts,
     ReportToken,
@@ -34,7 +35,7 @@ from api.serving import Snapshot
 from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
 
-_MOST_DAYS = 365
+_MOST_POINTS = 400  # of a chart: a year by days, seven by weeks
 _LARGEST = 10
 
 
@@ -45,7 +46,8 @@ class _Parts:
     reconciliation: ReconciliationCounts
     largest: Sequence[HolderRow]
     curve: list[CurvePoint]
-    holders_over_time: list[HoldersAtDay]
+    holders_interval: Interval
+    holders_over_time: list[HoldersAtEnd]
 
 
 def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
@@ -108,6 +110,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
         concentration=to_concentration(summary),
         largest=_to_largest(holders, parts.largest),
         curve=parts.curve,
+        holders_interval=parts.holders_interval,
         holders_over_time=parts.holders_over_time,
         data_version=snapshot.data_version(subject.tenant_id),
     )
@@ -120,7 +123,7 @@ _NO_COUNTS = ReconciliationCounts(reconciled=None, adjusted=None, unchecked=None
 def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
     state, view = holders.state, holders.view
     if state is None or holders.summary.holder_count is None:
-        return _Parts(_NO_COUNTS, [], [], [])
+        return _Parts(_NO_COUNTS, [], [], "1d", [])
 
     def read() -> _Parts:
         counts = HolderSet(snapshot, view, state).query("holder_reconciliations", ReconciliationRow)
@@ -128,7 +131,7 @@ def _read_parts(snapshot: Snapshot, holders: Holders) -> _Parts:
             _to_counts(counts),
             holders.rows(HolderFilters(), _LARGEST, 0),
             _to_curve(holders),
-            _holders_by_day(snapshot, view, state),
+            *_holders_over_time(snapshot, view, state),
         )
 
     subject = view.subject
@@ -192,8 +195,11 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
     ]
 
 
-def _holders_by_day(snapshot: Snapshot, view: View, state: State) -> list[HoldersAtDay]:
-    """Return the holders at the end of each of the last days; counted within a covered range, so never over a gap."""
+def _holders_over_time(snapshot: Snapshot, view: View, state: State) -> tuple[Interval, list[HoldersAtEnd]]:
+    """Return the holders at the end of each interval; counted within a covered range, so never over a gap."""
+    interval, buckets = whole_view(view, state, _MOST_POINTS)
+    if state.valued_at is None:
+        return interval, []
     rows = snapshot.rows(
         "report_holders_by_day",
         HolderDayRow,
@@ -205,19 +211,19 @@ def _holders_by_day(snapshot: Snapshot, view: View, state: State) -> list[Holder
         begun, counts = known.setdefault(row.range_from_block, ([], []))
         begun.append(row.day)
         counts.append((counts[-1] if counts else 0) + row.holder_change)
-    found: list[HoldersAtDay] = []
-    for bucket in days(view, state, TimeRange(None, None), _MOST_DAYS):
+    found: list[HoldersAtEnd] = []
+    for bucket in buckets:
         count = None
         if bucket.first_block is not None:
             begun, counts = known.get(bucket.first_block, ([], []))
             place = bisect_left(begun, as_naive(bucket.end))
             count = counts[place - 1] if place else 0
         found.append(
-            HoldersAtDay(
-                date=label(bucket.start, "1d"),
+            HoldersAtEnd(
+                date=label(bucket.valued_at(state.valued_at), "1d"),
                 holder_count=count,
                 holder_count_status="NotCovered" if count is None else "Counted",
                 is_complete=bucket.is_complete,
             )
         )
-    return found
+    return interval, found

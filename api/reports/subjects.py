@@ -12,6 +12,7 @@ from api.reading.intervals import days_before
 from api.reading.moments import State, View
 from api.reports.calls import EmbedCall
 from api.rows import as_utc
+from api.schemas.common import Interval
 from control import subjects, tokens, wallets
 from control.subjects import SubjectRow
 
@@ -56,6 +57,18 @@ def days(view: View, state: State, asked: TimeRange, most: int) -> list[Bucket]:
     last_day = end.replace(hour=0, minute=0, second=0, microsecond=0)
     start = max(asked.start or first, days_before(last_day, most - 1))
     return read_buckets(view, state, TimeRange(start, asked.end), "1d")[-most:]
+
+
+def whole_view(view: View, state: State, most: int) -> tuple[Interval, list[Bucket]]:
+    """Return all that is covered up to a moment, by days; by weeks, then months, where those are more than `most`."""
+    newest = state.valued_at
+    if newest is None:
+        return "1d", []
+    first = next(covered_starts(view), newest)
+    days_of = (newest.date() - first.date()).days + 1
+    # Days and weeks that a view has only a part of count as well.
+    interval: Interval = "1d" if days_of <= most else "1w" if days_of // 7 + 2 <= most else "1M"
+    return interval, read_buckets(view, state, TimeRange(first, None), interval)
 
 
 def covered_starts(view: View) -> Iterator[datetime]:

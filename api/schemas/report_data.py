@@ -14,6 +14,7 @@ from api.schemas.common import (
     Coverage,
     Decimal,
     Instant,
+    Interval,
     OwnName,
     Reconciliation,
     Schema,
@@ -155,13 +156,13 @@ class CurvePoint(Schema, frozen=True, kw_only=True):
     percentage: Annotated[Decimal, Meta(description="Their share of the total supply, percent.")]
 
 
-class HoldersAtDay(Schema, frozen=True, kw_only=True):
-    """Holders at the end of a day; at `asOf` while it is not over."""
+class HoldersAtEnd(Schema, frozen=True, kw_only=True):
+    """Holders at the end of an interval; at `asOf` while it is not over."""
 
-    date: Day
+    date: Annotated[Day, Meta(description="Its last day, or that of `asOf`.")]
     holder_count: int | None
     holder_count_status: HoldersAtStatus
-    is_complete: Annotated[bool, Meta(description="False while the day is not over, or its end is not covered.")]
+    is_complete: Annotated[bool, Meta(description="False while it is not over, or its end is not covered.")]
 
 
 class CapTableReport(Schema, frozen=True, kw_only=True):
@@ -191,7 +192,8 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
         list[CurvePoint],
         Meta(description="At most 80 points, evenly spaced by logarithm; empty without holders or supply."),
     ]
-    holders_over_time: Annotated[list[HoldersAtDay], Meta(description="By day, oldest first; at most 365.")]
+    holders_interval: Annotated[Interval, Meta(description="Of `holdersOverTime`: longer where the view is long.")]
+    holders_over_time: Annotated[list[HoldersAtEnd], Meta(description="Of all that is covered, oldest first.")]
     data_version: Version
 
 

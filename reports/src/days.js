@@ -20,18 +20,19 @@ export const isoDay = (at) => new Date(at).toISOString().slice(0, 10);
 /**
  * Stretches of days that fulfil a condition.
  * @template T
- * @param {T[]} points one per day
+ * @param {T[]} points one per day, or per interval, of which its last day
  * @param {(point: T) => boolean} holds
  * @returns {[number, number][]} first and last day of each stretch, milliseconds
  */
 export function stretches(points, holds) {
   const found = [];
-  let open = null;
+  let [open, next] = [null, null];
   for (const point of points) {
     const at = startOf(point.date);
     if (!holds(point)) open = null;
     else if (open) open[1] = at;
-    else found.push((open = [at, at]));
+    else found.push((open = [next ?? at, at]));
+    next = at + DAY_MS;
   }
   return found;
 }

@@ -54,6 +54,15 @@ test("stretches begin and end with the days that hold", () => {
   ]);
 });
 
+test("a stretch of weeks begins after the week before it", () => {
+  const weeks = ["2026-01-04", "2026-01-11", "2026-01-18", "2026-01-21"].map((date) => ({ date }));
+  const found = stretches(weeks, ({ date }) => date === "2026-01-11" || date === "2026-01-18");
+  assert.deepEqual(
+    found.map((pair) => pair.map(isoDay)),
+    [["2026-01-05", "2026-01-18"]],
+  );
+});
+
 test("a day that is not collected is not one without a price", () => {
   assert.equal(isGap({ value: null, valueStatus: "NotCovered" }), true);
   assert.equal(isGap({ value: null, valueStatus: "NoPrice" }), false);

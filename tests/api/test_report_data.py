@@ -262,7 +262,9 @@ def test_the_curve_adds_up_the_largest_holders(client: TestClient[Any], as_of: s
 
 @pytest.mark.parametrize("as_of", [None, f"block:{PAST}"])
 def test_holders_over_time_are_counted_day_by_day(client: TestClient[Any], as_of: str | None) -> None:
-    found = client.get(f"{DATA}/summary", headers=cap_table(client, as_of)).json()["holdersOverTime"]
+    report = client.get(f"{DATA}/summary", headers=cap_table(client, as_of)).json()
+    found = report["holdersOverTime"]
+    assert report["holdersInterval"] == "1d"
     last = NEWEST if as_of is None else PAST
     days = (time_of(last).date() - date(2026, 2, 1)).days + 1
     assert [one["date"] for one in found] == [str(date(2026, 2, 1) + timedelta(days=number)) for number in range(days)]
@@ -277,6 +279,32 @@ def test_holders_over_time_are_counted_day_by_day(client: TestClient[Any], as_of
     assert [one["holderCount"] for one in found].count(None) == 1
     now = sum(1 for balance in state_at(last).values() if balance)
     assert (found[-1]["holderCount"], found[-1]["isComplete"]) == (now, False)
+
+
+@pytest.mark.parametrize(("most", "interval"), [(8, "1w"), (5, "1M")])
+def test_holders_of_a_long_view_are_counted_by_weeks_or_months(
+    own: World, most: int, interval: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, newest = date(2026, 2, 1), time_of(NEWEST).date()
+    with own.client() as client:
+        by_day = client.get(f"{DATA}/summary", headers=cap_table(client)).json()["holdersOverTime"]
+    monkeypatch.setattr("api.reports.cap_table._MOST_POINTS", most)
+    with own.client() as client:
+        report = client.get(f"{DATA}/summary", headers=cap_table(client)).json()
+    counts = {one["date"]: (one["holderCount"], one["holderCountStatus"], one["isComplete"]) for one in by_day}
+    days = (first + timedelta(days=number) for number in range((newest - first).days + 1))
+    # A Sunday is the last day of its week.
+    ends = [
+        str(day)
+        for day in days
+        if day == newest
+        or (day.isoweekday() == 7 if interval == "1w" else (day + timedelta(days=1)).month != day.month)
+    ]
+    assert report["holdersInterval"] == interval
+    assert 1 < len(ends) <= most
+    assert [one["date"] for one in report["holdersOverTime"]] == ends
+    for one in report["holdersOverTime"]:
+        assert (one["holderCount"], one["holderCountStatus"], one["isComplete"]) == counts[one["date"]]
 
 
 def read_csv(text: str) -> list[dict[str, str]]:

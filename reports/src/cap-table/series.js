@@ -8,6 +8,8 @@ import { bounded, reasonOf } from "../status.js";
 const REST = "Part of the supply that no holder seen so far has. History since the contract's creation makes it zero.";
 const OVER = "The balances add up to more than the total supply that the contract tells.";
 
+const INTERVALS = { "1d": "day", "1w": "week", "1M": "month" };
+
 let summary = null;
 let charts = null;
 let shape = "donut";
@@ -18,7 +20,7 @@ let shape = "donut";
  */
 export function drawCharts(report, drawing) {
   [summary, charts] = [report, drawing];
-  const { largest, curve, concentration, holdersOverTime, holderCount } = summary;
+  const { largest, curve, concentration, holdersInterval, holdersOverTime, holderCount } = summary;
   const shares = largest.length > 0 && largest[0].percentage !== null;
   show("ownership", shares, drawOwnership);
   show("concentration", curve.length > 0, () => {
@@ -30,10 +32,13 @@ export function drawCharts(report, drawing) {
   });
   show("history", holdersOverTime.length > 0, () => {
     const days = `${day(holdersOverTime[0].date)} to ${day(holdersOverTime.at(-1).date)}`;
-    const label = `Number of holders by day, ${days}; ${plural(holderCount, "holder")} at the end.`;
+    const each = INTERVALS[holdersInterval];
+    byId("history-interval").textContent = each;
+    const label = `Number of holders by ${each}, ${days}; ${plural(holderCount, "holder")} at the end.`;
     charts.draw("history-chart", label, charts.holdersOverTime(holdersOverTime));
     byId("history-gaps").hidden = holdersOverTime.every((point) => point.holderCount !== null);
-    charts.dataTable("history-data", "Holders by day", ["Day (UTC)", "Holders"], () =>
+    const heads = [each === "day" ? "Day (UTC)" : `End of ${each} (UTC)`, "Holders"];
+    charts.dataTable("history-data", `Holders by ${each}`, heads, () =>
       holdersOverTime.map((point) => [
         day(point.date),
         point.holderCount === null ? reasonOf(point.holderCountStatus) : count(point.holderCount),

@@ -1,4 +1,4 @@
-/** How many holders there were at the end of each day; days that are not collected are grey, not zero. */
+/** How many holders there were at the end of each interval; those that are not collected are grey, not zero. */
 
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markArea.js";
@@ -12,19 +12,19 @@ import { bands, timeAxis } from "./time.js";
 const COMPACT_FROM = 100_000;
 
 /**
- * @typedef {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}} Day
+ * @typedef {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}} End
  */
 
-/** @param {Day[]} days at least one */
-export const holdersOverTime = (days) => (colours) => {
-  const points = days.map(({ date, holderCount }) => [startOf(date), holderCount]);
+/** @param {End[]} ends at least one, of days, weeks or months */
+export const holdersOverTime = (ends) => (colours) => {
+  const points = ends.map(({ date, holderCount }) => [startOf(date), holderCount]);
   const known = points.map(([, holders]) => holders).filter((holders) => holders !== null);
   return {
     grid: { left: 52, right: 20, top: 14, bottom: 26 },
     tooltip: tooltip(colours, {
       trigger: "axis",
       axisPointer: { lineStyle: { color: colours.muted } },
-      formatter: ([point]) => described(days[point.dataIndex]),
+      formatter: ([point]) => described(ends[point.dataIndex]),
     }),
     xAxis: timeAxis(colours, points[0][0], points.at(-1)[0] + (points.length === 1 ? DAY_MS : 0)),
     yAxis: valueAxis(colours, {
@@ -43,7 +43,7 @@ export const holdersOverTime = (days) => (colours) => {
         lineStyle: { width: 2, color: colours.accent },
         itemStyle: { color: colours.accent },
         markArea: bands(
-          stretches(days, ({ holderCount }) => holderCount === null),
+          stretches(ends, ({ holderCount }) => holderCount === null),
           colours,
         ),
       },
