@@ -5,7 +5,7 @@ by the handlers and `reading`.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -267,7 +267,7 @@ class Call:
         }
 
 
-def read_batches(serving: Serving, version: int | None, fetch: Fetch[Item], count: int) -> Iterator[Sequence[Item]]:
+def read_batches(serving: Serving, version: int | None, fetch: Fetch[Item], count: int) -> Generator[Sequence[Item]]:
     """Read all rows of one version, or of none, as the client takes them.
 
     Args:

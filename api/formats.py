@@ -8,7 +8,7 @@ import io
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal, Union
@@ -16,11 +16,15 @@ from typing import Any, Literal, Union
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from anyio import CancelScope, to_thread
+from litestar.background_tasks import BackgroundTask
 from litestar.response import Stream
 
 from api import media_types
 from api.errors import ApiError
 from api.schemas.common import AsOf, Coverage, DataVersion
+
+Batches = Generator[Sequence[msgspec.Struct]]
 
 # A header of many gaps would pass the limits of proxies; the JSON answer and Parquet's metadata have them all.
 _MOST_GAPS_IN_HEADER = 20
@@ -55,7 +59,7 @@ def negotiate(accept: str | None, offered: Sequence[str]) -> str:
 def stream_rows(
     media_type: str,
     row_type: type[msgspec.Struct],
-    batches: Iterator[Sequence[msgspec.Struct]],
+    batches: Batches,
     as_of: AsOf | DataVersion | None,
     coverage: Coverage | None,
     headers: dict[str, str],
@@ -80,12 +84,12 @@ def stream_rows(
         content = _ndjson(batches)
     else:
         content = _parquet(columns, batches, metadata)
-    return Stream(content, media_type=shown_type, headers=sent)
+    return _stream(content, batches, shown_type, sent)
 
 
 def stream_file(
     row_type: type[msgspec.Struct],
-    batches: Iterator[Sequence[msgspec.Struct]],
+    batches: Batches,
     filename: str,
     as_of: AsOf,
     coverage: Coverage,
@@ -104,8 +108,27 @@ def stream_file(
         headers: further response headers.
     """
     sent = {**headers, "Content-Disposition": f'attachment; filename="{filename}"', **_context(as_of, coverage)}
-    content = _csv(_columns(row_type), batches, _spreadsheet_text)
-    return Stream(content, media_type=_CSV_TYPE, headers=sent)
+    return _stream(_csv(_columns(row_type), batches, _spreadsheet_text), batches, _CSV_TYPE, sent)
+
+
+def _stream(content: Generator[bytes], batches: Batches, media_type: str, headers: dict[str, str]) -> Stream:
+    """Answer what is made while the client takes it; both generators are closed when it leaves, too.
+
+    Where that were left to the garbage collector, it would do so in any thread, at any moment: in one that holds the
+    very lock which giving back a version needs.
+    """
+
+    async def sent() -> AsyncGenerator[bytes]:
+        try:
+            while (chunk := await to_thread.run_sync(next, content, None)) is not None:
+                yield chunk
+        finally:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(content.close)
+                await to_thread.run_sync(batches.close)
+
+    chunks = sent()
+    return Stream(chunks, media_type=media_type, headers=headers, background=BackgroundTask(chunks.aclose))
 
 
 def _context(as_of: AsOf | DataVersion | None, coverage: Coverage | None) -> dict[str, str]:
@@ -186,9 +209,9 @@ def _without_none(annotation: Any) -> Any:
 
 def _csv(
     columns: Sequence[_Column],
-    batches: Iterator[Sequence[msgspec.Struct]],
+    batches: Batches,
     to_text: Callable[[str | None], str | None] | None = None,
-) -> Iterator[bytes]:
+) -> Generator[bytes]:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(column.name for column in columns)
@@ -219,15 +242,13 @@ def _spreadsheet_text(text: str | None) -> str | None:
     return text
 
 
-def _ndjson(batches: Iterator[Sequence[msgspec.Struct]]) -> Iterator[bytes]:
+def _ndjson(batches: Batches) -> Generator[bytes]:
     encoder = msgspec.json.Encoder()
     for batch in batches:
         yield encoder.encode_lines(batch)
 
 
-def _parquet(
-    columns: Sequence[_Column], batches: Iterator[Sequence[msgspec.Struct]], metadata: dict[str, bytes]
-) -> Iterator[bytes]:
+def _parquet(columns: Sequence[_Column], batches: Batches, metadata: dict[str, bytes]) -> Generator[bytes]:
     schema = pa.schema([pa.field(column.name, column.kind) for column in columns], metadata=metadata)
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:

@@ -1,6 +1,7 @@
 """Published versions: switching, pinning of cursors, expiry, limits of statements, and the marts' contract."""
 
 import base64
+import gc
 import re
 import sys
 import threading
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import httpx
 import pytest
 from litestar.testing import TestClient
 
+from api import media_types
 from api import price_rows as price_row_types
 from api import rows as row_types
 from api.errors import ApiError
@@ -29,6 +32,7 @@ from control.clock import utc_now
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import World, marts_rows
+from tests.e2e.serving import serving
 
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 
@@ -330,6 +334,39 @@ def test_a_version_in_use_stays_open(world: World) -> None:
 
 
 SLOW = "select sum(a.range + b.range) as block_number from range(10000000) a, range(1000000) b"
+
+
+@pytest.mark.parametrize("accept", [media_types.CSV, media_types.NDJSON, media_types.PARQUET])
+def test_a_file_that_is_left_gives_its_version_back(world: World, accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not when memory is cleaned up: that may be in a thread that holds the lock of the versions."""
+    open_now = 0
+    acquire, release = Serving._acquire, Serving._release
+
+    def counted_acquire(*arguments: Any) -> Any:
+        nonlocal open_now
+        found = acquire(*arguments)
+        open_now += 1
+        return found
+
+    def counted_release(*arguments: Any) -> None:
+        nonlocal open_now
+        release(*arguments)
+        open_now -= 1
+
+    monkeypatch.setattr(Serving, "_acquire", counted_acquire)
+    monkeypatch.setattr(Serving, "_release", counted_release)
+    monkeypatch.setattr("api.calls._BATCH", 1)
+    with serving(world.settings) as url, httpx.Client(base_url=url, headers=world.headers()) as client:
+        gc.disable()
+        try:
+            # It is left after its first piece.
+            for path in ("activities", "cap-table"):
+                answer = client.head(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/{path}", headers={"Accept": accept})
+                assert answer.status_code == 200
+            while open_now:
+                time.sleep(0.01)
+        finally:
+            gc.enable()
 
 
 def test_a_slow_statement_is_interrupted(world: World) -> None:
