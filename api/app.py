@@ -14,6 +14,7 @@ from api.auth import authorize, provide_call
 from api.calls import Services
 from api.controllers.attestations import attestation_controller
 from api.controllers.audit import AuditController
+from api.controllers.changes_report import CapTableChangesReportController
 from api.controllers.embed import EmbedController
 from api.controllers.health import HealthController
 from api.controllers.history_requests import history_controller
@@ -110,6 +111,7 @@ def create_app(settings: Settings) -> Litestar:
             EmbedController,
             SupersetController,
             CapTableReportController,
+            CapTableChangesReportController,
             WalletActivityReportController,
             ReportIndexController,
         ],

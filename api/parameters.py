@@ -15,7 +15,7 @@ from litestar.params import PathParameter, QueryParameter
 
 from api.errors import ApiError, invalid_parameter, malformed_parameters
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
-from api.schemas.tokens import HolderChangeKind, TokenActivityType
+from api.schemas.tokens import HolderChangeKind, HolderChangeOrder, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
 from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day
 
@@ -98,7 +98,7 @@ HolderSort = Annotated[
     Literal["rank", "-rank", "wallet", "-wallet"], QueryParameter(description="Order; `rank` is largest first.")
 ]
 HolderChangeSort = Annotated[
-    Literal["difference", "-difference", "wallet", "-wallet"],
+    HolderChangeOrder,
     QueryParameter(description="Order; `-difference` is the largest difference first, whichever its sign."),
 ]
 HolderChangeFilter = Annotated[HolderChangeKind | None, QueryParameter(name="change", description="Kind of change.")]
@@ -212,6 +212,19 @@ def read_moment(text: str | None, now: datetime, parameter: str = "asOf") -> Mom
     instant = read_instant_or_day(parameter, written, _MOMENT_FORMS)
     span = timedelta(days=1) if is_day(written) else INSTANT
     return Moment(parameter, written, end=_add(parameter, instant, span))
+
+
+def read_moments(start: str, end: str | None, now: datetime) -> tuple[Moment, Moment | None]:
+    """Read the moments `from` and `to`, as `read_moment`; None is the newest covered block.
+
+    Raises:
+        Unparseable: on 'from' or 'to', malformed.
+        ApiError: 422, on 'from' or 'to'.
+    """
+    first = read_moment(start, now, "from")
+    if first is None:
+        raise invalid_parameter("from", "newest", "from is the newest covered block; name an earlier moment")
+    return first, read_moment(end, now, "to")
 
 
 def scale_amount(parameter: str, text: str, decimals: int) -> int:

@@ -263,7 +263,7 @@ class QuantitiesRow(Row, frozen=True):
 
 
 class HolderChangeRow(Row, frozen=True):
-    """`cap_table_changes`: the totals of two cap tables, and one holder that differs (null when the page is empty).
+    """`cap_table_changes`: two cap tables in numbers, and one holder that differs (null when the page is empty).
 
     `position` is what pages go on after.
     """
@@ -273,6 +273,7 @@ class HolderChangeRow(Row, frozen=True):
     new_count: int
     gone_count: int
     changed_count: int
+    matching_count: int
     supply_before_raw: str | None
     supply_after_raw: str | None
     position: int | None

@@ -13,6 +13,7 @@ from api.reports import links
 from api.reports.calls import EmbedCall
 from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate
 from control.clock import utc_now
+from control.errors import Invalid
 
 _TAG = "Embedded reports"
 
@@ -31,7 +32,7 @@ class EmbedController(Controller):
             tag=_TAG,
             example=Example(),
             role=None,
-            reports=("cap-table", "wallet-activity", "index"),
+            reports=("cap-table", "cap-table-changes", "wallet-activity", "index"),
             errors=(404,),
         ),
     )
@@ -76,8 +77,17 @@ class EmbedController(Controller):
         The report's session ends with that of the index page.
         """
         with call.store.read() as session:
-            if payload.type == "cap-table":
-                shown = links.cap_table(session, call.tenant_id, payload.id)
-            else:
-                shown = links.wallet_activity(session, call.tenant_id, payload.id)
+            match payload.type:
+                case "cap-table":
+                    shown = links.cap_table(session, call.tenant_id, payload.id)
+                case "cap-table-changes":
+                    shown = links.cap_table_changes(session, call.tenant_id, payload.id, _earlier(payload))
+                case "wallet-activity":
+                    shown = links.wallet_activity(session, call.tenant_id, payload.id)
         return call.answer(call.services.link_maker().go_on(call.claims, shown, "auto"))
+
+
+def _earlier(payload: IndexLinkCreate) -> str:
+    if payload.from_ is None:
+        raise Invalid("from", "missing", "from is missing; name the earlier moment, such as last-month-end")
+    return payload.from_

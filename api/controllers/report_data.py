@@ -3,7 +3,6 @@
 Which tenant, which token or wallet, and which moment or range is the embed token's alone.
 """
 
-import re
 from typing import Annotated, Any
 
 from litestar import Controller, Response, get, post
@@ -11,9 +10,9 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter, SkipValidation
 from msgspec import UNSET
 
-from api import formats, media_types
+from api import media_types
 from api.bodies import MOST_FORM_BYTES, form_of
-from api.calls import Fetched, read_batches
+from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.operations import Example, Operation
 from api.paging import Key
@@ -31,11 +30,13 @@ from api.reading.moments import to_as_of, to_coverage, to_moment_coverage
 from api.reading.names import Names
 from api.reports import cap_table, wallet_activity
 from api.reports.activities import ActivityFilters
-from api.reports.calls import NO_STORE, EmbedCall
+from api.reports.calls import EmbedCall
+from api.reports.files import stream_report
 from api.reports.holders import HolderFilters
 from api.reports.index import read_index
+from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.reports.wallet_activity import WalletView
-from api.schemas.common import AsOf, Reconciliation
+from api.schemas.common import Reconciliation
 from api.schemas.report_data import (
     ActivityReportSort,
     CapTableForm,
@@ -57,17 +58,7 @@ from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
 
 _TAG = "Embedded reports"
-_BATCH = 5_000
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-
-RowLimit = Annotated[int, QueryParameter(ge=1, le=200, description="Most rows of a page.")]
-RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Rows passed over.")]
-PinnedVersion = Annotated[
-    int | None,
-    QueryParameter(name="dataVersion", ge=0, le=2**62, description="`dataVersion` of the head: answer from that one."),
-]
-RowSearch = Annotated[str | None, QueryParameter(description="Part of an address, or of your name for one, any case.")]
 ActivitySearch = Annotated[
     str | None,
     QueryParameter(description="Part of a transaction's hash, of a counterparty's address or your name for it."),
@@ -418,9 +409,7 @@ def _cap_table_file(
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
         return holders.on(opened).fetch(filters, limit, after)
 
-    batches = read_batches(call.services.serving, version, rows, _BATCH)
-    name = _filename(found.subject.symbol or "token", "cap-table", as_of)
-    return formats.stream_file(ReportHolding, batches, name, as_of, coverage, NO_STORE)
+    return stream_report(call, version, ReportHolding, rows, found.subject.symbol or "token", as_of, coverage)
 
 
 def _wallet_activity_file(
@@ -442,10 +431,7 @@ def _wallet_activity_file(
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[WalletActivity]:
         return wallet.activities.on(opened).fetch(filters, limit, after)
 
-    name = _filename(wallet.found.subject.name or "wallet", "activity", as_of)
-    return formats.stream_file(
-        WalletActivity, read_batches(call.services.serving, version, rows, _BATCH), name, as_of, coverage, NO_STORE
-    )
+    return stream_report(call, version, WalletActivity, rows, wallet.found.subject.name or "wallet", as_of, coverage)
 
 
 def _activity_filters(
@@ -485,8 +471,3 @@ def _asset(wallet: WalletView, token: str) -> str:
         return codec_for(wallet.view.subject.family).parse(token)
     except InvalidAddress as error:
         raise invalid_parameter("token", "invalid-address", f"{error}; or give `{NATIVE}`") from error
-
-
-def _filename(subject: str, report: str, as_of: AsOf) -> str:
-    block = "empty" if as_of.block_number is None else str(as_of.block_number)
-    return f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{report}-{block}.csv"

@@ -11,7 +11,7 @@ from api import media_types
 from api.bodies import body_of
 from api.calls import Call
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
-from api.parameters import AsOfMoment, From, To
+from api.parameters import AsOfMoment, From, FromMoment, To, ToMoment
 from api.reports import links
 from api.reports.links import Shown
 from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
@@ -76,6 +76,35 @@ class ReportController(Controller):
         """
         with call.store.read() as session:
             shown = links.cap_table(session, call.tenant_id, token_id, as_of)
+        return _link(call, shown, theme)
+
+    @get(
+        "/cap-table-changes",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportLink,
+            tag=_TAG,
+            example=Example(query={"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"}),
+            statuses=_STATUSES,
+            errors=(404,),
+            answers_as=media_types.JSON_OR_HTML,
+        ),
+    )
+    def link_cap_table_changes(
+        self,
+        call: NamedDependency[SkipValidation[Call]],
+        token_id: ReportTokenId,
+        start: FromMoment,
+        end: ToMoment = None,
+        theme: ReportTheme = "auto",
+    ) -> Response[Any]:
+        """Link to the report of what differs between two cap tables of a token.
+
+        The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
+        for eight hours.
+        """
+        with call.store.read() as session:
+            shown = links.cap_table_changes(session, call.tenant_id, token_id, start, end)
         return _link(call, shown, theme)
 
     @get(

@@ -38,6 +38,7 @@ from api.parameters import (
     ToMoment,
     TrackingStatusFilter,
     WalletFilter,
+    read_moments,
     read_range,
     scale_amount,
 )
@@ -47,7 +48,6 @@ from api.reading.moments import (
     View,
     read_view,
     resolve,
-    resolve_covered,
     resolve_of_token,
     to_as_of,
     to_coverage,
@@ -330,16 +330,11 @@ class TokenController(Controller):
         need not be, and `coverage` says what of it is not. Pages stay in one version, as those of the cap table.
         """
         subject, windows = find(call, Kind.TOKEN, token_id)
-        first, last = call.moment(start, "from"), call.moment(end, "to")
-        if first is None:
-            raise invalid_parameter("from", "newest", "from is the newest covered block; name an earlier moment")
+        first, last = read_moments(start, end, call.now)
         position = call.position(cursor, tuple[int])
         with call.snapshot(position) as snapshot:
             view = read_view(snapshot, subject, windows)
-            before, after = resolve_covered(snapshot, view, first), resolve(snapshot, view, last)
-            if after is None:
-                after = before
-            cap_table_changes.check_order(before, after)
+            before, after = cap_table_changes.resolve_both(snapshot, view, first, last)
             changes = cap_table_changes.Changes(view, Names(call.store, subject), before, after, change, sort)
             echoes = [to_as_of(view, state, snapshot) for state in (before, after)]
             coverage = to_coverage(view, after, read_range(None, None), since=before)
@@ -347,14 +342,19 @@ class TokenController(Controller):
                 return call.tabular(
                     snapshot,
                     HolderChange,
-                    lambda version, key, count: cap_table_changes.read_page(version, changes, key, count)[1],
+                    lambda version, key, count: cap_table_changes.read_page(version, changes, key, count).fetched,
                     echoes[1],
                     coverage,
                 )
-            totals, fetched = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
-            page, headers = call.rank_page(snapshot, fetched, limit, position)
+            found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
+            page, headers = call.rank_page(snapshot, found.fetched, limit, position)
         answer = CapTableChanges(
-            from_=echoes[0], to=echoes[1], totals=totals, data=list(fetched.rows), page=page, coverage=coverage
+            from_=echoes[0],
+            to=echoes[1],
+            totals=found.totals,
+            data=list(found.fetched.rows),
+            page=page,
+            coverage=coverage,
         )
         return call.answer(answer, headers)
 

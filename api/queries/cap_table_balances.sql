@@ -1,15 +1,54 @@
--- What each holder had at two moments, each in its own covered range; null where it is not known: `balances_at_both` of other
--- queries.
+-- What each holder had at two moments, each in its own covered range (null where it is not known), and what differs (change
+-- null: nothing) by size and by address: `balances_at_both` of other queries.
+with balances as (
+
+    select
+        holder_address,
+        arg_max(balance_raw, block_number) filter (
+            where range_from_block = $before_first_block and block_number <= $before_block
+        ) as before_raw,
+        arg_max(balance_raw, block_number) filter (where range_from_block = $after_first_block) as after_raw
+    from marts.balance_changes
+    where
+        subject_key = $subject_key
+        and tenant_id = $tenant_id
+        and range_from_block in ($before_first_block, $after_first_block)
+        and block_number <= $after_block
+    group by holder_address
+
+),
+
+differences as (
+
+    select
+        *,
+        coalesce(after_raw, 0::bignum) - coalesce(before_raw, 0::bignum) as difference_raw
+    from balances
+
+),
+
+compared as (
+
+    select
+        holder_address,
+        before_raw,
+        after_raw,
+        case when difference_raw < 0::bignum then 0::bignum - difference_raw else difference_raw end as size_raw,
+        case
+            when difference_raw = 0::bignum then null
+            when coalesce(before_raw, 0::bignum) = 0::bignum then 'New'
+            when coalesce(after_raw, 0::bignum) = 0::bignum then 'Gone'
+            else 'Changed'
+        end as change
+    from differences
+
+)
+
 select
     holder_address,
-    arg_max(balance_raw, block_number) filter (
-        where range_from_block = $before_first_block and block_number <= $before_block
-    ) as before_raw,
-    arg_max(balance_raw, block_number) filter (where range_from_block = $after_first_block) as after_raw
-from marts.balance_changes
-where
-    subject_key = $subject_key
-    and tenant_id = $tenant_id
-    and range_from_block in ($before_first_block, $after_first_block)
-    and block_number <= $after_block
-group by holder_address
+    before_raw,
+    after_raw,
+    change,
+    row_number() over (order by size_raw desc, holder_address) as size_rank,
+    row_number() over (order by holder_address) as address_rank
+from compared

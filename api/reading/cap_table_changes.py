@@ -5,12 +5,20 @@ from dataclasses import dataclass
 from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.paging import Key
+from api.parameters import Moment
 from api.reading.concentration import percentage
-from api.reading.moments import State, View
+from api.reading.moments import State, View, resolve, resolve_covered
 from api.reading.names import Names
 from api.reading.values import whole_tokens
 from api.rows import HolderChangeRow
-from api.schemas.tokens import CapTableChangeTotals, HolderChange, HolderChangeKind, QuantityStatus, SupplyStatus
+from api.schemas.tokens import (
+    CapTableChangeTotals,
+    HolderChange,
+    HolderChangeKind,
+    HolderChangeOrder,
+    QuantityStatus,
+    SupplyStatus,
+)
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
@@ -19,34 +27,49 @@ _BEFORE_ALL = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Two moments of a token, and which holders in which order; `change` None is every kind."""
+    """Two moments of a token, and which holders in which order; None is no condition.
+
+    `search` is part of the address, in lower case; `named` are addresses that match all the same.
+    """
 
     view: View
     names: Names
     before: State
     after: State
-    change: HolderChangeKind | None
-    sort: str
+    change: HolderChangeKind | None = None
+    sort: HolderChangeOrder = "-difference"
+    search: str | None = None
+    named: tuple[str, ...] = ()
 
 
-def check_order(before: State, after: State) -> None:
-    """Refuse moments that are the wrong way round.
+@dataclass(frozen=True, slots=True)
+class ChangesPage:
+    """Both cap tables in numbers, and holders that differ: how many match, and some of them."""
+
+    totals: CapTableChangeTotals
+    matching_count: int
+    fetched: Fetched[HolderChange]
+
+
+def resolve_both(snapshot: Snapshot, view: View, first: Moment, last: Moment | None) -> tuple[State, State]:
+    """Return the states at two moments.
 
     Raises:
-        ApiError: 422, on 'to'.
+        ApiError: 409, as `resolve`; 422, on 'to', they are the wrong way round.
     """
+    before = resolve_covered(snapshot, view, first)
+    after = resolve(snapshot, view, last) or before
     if before.block_number > after.block_number:
         raise invalid_parameter(
             "to",
             "earlier-than-from",
             f"to is block {after.block_number}, which is before block {before.block_number} of from",
         )
+    return before, after
 
 
-def read_page(
-    snapshot: Snapshot, changes: Changes, after: Key | None, limit: int
-) -> tuple[CapTableChangeTotals, Fetched[HolderChange]]:
-    """Return both cap tables in numbers, and one page of the holders that differ."""
+def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: int, skipped: int = 0) -> ChangesPage:
+    """Return a page of the holders that differ: those after a key, `skipped` of them left out."""
     before_state, after_state, decimals = changes.before, changes.after, changes.view.decimals
     moments = {
         **changes.view.keys,
@@ -61,11 +84,14 @@ def read_page(
         HolderChangeRow,
         **moments,
         change=changes.change,
+        search=changes.search,
+        named=list(changes.named),
         is_by_wallet=changes.sort.endswith("wallet"),
         # The largest difference has the first rank.
         direction=-1 if changes.sort in ("difference", "-wallet") else 1,
         after_position=_BEFORE_ALL if after is None else int(after[0]),
         row_count=limit + 1,
+        skipped=skipped,
     )
     head = rows[0]
     before_status, after_status = _supply_status(head.supply_before_raw), _supply_status(head.supply_after_raw)
@@ -108,7 +134,8 @@ def read_page(
         )
         for _, holder, change, row in found[:limit]
     ]
-    return totals, Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
+    fetched = Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
+    return ChangesPage(totals, head.matching_count, fetched)
 
 
 def _supply_status(raw: str | None) -> SupplyStatus:

@@ -8,12 +8,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from api.errors import ApiError
+from api.schemas.reports import Report
 from control.settings import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "reports"
-PAGES = frozenset(f"{name}.html" for name in ("cap-table", "wallet-activity", "index", "superset", "error"))
+PAGES = frozenset(f"{name}.html" for name in (*get_args(Report), "superset", "error"))
 
 _MEDIA_TYPES = {
     ".css": "text/css",

@@ -19,7 +19,7 @@ from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
 from api.reports.kept import keep
 from api.reports.rows import HolderDayRow, ReconciliationRow
-from api.reports.subjects import Found, find_token, whole_view
+from api.reports.subjects import Found, find_token, to_report_token, whole_view
 from api.rows import HolderRow, as_naive, as_utc
 from api.schemas.common import Interval
 from api.schemas.report_data import (
@@ -28,7 +28,6 @@ from api.schemas.report_data import (
     HoldersAtEnd,
     LargestHolder,
     ReconciliationCounts,
-    ReportToken,
 )
 from api.schemas.values import TotalStatus
 from api.serving import Snapshot
@@ -79,17 +78,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
         is_known = summary.total_supply_raw is not None
         status = price.value, price.status if is_known else _UNKNOWN_SUPPLY
     return CapTableReport(
-        token=ReportToken(
-            id=subject.id,
-            name=subject.name,
-            symbol=subject.symbol or "",
-            ledger=subject.ledger_name,
-            network=subject.network,
-            network_display_name=found.network_display_name,
-            explorer=found.explorer,
-            ledger_id=subject.presented_address,
-            decimals=view.decimals,
-        ),
+        token=to_report_token(found, view.decimals),
         currency=CURRENCY,
         price=told[0],
         price_status=told[1],

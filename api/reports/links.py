@@ -10,7 +10,7 @@ from html import escape
 from sqlalchemy.orm import Session
 
 from api.errors import invalid_parameter
-from api.parameters import read_moment, read_range
+from api.parameters import read_moment, read_moments, read_range
 from api.reports.tokens import Claims, TokenSigner
 from api.schemas.reports import IndexLink, Report, ReportLink, Theme
 from control import embedding, tokens, wallets
@@ -50,6 +50,20 @@ def cap_table(session: Session, tenant_id: str, token_id: str, as_of: str | None
     return Shown("cap-table", f"Cap table of {token.symbol}", _given(tokenId=token_id, asOf=as_of))
 
 
+def cap_table_changes(session: Session, tenant_id: str, token_id: str, start: str, end: str | None = None) -> Shown:
+    """Return what differs between two cap tables of a token, at moments as of the JSON interface.
+
+    Raises:
+        NotFound: the tenant has no such token.
+        Invalid: on 'from' or 'to', malformed.
+        ApiError: 422, 'from' is the newest block, or one of them is too late.
+    """
+    token = tokens.get(session, tenant_id, token_id)
+    read_moments(start, end, utc_now())
+    title = f"Changes in the cap table of {token.symbol}"
+    return Shown("cap-table-changes", title, _given(**{"tokenId": token_id, "from": start, "to": end}))
+
+
 def wallet_activity(
     session: Session, tenant_id: str, wallet_id: str, start: str | None = None, end: str | None = None
 ) -> Shown:
@@ -72,10 +86,15 @@ def check_claims(session: Session, claims: Claims) -> None:
     Raises:
         NotFound: its token or wallet has been removed.
     """
-    if claims.report == "cap-table":
+    if claims.report in ("cap-table", "cap-table-changes"):
         tokens.get(session, claims.tenant, claims.params["tokenId"])
     elif claims.report == "wallet-activity":
         wallets.get(session, claims.tenant, claims.params["walletId"])
+
+
+def drawn_by(report: str, provider: ReportsProvider) -> ReportsProvider:
+    """Return who draws a report where a provider is chosen; Superset has no dashboards of the other ones."""
+    return provider if report in ("cap-table", "wallet-activity") else "builtin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +136,16 @@ class LinkMaker:
         return IndexLink(report_url=self._url(made, token, theme), expires_at=datetime.fromtimestamp(made.exp, UTC))
 
     def provider_of(self, shown: Shown) -> ReportsProvider:
-        """Return who draws a report; the index page is always our own.
+        """Return who draws a report.
 
         Raises:
             ApiError: 422, Superset shows the present cap table alone.
         """
-        if shown.report == "index" or self.settings.reports_provider == "builtin":
-            return "builtin"
-        if "asOf" in shown.params:
+        provider = drawn_by(shown.report, self.settings.reports_provider)
+        if provider == "superset" and "asOf" in shown.params:
             detail = "leave asOf out: Superset's dashboards show the present cap table"
             raise invalid_parameter("asOf", "not-supported", detail)
-        return "superset"
+        return provider
 
     def _embed_id(self, tenant_id: str) -> str:
         with self.store.read() as session:

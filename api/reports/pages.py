@@ -4,7 +4,7 @@ A page finds its token in the fragment of its address, which no server sees. The
 allowed sites count; data comes only with a token that names the same id.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 from litestar import Request, Response, get
 from litestar.concurrency import sync_to_thread
@@ -16,11 +16,12 @@ from api.calls import Services
 from api.errors import ApiError
 from api.reports import assets
 from api.reports.assets import Build
+from api.reports.links import drawn_by
 from api.schemas.reports import Report
 from control import embedding
 from control.embedding import Embedding
 
-_REPORTS: tuple[Report, ...] = ("cap-table", "wallet-activity", "index")
+_REPORTS: tuple[Report, ...] = get_args(Report)
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; form-action 'self'; frame-src {frames}; base-uri 'none'; frame-ancestors {ancestors}"
@@ -76,7 +77,7 @@ def _find(services: Services, embed_id: str) -> Embedding | None:
 
 
 def _page_of(services: Services, report: str) -> str:
-    return "superset" if services.settings.reports_provider == "superset" and report != "index" else report
+    return "superset" if drawn_by(report, services.settings.reports_provider) == "superset" else report
 
 
 def _page(build: Build, name: str, services: Services, origins: tuple[str, ...], status: int = 200) -> Response[bytes]:

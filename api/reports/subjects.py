@@ -13,6 +13,7 @@ from api.reading.moments import State, View
 from api.reports.calls import EmbedCall
 from api.rows import as_utc
 from api.schemas.common import Interval
+from api.schemas.report_data import ReportToken
 from control import subjects, tokens, wallets
 from control.subjects import SubjectRow
 
@@ -28,13 +29,29 @@ class Found:
 
 
 def find_token(call: EmbedCall) -> Found:
-    """Return the token that a cap table report is of.
+    """Return the token that a report is of.
 
     Raises:
         NotFound: it was removed.
     """
     with call.store.read() as session:
         return _found(call, session, tokens.get(session, call.tenant_id, call.params["tokenId"]))
+
+
+def to_report_token(found: Found, decimals: int | None) -> ReportToken:
+    """Return the token as its reports name it."""
+    subject = found.subject
+    return ReportToken(
+        id=subject.id,
+        name=subject.name,
+        symbol=subject.symbol or "",
+        ledger=subject.ledger_name,
+        network=subject.network,
+        network_display_name=found.network_display_name,
+        explorer=found.explorer,
+        ledger_id=subject.presented_address,
+        decimals=decimals,
+    )
 
 
 def find_wallet(call: EmbedCall) -> Found:

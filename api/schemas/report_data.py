@@ -21,7 +21,18 @@ from api.schemas.common import (
     TokenReference,
     TrackingStatus,
 )
-from api.schemas.tokens import Concentration, HolderCountStatus, HoldersStatus, Holding, SupplyStatus, Unattributed
+from api.schemas.tokens import (
+    CapTableChangeTotals,
+    Concentration,
+    HolderChange,
+    HolderChangeKind,
+    HolderChangeOrder,
+    HolderCountStatus,
+    HoldersStatus,
+    Holding,
+    SupplyStatus,
+    Unattributed,
+)
 from api.schemas.values import ChangeOmitted, TotalStatus, WalletChange, WalletChangeStatus, WalletValuePoint
 from api.schemas.wallets import Direction, Position, WalletActivity, WalletActivityType
 
@@ -214,6 +225,29 @@ class ReportHoldings(Schema, frozen=True, kw_only=True):
     data_version: Version
 
 
+class CapTableChangesReport(Schema, frozen=True, kw_only=True):
+    """The head of a report of what differs between two cap tables."""
+
+    token: ReportToken
+    from_: Annotated[AsOf, Meta(description="The earlier moment.")] = field(name="from")
+    to: Annotated[AsOf, Meta(description="The later moment.")]
+    is_current: Annotated[bool, Meta(description="Whether `to` is the newest covered block.")]
+    coverage: Annotated[Coverage, Meta(description="Of the time between the moments.")]
+    totals: CapTableChangeTotals
+    largest: Annotated[list[HolderChange], Meta(description="At most 10 of the largest differences, of either sign.")]
+    data_version: Version
+
+
+class ReportChanges(Schema, frozen=True, kw_only=True):
+    """A page of the rows of a report of changes."""
+
+    data: list[HolderChange]
+    total: Total
+    limit: RowLimit
+    offset: int
+    data_version: Version
+
+
 class ReportRange(Schema, frozen=True, kw_only=True):
     """The range a wallet report describes, `from` <= t < `to`; null where it is open and nothing is collected."""
 
@@ -365,6 +399,16 @@ class CapTableForm(Schema, frozen=True, kw_only=True):
     sort: HolderReportSort = "rank"
     q: str | None = None
     reconciliation: Reconciliation | None = None
+    data_version: Annotated[int, Meta(ge=0)] | None = None
+
+
+class CapTableChangesForm(Schema, frozen=True, kw_only=True):
+    """What a page sends for the file of a report of changes: the rows' parameters, and the embed token."""
+
+    token: Annotated[str, Meta(description="The embed token.")]
+    sort: HolderChangeOrder = "-difference"
+    q: str | None = None
+    change: HolderChangeKind | None = None
     data_version: Annotated[int, Meta(ge=0)] | None = None
 
 

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from api.schemas.common import Instant, Schema
 from control.settings import ReportsProvider
 
-Report = Literal["cap-table", "wallet-activity", "index"]
+Report = Literal["cap-table", "cap-table-changes", "wallet-activity", "index"]
 Theme = Literal["auto", "light", "dark"]
 
 ReportUrl = Annotated[
@@ -55,8 +55,11 @@ class EmbedToken(Schema, frozen=True, kw_only=True):
 class IndexLinkCreate(Schema, frozen=True, kw_only=True):
     """Which report of the index page to open."""
 
-    type: Literal["cap-table", "wallet-activity"]
+    type: Literal["cap-table", "cap-table-changes", "wallet-activity"]
     id: Annotated[str, Meta(description="Id of the token, `tok_...`, or of the wallet, `wal_...`.")]
+    from_: Annotated[str | None, Meta(description="The earlier moment of `cap-table-changes`, which needs it.")] = (
+        field(default=None, name="from")
+    )
 
 
 class IndexLink(Schema, frozen=True, kw_only=True):

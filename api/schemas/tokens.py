@@ -71,6 +71,7 @@ Behaviour = Annotated[
     Meta(description="What balances do beside transfers, as comparing them with the chain showed."),
 ]
 HolderChangeKind = Literal["New", "Gone", "Changed"]
+HolderChangeOrder = Literal["difference", "-difference", "wallet", "-wallet"]
 QuantityStatus = Annotated[
     Literal["Known", "UnknownBefore", "UnknownAfter"],
     Meta(description="Whether both quantities are known; what is not was held by nobody seen up to that moment."),

@@ -5,10 +5,9 @@ import hmac
 import io
 import json
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import jwt
 import pytest
@@ -18,6 +17,7 @@ from api.errors import ApiError
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.rate_limits import RateLimiter, address_key
 from api.reports.tokens import TokenSigner
+from api.schemas.reports import Report
 from control import access, service_secrets, subjects, tokens, wallets
 from control.access import Principal
 from tests.api.document import DOCUMENT, check
@@ -48,7 +48,11 @@ def secret_of(world: World, name: str = service_secrets.EMBED_SIGNING_KEY) -> by
 
 def token_for(world: World, client: TestClient[Any], report: str = "index", who: str = "viewer") -> str:
     """Return the token of a fresh link."""
-    query = {"cap-table": {"tokenId": EXAMPLE_TOKEN_ID}, "wallet-activity": {"walletId": EXAMPLE_WALLET_ID}}
+    query = {
+        "cap-table": {"tokenId": EXAMPLE_TOKEN_ID},
+        "cap-table-changes": {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"},
+        "wallet-activity": {"walletId": EXAMPLE_WALLET_ID},
+    }
     path = "/v1/reports" if report == "index" else f"/v1/reports/{report}"
     answer = client.get(path, params=query.get(report), headers=world.headers(who))
     return str(answer.json()["reportUrl"].partition("#t=")[2])
@@ -71,7 +75,7 @@ def part(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
-@pytest.mark.parametrize("report", ["index", "cap-table", "wallet-activity"])
+@pytest.mark.parametrize("report", get_args(Report))
 def test_a_token_is_renewed_for_the_same_report(world: World, page: TestClient[Any], report: str) -> None:
     token = token_for(world, page, report)
     answer = renew(page, token)
@@ -176,7 +180,7 @@ def test_every_embed_route_is_guarded(
     def ask(headers: dict[str, str], query: str = "") -> Any:
         return page.request(method, f"{path}{query}", headers=headers, json={"type": "cap-table", "id": "x"})
 
-    tokens_by_report = {name: token_for(world, page, name) for name in ("index", "cap-table", "wallet-activity")}
+    tokens_by_report = {name: token_for(world, page, name) for name in get_args(Report)}
     taken = {name for name in tokens_by_report if f"`{name}`" in operation["description"]}
     assert taken
     problem(ask({}), 401, "unauthenticated")
@@ -213,7 +217,7 @@ def test_a_revocation_holds_at_once_for_that_tenant_alone(world: World, page: Te
     assert renew(page, fresh).status_code == 200
 
 
-@pytest.mark.parametrize("report", ["index", "cap-table", "wallet-activity"])
+@pytest.mark.parametrize("report", get_args(Report))
 def test_a_revoked_key_ends_its_sessions_alone(world: World, page: TestClient[Any], report: str) -> None:
     token, kept = token_for(world, page, report), token_for(world, page, report, who="operator")
     assert read(token)["key"] == world.principals["viewer"].key_id
@@ -250,17 +254,15 @@ def test_another_tenants_embed_id_does_not_help(world: World, page: TestClient[A
         problem(renew(page, jwt.encode(mixed, secret_of(world))), 401, "token-revoked")
 
 
-@pytest.mark.parametrize(("report", "remove"), [("cap-table", subjects.remove), ("wallet-activity", subjects.remove)])
-def test_what_is_removed_cannot_be_renewed(
-    world: World, page: TestClient[Any], report: str, remove: Callable[..., None]
-) -> None:
+@pytest.mark.parametrize("report", ["cap-table", "cap-table-changes", "wallet-activity"])
+def test_what_is_removed_cannot_be_renewed(world: World, page: TestClient[Any], report: str) -> None:
     token = token_for(world, page, report)
     kind, rules, subject_id = (
-        ("token", tokens, EXAMPLE_TOKEN_ID) if report == "cap-table" else ("wallet", wallets, EXAMPLE_WALLET_ID)
+        ("wallet", wallets, EXAMPLE_WALLET_ID) if report == "wallet-activity" else ("token", tokens, EXAMPLE_TOKEN_ID)
     )
     admin: Principal = world.principals["admin"]
     with world.store.write() as session:
-        remove(session, admin, rules.get(session, world.tenant_id, subject_id))
+        subjects.remove(session, admin, rules.get(session, world.tenant_id, subject_id))
     problem(renew(page, token), 404, f"{kind}-not-found")
 
 
@@ -285,6 +287,14 @@ def test_the_index_links_to_the_tenants_own_reports_in_its_session(world: World,
     problem(link("cap-table", FOREIGN_TOKEN_ID), 404, "token-not-found")
     problem(link("wallet-activity", EXAMPLE_TOKEN_ID), 404, "wallet-not-found")
     problem(link("index", "x"), 422, "invalid-body")
+    found = problem(link("cap-table-changes", EXAMPLE_TOKEN_ID), 422, "invalid-body")
+    assert [error["pointer"] for error in found["errors"]] == ["/from"]
+    asked = {"type": "cap-table-changes", "id": EXAMPLE_TOKEN_ID, "from": "last-month-end"}
+    made = claims_of(page.post("/embed/index-links", json=asked, headers=bearer(token)).json()["reportUrl"])
+    assert (made["report"], made["params"]) == (
+        "cap-table-changes",
+        {"tokenId": EXAMPLE_TOKEN_ID, "from": "last-month-end"},
+    )
     answer = page.post("/embed/index-links", content=b"{}", headers=bearer(token_for(world, page, "cap-table")))
     problem(answer, 403, "wrong-report")
 
@@ -343,7 +353,7 @@ def test_a_ledger_of_the_same_name_changes_nothing(world: World, page: TestClien
     assert EXAMPLE_LEDGER not in answer.text
 
 
-@pytest.mark.parametrize("report", ["cap-table", "wallet-activity"])
+@pytest.mark.parametrize("report", ["cap-table", "cap-table-changes", "wallet-activity"])
 def test_a_form_without_a_token_costs_little(page: TestClient[Any], report: str) -> None:
     path, kind = f"/embed/data/{report}/csv", {"Content-Type": "application/x-www-form-urlencoded"}
     many = b"a&" * 8_000

@@ -76,6 +76,7 @@ def test_the_example_of_every_operation_works(
 def embed_token(client: TestClient[Any], path: str) -> str:
     """Return the token of a link to the report that a path is for, by default to the index page."""
     links = {
+        "cap-table-changes": {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"},
         "cap-table": {"tokenId": EXAMPLE_TOKEN_ID},
         "wallet-activity": {"walletId": EXAMPLE_WALLET_ID},
     }

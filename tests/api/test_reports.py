@@ -23,6 +23,7 @@ from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, NFT_TOKEN_ID, W
 REPORTS = {
     "index": ("/v1/reports", {}),
     "cap-table": ("/v1/reports/cap-table", {"tokenId": EXAMPLE_TOKEN_ID}),
+    "cap-table-changes": ("/v1/reports/cap-table-changes", {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"}),
     "wallet-activity": ("/v1/reports/wallet-activity", {"walletId": EXAMPLE_WALLET_ID}),
 }
 SCRIPT = b"console.log('the page');" * 50
@@ -33,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A build of the pages, small and known."""
     folder = tmp_path_factory.mktemp("built")
     (folder / "assets").mkdir()
-    for page in ("cap-table", "wallet-activity", "index", "superset", "error"):
+    for page in (*REPORTS, "superset", "error"):
         (folder / f"{page}.html").write_text(f"<!doctype html><title>{page}</title>")
     for name, content in {
         "page-0a1b2c3d.js": SCRIPT,
@@ -161,6 +162,9 @@ def test_head_is_get_without_a_body(shared: TestClient[Any], report: str) -> Non
         (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&asOf=9999-12-31", 422, "invalid-parameter", "asOf"),
         (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&theme=blue", 422, "invalid-parameter", "theme"),
         (f"/cap-table?tokenId={EXAMPLE_TOKEN_ID}&from=2026-01-01", 400, "unknown-parameter", "from"),
+        (f"/cap-table-changes?tokenId={EXAMPLE_TOKEN_ID}", 422, "invalid-parameter", "from"),
+        (f"/cap-table-changes?tokenId={EXAMPLE_TOKEN_ID}&from=today", 422, "invalid-parameter", "from"),
+        (f"/cap-table-changes?tokenId={EXAMPLE_TOKEN_ID}&from=block:1&to=soon", 400, "malformed-parameter", "to"),
         ("/wallet-activity", 422, "invalid-parameter", "walletId"),
         (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&from=soon", 400, "malformed-parameter", "from"),
         (f"/wallet-activity?walletId={EXAMPLE_WALLET_ID}&to=block:5", 400, "malformed-parameter", "to"),
@@ -184,6 +188,7 @@ def test_bad_parameters_are_named(shared: TestClient[Any], path: str, status: in
         (f"/cap-table?tokenId={FOREIGN_TOKEN_ID}", "token-not-found"),
         (f"/cap-table?tokenId={EXAMPLE_WALLET_ID}", "token-not-found"),
         ("/cap-table?tokenId=%27%20or%201=1", "token-not-found"),
+        (f"/cap-table-changes?tokenId={FOREIGN_TOKEN_ID}&from=block:1", "token-not-found"),
         (f"/wallet-activity?walletId={FOREIGN_WALLET_ID}", "wallet-not-found"),
         (f"/wallet-activity?walletId={EXAMPLE_TOKEN_ID}", "wallet-not-found"),
     ],
@@ -201,8 +206,7 @@ def test_a_name_cannot_break_out_of_the_iframe(world: World, client: TestClient[
     with world.store.write() as session:
         session.get_one(Subject, world.subject_keys[EXAMPLE_TOKEN_ID]).symbol = name
         session.get_one(Subject, world.subject_keys[EXAMPLE_WALLET_ID]).name = name
-    for report in ("cap-table", "wallet-activity"):
-        path, query = REPORTS[report]
+    for path, query in (REPORTS[report] for report in REPORTS if report != "index"):
         [(tag, attributes)] = Frame(client.get(path, params=query).json()["iframe"]).elements
         assert tag == "iframe"
         assert str(attributes["title"]).endswith(name)
@@ -213,16 +217,16 @@ def test_links_begin_with_the_public_url(world: World) -> None:
         assert client.get("/v1/reports").json()["reportUrl"].startswith("https://api.example/embed/index/emb_")
 
 
-def test_superset_draws_both_reports_but_not_the_index(world: World) -> None:
+def test_superset_draws_what_it_has_dashboards_of(world: World) -> None:
     settings = replace(world.settings, reports_provider="superset", superset_url="https://bi.example")
     with world.client(settings=settings) as client:
         for report, (path, query) in REPORTS.items():
             link = client.get(path, params=query).json()
             page = client.get(urlsplit(link["reportUrl"]).path)
             policy = policy_of(page)
-            if report == "index":
+            if report in ("index", "cap-table-changes"):
                 assert (link["provider"], policy["frame-src"]) == ("builtin", "'self'")
-                assert "<title>index</title>" in page.text
+                assert f"<title>{report}</title>" in page.text
             else:
                 assert (link["provider"], policy["frame-src"]) == ("superset", "https://bi.example")
                 assert "<title>superset</title>" in page.text

@@ -1,0 +1,172 @@
+"""What the page of the report of changes shows: its head, rows and file.
+
+Which tenant, which token, and which moments is the embed token's alone.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from litestar import Controller, Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from api import media_types
+from api.bodies import MOST_FORM_BYTES, form_of
+from api.calls import Fetched
+from api.operations import Example, Operation
+from api.paging import Key
+from api.parameters import HolderChangeFilter, HolderChangeSort
+from api.reading.cap_table_changes import Changes, read_page
+from api.reading.moments import to_as_of
+from api.reports.calls import EmbedCall
+from api.reports.cap_table_changes import coverage_between, open_changes, read_report
+from api.reports.files import stream_report
+from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
+from api.schemas.report_data import CapTableChangesForm, CapTableChangesReport, ReportChanges
+from api.schemas.reports import Report
+from api.schemas.tokens import HolderChange, HolderChangeKind, HolderChangeOrder
+from api.serving import Snapshot
+
+_TAG = "Embedded reports"
+_REPORTS: tuple[Report, ...] = ("cap-table-changes",)
+_ERRORS = (404, 409, 410)
+
+
+class CapTableChangesReportController(Controller):
+    """Data of the report of changes."""
+
+    path = "/embed/data/cap-table-changes"
+
+    @get(
+        "/summary",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=CapTableChangesReport, tag=_TAG, example=Example(), role=None, reports=_REPORTS, errors=_ERRORS
+        ),
+    )
+    def read_cap_table_changes_report(
+        self, call: NamedDependency[SkipValidation[EmbedCall]], data_version: PinnedVersion = None
+    ) -> Response[Any]:
+        """Read the head of a report of cap-table changes.
+
+        Both cap tables in numbers, and the largest differences.
+        """
+        with call.snapshot(data_version) as snapshot:
+            return call.answer(read_report(snapshot, *open_changes(call, snapshot)))
+
+    @get(
+        "/rows",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=ReportChanges,
+            tag=_TAG,
+            example=Example(query={"change": "New", "limit": "10"}),
+            role=None,
+            reports=_REPORTS,
+            errors=_ERRORS,
+        ),
+    )
+    def list_cap_table_change_rows(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        sort: HolderChangeSort = "-difference",
+        q: RowSearch = None,
+        change: HolderChangeFilter = None,
+        limit: RowLimit = 50,
+        offset: RowOffset = 0,
+        data_version: PinnedVersion = None,
+    ) -> Response[Any]:
+        """List rows of a report of cap-table changes.
+
+        Holders whose quantity differs, with what they had before and after.
+        """
+        with call.snapshot(data_version) as snapshot:
+            _, changes = open_changes(call, snapshot)
+            page = read_page(snapshot, _narrowed(changes, sort, q, change), None, limit, offset)
+            return call.answer(
+                ReportChanges(
+                    data=list(page.fetched.rows),
+                    total=page.matching_count,
+                    limit=limit,
+                    offset=offset,
+                    data_version=snapshot.data_version(call.tenant_id),
+                )
+            )
+
+    @get(
+        "/csv",
+        sync_to_thread=True,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(),
+            role=None,
+            reports=_REPORTS,
+            errors=_ERRORS,
+            row=HolderChange,
+            answers_as=(media_types.CSV,),
+        ),
+    )
+    def download_cap_table_changes(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        sort: HolderChangeSort = "-difference",
+        q: RowSearch = None,
+        change: HolderChangeFilter = None,
+        data_version: PinnedVersion = None,
+    ) -> Response[Any]:
+        """Download all rows of a report of cap-table changes.
+
+        A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
+        """
+        return _file(call, sort, q, change, data_version)
+
+    @post(
+        "/csv",
+        status_code=200,
+        sync_to_thread=True,
+        dependencies={"payload": form_of(CapTableChangesForm)},
+        request_max_body_size=MOST_FORM_BYTES,
+        operation=Operation(
+            answer=None,
+            tag=_TAG,
+            example=Example(body={"token": "eyJ..."}),
+            role=None,
+            reports=_REPORTS,
+            errors=_ERRORS,
+            row=HolderChange,
+            answers_as=(media_types.CSV,),
+            form=CapTableChangesForm,
+        ),
+    )
+    def save_cap_table_changes(
+        self,
+        call: NamedDependency[SkipValidation[EmbedCall]],
+        payload: NamedDependency[SkipValidation[CapTableChangesForm]],
+    ) -> Response[Any]:
+        """Download all rows of a report of cap-table changes from a page.
+
+        By a form, so that the browser saves the file as it comes, and no address holds the token.
+        """
+        return _file(call, payload.sort, payload.q, payload.change, payload.data_version)
+
+
+def _narrowed(changes: Changes, sort: HolderChangeOrder, q: str | None, change: HolderChangeKind | None) -> Changes:
+    # Stored addresses are in lower case.
+    search = None if q is None else q.lower()
+    return replace(changes, sort=sort, search=search, named=changes.names.matching(q), change=change)
+
+
+def _file(
+    call: EmbedCall, sort: HolderChangeOrder, q: str | None, change: HolderChangeKind | None, data_version: int | None
+) -> Response[Any]:
+    with call.snapshot(data_version) as snapshot:
+        found, changes = open_changes(call, snapshot)
+        version, as_of = snapshot.version, to_as_of(changes.view, changes.after, snapshot)
+    narrowed = _narrowed(changes, sort, q, change)
+
+    def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[HolderChange]:
+        return read_page(opened, narrowed, after, limit).fetched
+
+    subject = found.subject.symbol or "token"
+    return stream_report(call, version, HolderChange, rows, subject, as_of, coverage_between(changes))

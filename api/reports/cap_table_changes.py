@@ -1,0 +1,46 @@
+"""What a report of the changes of a cap table shows above its rows."""
+
+from api.parameters import TimeRange, read_moments
+from api.reading.cap_table_changes import Changes, read_page, resolve_both
+from api.reading.moments import read_view, to_as_of, to_coverage
+from api.reading.names import Names
+from api.reports.calls import EmbedCall
+from api.reports.subjects import Found, find_token, to_report_token
+from api.schemas.common import Coverage
+from api.schemas.report_data import CapTableChangesReport
+from api.serving import Snapshot
+
+_LARGEST = 10
+
+
+def open_changes(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Changes]:
+    """Return the report's token, and everybody who differs between the report's moments.
+
+    Raises:
+        NotFound: the token was removed.
+        ApiError: 409, a moment is not covered; 422, they are the wrong way round.
+    """
+    found = find_token(call)
+    view = read_view(snapshot, found.subject, found.windows)
+    first, last = read_moments(call.params["from"], call.params.get("to"), call.now)
+    return found, Changes(view, Names(call.store, found.subject), *resolve_both(snapshot, view, first, last))
+
+
+def read_report(snapshot: Snapshot, found: Found, changes: Changes) -> CapTableChangesReport:
+    """Return the head of a report of changes."""
+    page = read_page(snapshot, changes, None, _LARGEST)
+    return CapTableChangesReport(
+        token=to_report_token(found, changes.view.decimals),
+        from_=to_as_of(changes.view, changes.before, snapshot),
+        to=to_as_of(changes.view, changes.after, snapshot),
+        is_current=changes.after.is_current,
+        coverage=coverage_between(changes),
+        totals=page.totals,
+        largest=list(page.fetched.rows),
+        data_version=snapshot.data_version(found.subject.tenant_id),
+    )
+
+
+def coverage_between(changes: Changes) -> Coverage:
+    """Say what between the moments is collected."""
+    return to_coverage(changes.view, changes.after, TimeRange(None, None), since=changes.before)

@@ -1,0 +1,45 @@
+"""Rows of a report as a file that a browser saves."""
+
+import re
+from typing import TypeVar
+
+from litestar.response import Stream
+
+from api import formats
+from api.calls import Fetch, read_batches
+from api.reports.calls import NO_STORE, EmbedCall
+from api.schemas.common import AsOf, Coverage, Schema
+
+Item = TypeVar("Item", bound=Schema)
+
+_BATCH = 5_000
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def stream_report(
+    call: EmbedCall,
+    version: int,
+    row_type: type[Item],
+    rows: Fetch[Item],
+    subject: str,
+    as_of: AsOf,
+    coverage: Coverage,
+) -> Stream:
+    """Answer all rows of a report as a CSV file.
+
+    Args:
+        call: the request.
+        version: which the rows are read from.
+        row_type: struct of every row.
+        rows: reads them.
+        subject: what the report is of, for the file's name.
+        as_of: the moment of the rows.
+        coverage: what of their range is collected.
+    """
+    block = "empty" if as_of.block_number is None else str(as_of.block_number)
+    name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_NAMES[call.report]}-{block}.csv"
+    batches = read_batches(call.services.serving, version, rows, _BATCH)
+    return formats.stream_file(row_type, batches, name, as_of, coverage, NO_STORE)
+
+
+_NAMES = {"cap-table": "cap-table", "cap-table-changes": "changes", "wallet-activity": "activity"}

@@ -1,0 +1,13 @@
+"""Query parameters that the rows of all reports have."""
+
+from typing import Annotated
+
+from litestar.params import QueryParameter
+
+RowLimit = Annotated[int, QueryParameter(ge=1, le=200, description="Most rows of a page.")]
+RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Rows passed over.")]
+PinnedVersion = Annotated[
+    int | None,
+    QueryParameter(name="dataVersion", ge=0, le=2**62, description="`dataVersion` of the head: answer from that one."),
+]
+RowSearch = Annotated[str | None, QueryParameter(description="Part of an address, or of your name for one, any case.")]
