@@ -3,13 +3,14 @@
 import { missingHolders } from "./cap-table/incomplete.js";
 import { columns } from "./cap-table/rows.js";
 import { drawCharts } from "./cap-table/series.js";
-import { el, explored, figure, fill, isolated, name, valued } from "./dom.js";
+import { el, figure, fill, isolated, valued } from "./dom.js";
 import { compact, count, exact, fixed, instant, percent, trend } from "./format.js";
 import { drawIncomplete } from "./incomplete.js";
 import { Page } from "./page.js";
 import { bounded, reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyEmpty } from "./strip.js";
 import { Table, firstPage } from "./table.js";
+import { subtitleOf, titleOf, unitOf } from "./token.js";
 
 const PATH = "/embed/data/cap-table";
 const SORT = "rank";
@@ -47,11 +48,8 @@ const page = new Page(async (session) => {
 function drawTop(collected) {
   const { token, asOf, asOfStatus, isCurrent, price, priceStatus, priceEffectiveFrom, currency } = summary;
   drawHead({
-    title: [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })].filter(Boolean),
-    subtitle: [
-      `Cap table · ${token.networkDisplayName} · `,
-      explored(token.explorer, "address", token.ledgerId, "contract address"),
-    ],
+    title: titleOf(token),
+    subtitle: subtitleOf("Cap table", token),
     moment: momentOf(asOf, isCurrent),
     asOf,
     asOfStatus,
@@ -81,7 +79,7 @@ function tiles() {
   } = summary;
   const { top10, top10Status, nakamoto, nakamotoStatus, gini, giniStatus, hhi, hhiStatus } = summary.concentration;
   const missing = (value, why) => (value === null ? reasonOf(why) : null);
-  const unit = token.decimals === null ? "base units" : isolated(token.symbol);
+  const unit = unitOf(token);
   return [
     kpi(
       "Total supply",

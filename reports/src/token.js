@@ -1,0 +1,52 @@
+/** What the reports of a token share: its title and unit, who a holder is, and bars that compare holders. */
+
+import { toPixels } from "./decimal.js";
+import { el, explored, isolated, name } from "./dom.js";
+
+const OF_SECOND = 2; // a bar is full at so many times the second largest: else one large holder makes dots of all
+
+const HOLDERS = { Burn: "burn address", Token: "token contract", Wallet: "own wallet" };
+
+/** @param {{name: string | null, symbol: string}} token @returns {Node[]} */
+export const titleOf = (token) =>
+  token.name === null ? [name(token.symbol)] : [name(token.name), name(token.symbol, { class: "symbol" })];
+
+/** @param {string} report such as "Cap table" @param {any} token @returns {(Node | string)[]} */
+export const subtitleOf = (report, { networkDisplayName, explorer, ledgerId }) => [
+  `${report} · ${networkDisplayName} · `,
+  explored(explorer, "address", ledgerId, "contract address"),
+];
+
+/** @param {{decimals: number | null, symbol: string}} token @returns {string} what its quantities are in */
+export const unitOf = ({ decimals, symbol }) => (decimals === null ? "base units" : isolated(symbol));
+
+/**
+ * A holder's cell: the address, under its name if it has one.
+ * @param {{wallet: string, name: string | null, holderType?: string | null}} row
+ * @param {{explorer: string | null}} token
+ */
+export function holder(row, { explorer }) {
+  const address = explored(explorer, "address", row.wallet, "address");
+  const type = row.holderType ? el("span.kind", null, HOLDERS[row.holderType] ?? row.holderType) : null;
+  if (row.name === null) return type === null ? address : el("span.named", null, address, type);
+  return el("span.named", null, el("span", null, name(row.name), type && " ", type), address);
+}
+
+/**
+ * Where the bars of a column are full.
+ * @param {(string | null)[]} lengths plain decimals, the largest first, whatever their signs
+ * @returns {number} not zero; below the first one, bars are cut
+ */
+export function fullAt(lengths) {
+  const [first, second] = lengths.map((text) => Math.abs(toPixels(text)));
+  return Math.min(first || 1, OF_SECOND * (second || first || 1));
+}
+
+/** @param {string} length plain decimal @param {number} full @returns {HTMLElement} cut where it is longer than full */
+export function bar(length, full) {
+  const element = el("span.bar", { "aria-hidden": true }, el("i"));
+  const width = Math.max(0, (toPixels(length) / full) * 100);
+  element.firstChild.style.width = `${Math.min(100, width)}%`;
+  element.classList.toggle("cut", width > 100.5);
+  return element;
+}
