@@ -21,6 +21,7 @@ const PUBLIC = "/embed/assets";
 /** Each page: its title, and how many headline numbers it keeps room for. `superset` is the other provider's shell. */
 const PAGES = {
   "cap-table": { title: "Cap table", tiles: 7 },
+  "cap-table-changes": { title: "Cap table changes", tiles: 5 },
   "wallet-activity": { title: "Wallet activity", tiles: 5 },
   index: { title: "Reports", tiles: 0 },
   superset: { title: "Report", tiles: 0 },

@@ -272,6 +272,9 @@ export function dateTime(when, { seconds = false } = {}) {
   return dates({ ...DAY, ...time, hourCycle: "h23" }).format(new Date(when));
 }
 
+/** @param {string} at instant @returns {string} the day, where it is the last moment of one, or day and time; UTC */
+export const moment = (at) => (/T23:59:59\.9+Z$/.test(at) ? day(at) : instant(at));
+
 /** @param {string} when instant @returns {string} the time of day, UTC; says so */
 export function timeOfDay(when) {
   const options = { timeZone: "UTC", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };

@@ -3,17 +3,18 @@
 import { byId, el, fill, icon } from "./dom.js";
 
 /**
- * @param {null | {title: string, why: string, call: string | null, isMost: boolean}} missing null: nothing is; `isMost`:
- *     what is missing is more than what is there
+ * @param {null | {title: string, why: string, call?: string | null, isMost?: boolean, isHarmless?: boolean}} missing null:
+ *     nothing is; `isMost`: what is missing is more than what is there; `isHarmless`: the report is right without it
  */
 export function drawIncomplete(missing) {
   byId("incomplete").hidden = missing === null;
   if (missing === null) return;
-  const { title, why, call, isMost } = missing;
+  const { title, why, call = null, isMost = false, isHarmless = false } = missing;
   byId("incomplete").classList.toggle("most", isMost);
+  byId("incomplete").classList.toggle("harmless", isHarmless);
   fill(
     "incomplete",
-    icon("alert"),
+    icon(isHarmless ? "coverage" : "alert"),
     el(
       "div",
       null,

@@ -37,7 +37,7 @@ const PANELS = {
   "not-covered": {
     icon: "empty",
     title: "Nothing is known about that moment",
-    text: "The ledger is not collected at the moment that this report was asked for.",
+    text: "The ledger is not collected at a moment that this report was asked for.",
   },
   busy: {
     icon: "clock",
@@ -140,9 +140,12 @@ export class Page {
   }
 }
 
+const OF_TWO = { from: " to the earlier of the two", to: " to the later of the two" };
+
 function nearest({ problem }) {
+  const which = OF_TWO[problem?.errors?.[0]?.parameter] ?? "";
   const moments = [problem?.before, problem?.after].filter(Boolean).map((at) => instant(at));
-  return moments.length ? el("p", null, `Nearest collected moments: ${moments.join(" and ")}.`) : null;
+  return moments.length ? el("p", null, `Nearest collected moments${which}: ${moments.join(" and ")}.`) : null;
 }
 
 function setState(state) {

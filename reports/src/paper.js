@@ -18,16 +18,25 @@ export function print() {
 
 /**
  * Say on every sheet what it is of; `print.css` puts it into the margins, beside the number of the sheet.
+ * @typedef {{blockNumber: number | null, blockHash: string | null, blockTime: string | null}} AsOf
  * @param {string} title of the report
- * @param {{blockNumber: number | null, blockHash: string | null, blockTime: string | null}} asOf
+ * @param {AsOf} asOf
  * @param {string} without what stands in place of a block
+ * @param {AsOf | null} [from] the earlier moment of a report of two, on a line of its own
  */
-export function markSheets(title, { blockNumber, blockHash, blockTime }, without) {
-  const block = blockNumber === null ? without : `As of block ${count(blockNumber)}`;
-  const moment = [block, blockTime && instant(blockTime, { seconds: true }), blockHash].filter(Boolean).join(" · ");
+export function markSheets(title, asOf, without, from = null) {
+  const lines =
+    from === null
+      ? [described("As of block", asOf, without)]
+      : [described("From block", from, without), described("To block", asOf, without)];
   const { style } = document.documentElement;
   style.setProperty("--sheet-title", quoted(title));
-  style.setProperty("--sheet-moment", quoted(moment));
+  style.setProperty("--sheet-moment", quoted(lines.join("\n")));
+}
+
+function described(label, { blockNumber, blockHash, blockTime }, without) {
+  const block = blockNumber === null ? without : `${label} ${count(blockNumber)}`;
+  return [block, blockTime && instant(blockTime, { seconds: true }), blockHash].filter(Boolean).join(" · ");
 }
 
 // A string of CSS; whatever could end it is written by its number.

@@ -16,6 +16,7 @@ const WORDS = {
   NotCovered: "Not collected then",
   NotYetCollected: "Not collected yet",
   UnknownBefore: "Unknown before",
+  UnknownAfter: "Unknown after",
   ZeroBase: "Was zero before",
 };
 

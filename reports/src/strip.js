@@ -1,7 +1,7 @@
 /** Where the numbers come from: as-of block and finality, coverage with its gaps, reconciliation, price. */
 
 import { byId, el, explored, fill, icon } from "./dom.js";
-import { count, day, instant, plural } from "./format.js";
+import { count, day, instant, moment, plural } from "./format.js";
 import { markSheets } from "./paper.js";
 import { checkOf, gapReason, noBlock, reasonOf } from "./status.js";
 
@@ -11,7 +11,15 @@ import { checkOf, gapReason, noBlock, reasonOf } from "./status.js";
  *     holdersStatus?: string}} facts
  */
 export function drawStrip({ asOf, asOfStatus, coverage, reconciliation, explorer, price = null, holdersStatus = "Complete" }) {
-  fill("strip", item("block", "As of", block(asOf, asOfStatus, explorer)), covered(coverage, holdersStatus), checked(reconciliation, asOfStatus), price);
+  fill("strip", blockItem("As of", asOf, explorer, asOfStatus), coverageItem(coverage, holdersStatus), checked(reconciliation, asOfStatus), price);
+}
+
+/**
+ * Draw the strip of a report of two moments.
+ * @param {{from: object, to: object, coverage: object, explorer: string | null}} facts coverage of the time between
+ */
+export function drawStripBetween({ from, to, coverage, explorer }) {
+  fill("strip", blockItem("From", from, explorer), blockItem("To", to, explorer), coverageItem(coverage));
 }
 
 /** @param {string} which icon @param {string} label @param {...(Node | string | null)} text */
@@ -19,11 +27,11 @@ export function item(which, label, ...text) {
   return el("div.fact", null, icon(which), el("div", null, el("span.label", null, label), ...text));
 }
 
-function block({ blockNumber, blockHash, blockTime, finality }, asOfStatus, explorer) {
-  if (blockNumber === null) return el("span.figure", null, noBlock(asOfStatus));
-  return el(
-    "span",
-    null,
+function blockItem(label, { blockNumber, blockHash, blockTime, finality }, explorer, asOfStatus) {
+  if (blockNumber === null) return item("block", label, el("span.figure", null, noBlock(asOfStatus)));
+  return item(
+    "block",
+    label,
     el("span.figure", null, `Block ${count(blockNumber)} `),
     finality && el(`span.badge.${finality.toLowerCase()}`, { title: FINALITY[finality] }, finality),
     el("span.sub", null, blockTime === null ? "time of the block not stored" : instant(blockTime, { seconds: true })),
@@ -41,7 +49,7 @@ const FINALITY = {
   Confirmed: "The network may still replace this block; the figures would follow.",
 };
 
-function covered({ complete, from, to, gaps }, holdersStatus) {
+function coverageItem({ complete, from, to, gaps }, holdersStatus = "Complete") {
   const title = from && `${instant(from)} – ${to ? instant(to) : "now"}`;
   const range = from && el("span.sub", { title }, `${day(from)} – ${to ? day(to) : "now"}`);
   // Nothing is missing of the time that was asked for; of the time before, something may be.
@@ -101,10 +109,11 @@ export function showCollected(collected) {
 
 /**
  * Head of a page, and of the sheets it is printed on.
- * @param {{title: Node[], subtitle: Node[], moment: Node, asOf: any, asOfStatus?: string}} head
+ * @param {{title: Node[], subtitle: (Node | string)[], moment: Node, asOf: any, asOfStatus?: string, from?: any}} head
+ *     `from`: the earlier moment of a report of two
  */
-export function drawHead({ title, subtitle, moment, asOf, asOfStatus }) {
-  markSheets(document.title, asOf, noBlock(asOfStatus));
+export function drawHead({ title, subtitle, moment, asOf, asOfStatus, from }) {
+  markSheets(document.title, asOf, noBlock(asOfStatus), from);
   fill("title", ...title);
   fill("subtitle", ...subtitle);
   fill("moment", moment);
@@ -112,14 +121,18 @@ export function drawHead({ title, subtitle, moment, asOf, asOfStatus }) {
 
 /** @param {{at: string | null}} asOf @param {boolean} isCurrent @returns {Node} */
 export function momentOf(asOf, isCurrent) {
-  const when = asOf.at === null ? "" : instant(asOf.at);
-  return el(
-    "span",
-    null,
-    el(isCurrent ? "span.badge.current" : "span.badge.past", null, isCurrent ? "Latest" : "Past moment"),
-    when ? ` As of ${when}` : "",
-  );
+  return el("span", null, age(isCurrent), asOf.at === null ? "" : ` As of ${instant(asOf.at)}`);
 }
+
+/** @param {any} from @param {any} to @param {boolean} isCurrent the later one is the newest @returns {Node} */
+export function momentsOf(from, to, isCurrent) {
+  const when = from.at !== null && to.at !== null && `${moment(from.at)} → ${moment(to.at)} · `;
+  const blocks = `blocks ${count(from.blockNumber)} → ${count(to.blockNumber)}`;
+  return el("span", null, age(isCurrent), " ", when, blocks);
+}
+
+const age = (isCurrent) =>
+  el(isCurrent ? "span.badge.current" : "span.badge.past", null, isCurrent ? "Latest" : "Past moment");
 
 /** @param {string} label @param {Node} number @param {Node | string | null} [sub] @returns {Node} a headline number */
 export function kpi(label, number, sub = null) {

@@ -90,8 +90,8 @@ export class Table {
           )
         : el("span", null, column.label);
       const cell = el(
-        "th",
-        { role: "columnheader", scope: "col", class: column.number ? "right" : null, title: column.hint },
+        tagOf("th", column),
+        { role: "columnheader", scope: "col", title: column.hint },
         content,
       );
       this.#head.set(column.key, cell);
@@ -255,8 +255,7 @@ export class Table {
   }
 
   #cell(column, row) {
-    const tag = column.number ? `td.${column.key}.right` : `td.${column.key}`;
-    return el(tag, { role: "cell" }, column.cell(row));
+    return el(tagOf("td", column), { role: "cell" }, column.cell(row));
   }
 
   #message(...content) {
@@ -323,5 +322,7 @@ export class Table {
  */
 export const firstPage = (session, path, sort, query = {}) =>
   session.get(`${path}/rows`, { sort, ...query, limit: PAGE_SIZES[0], offset: 0 });
+
+const tagOf = (kind, { key, number }) => (number ? `${kind}.${key}.right` : `${kind}.${key}`);
 
 const lastOffset = (total, size) => Math.max(0, Math.ceil(total / size) - 1) * size;

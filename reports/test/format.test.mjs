@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { parse, round, split, sum } from "../src/decimal.js";
-import { amount, axisDay, compact, count, exact, fixed, instant, percent, shortened, tick, useLocale } from "../src/format.js";
+import { amount, axisDay, compact, count, exact, fixed, instant, moment, percent, shortened, tick, useLocale } from "../src/format.js";
 
 const plain = (text) => text.replace(/[\u00a0\u202f]/g, " ");
 const MAX = (2n ** 256n - 1n).toString();
@@ -54,6 +54,13 @@ test("no tick repeats the one before it", () => {
   const days = ["2026-06-28", "2026-07-01", "2026-07-06", "2026-07-15", "2027-01-01"].map((day) => Date.parse(day));
   assert.deepEqual(days.map(axisDay), ["Jun 28", "Jul", "6", "15", "2027"]);
   assert.deepEqual([24_960_100, 24_960_200].map((value) => tick(value, { digits: 6 })), ["24.9601M", "24.9602M"]);
+});
+
+test("the end of a day is told as the day", () => {
+  useLocale("en-US");
+  assert.equal(moment("2026-01-31T23:59:59.999999Z"), "Jan 31, 2026");
+  assert.equal(moment("2026-01-31T23:59:59Z"), "Jan 31, 2026, 23:59 UTC");
+  assert.equal(moment("2026-02-01T00:00:00Z"), "Feb 1, 2026, 00:00 UTC");
 });
 
 test("headlines are short and rounded from the digits", () => {

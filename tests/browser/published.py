@@ -82,6 +82,36 @@ def publish_register(world: World, version: int, count: int) -> None:
     publish(world.settings.serving_dir, version, rows)
 
 
+def publish_departure(world: World, version: int) -> tuple[str, str]:
+    """Publish the market with a holder who sends everything away at its end, and one not seen in the first range.
+
+    Returns:
+        Both addresses.
+    """
+    rows = market_rows(world)
+    token = world.subject_keys[LUMEN_ID]
+    gone, unseen = Market().holders[200:202]
+    own = [row for row in rows["balance_changes"] if row["subject_key"] == token]
+    last = [row for row in own if row["holder_address"] == gone][-1]
+    rows["balance_changes"].append(
+        last
+        | {"block_number": NEWEST, "block_time": naive(time_of(NEWEST)), "movement_raw": -last["balance_raw"]}
+        | {"balance_raw": 0, "balance": "0", "holder_change": -1, "is_moved": True}
+        | {"is_observed": False, "is_checked": False}
+    )
+    for row in own:
+        if row["holder_address"] == unseen and row["range_from_block"] == RANGES[0][0]:
+            rows["balance_changes"].remove(row)
+    rows["token_holders"] = [
+        row for row in rows["token_holders"] if (row["subject_key"], row["holder_address"]) != (token, gone)
+    ]
+    for row in rows["tokens"]:
+        if row["subject_key"] == token:
+            row["holder_count"] -= 1
+    publish(world.settings.serving_dir, version, rows)
+    return gone, unseen
+
+
 def publish_folded_fees(world: World, version: int, count: int) -> None:
     """Publish the market with some of the treasury's fees moved into a transaction that sends something."""
     rows = market_rows(world)

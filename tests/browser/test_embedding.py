@@ -14,7 +14,11 @@ from tests.browser.reading import Table
 from tests.browser.servers import Portal, allow, token_of
 from tests.e2e.client import ApiError
 
-REPORTS = {"cap-table": {"tokenId": LUMEN_ID}, "wallet-activity": {"walletId": TREASURY_ID}}
+REPORTS = {
+    "cap-table": {"tokenId": LUMEN_ID},
+    "cap-table-changes": {"tokenId": LUMEN_ID, "from": "2026-04-30"},
+    "wallet-activity": {"walletId": TREASURY_ID},
+}
 REFUSED = "frame-ancestors"
 UNAUTHORIZED = r"status of 401"
 

@@ -14,7 +14,11 @@ from tests.browser.published import publish_register
 from tests.browser.reading import Table
 from tests.browser.visitor import Visitor
 
-REPORTS = {"cap-table": {"tokenId": LUMEN_ID}, "wallet-activity": {"walletId": TREASURY_ID}}
+REPORTS = {
+    "cap-table": {"tokenId": LUMEN_ID},
+    "cap-table-changes": {"tokenId": LUMEN_ID, "from": "2026-04-30"},
+    "wallet-activity": {"walletId": TREASURY_ID},
+}
 WIDE = {"width": 1400, "height": 1000}
 NARROW = {"width": 400, "height": 860}
 
@@ -57,16 +61,23 @@ def test_narrow_screens(servers: Servers, visit: Visit, report: str, theme: str)
 
 
 @pytest.mark.parametrize("locale", ["en-US", "de-DE"])
-def test_a_holder_on_a_phone(servers: Servers, visit: Visit, locale: str) -> None:
+@pytest.mark.parametrize(
+    ("report", "parts"),
+    [
+        ("cap-table", ("rank", "holder", "share", "quantity", "value")),
+        ("cap-table-changes", ("holder", "kind", "difference", "shares")),
+    ],
+)
+def test_a_holder_on_a_phone(servers: Servers, visit: Visit, report: str, parts: tuple[str, ...], locale: str) -> None:
     with visit(viewport={"width": 390, "height": 860}, has_touch=True, is_mobile=True, locale=locale) as visitor:
-        frame = opened(visitor, servers, "cap-table")
+        frame = opened(visitor, servers, report)
         heights = frame.evaluate(
             "() => [...document.querySelectorAll('#table-body tr')].map((row) => row.getBoundingClientRect().height)"
         )
         assert len(heights) == 25
         assert max(heights) <= 72
         first = frame.locator("#table-body tr").first
-        for part in ("rank", "holder", "share", "quantity", "value"):
+        for part in parts:
             box, row = first.locator(f".{part}").bounding_box(), first.bounding_box()
             assert box
             assert row

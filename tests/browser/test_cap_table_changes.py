@@ -1,0 +1,354 @@
+"""The report of what differs between two cap tables in the browser, against plain arithmetic and the JSON API."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from playwright.sync_api import Frame
+
+from tests.browser.configured import DESK_NAME, LUMEN_ID, LUMEN_NAME, TREASURY_NAME
+from tests.browser.conftest import Servers, Visit
+from tests.browser.market import LUMEN, Market
+from tests.browser.published import publish_departure
+from tests.browser.reading import Cell, Table, decimal_or_none, walked
+from tests.browser.visitor import Visitor
+from tests.e2e.client import ApiClient
+
+CHANGES = f"/v1/tokens/{LUMEN_ID}/cap-table/changes"
+MOMENTS = {"from": "2026-04-30", "to": "2026-10-31"}  # a range each
+PAGE = 25
+Changes = list[dict[str, Any]]
+
+
+def opened(visitor: Visitor, servers: Servers, **moments: str) -> tuple[Frame, Table]:
+    frame = visitor.open(servers.portal.page("cap-table-changes", tokenId=LUMEN_ID, **(moments or MOMENTS)))
+    return frame, Table(visitor, frame)
+
+
+@pytest.fixture(scope="module")
+def client(servers: Servers) -> Iterator[ApiClient]:
+    with servers.api.client("viewer") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def head(client: ApiClient) -> dict[str, Any]:
+    """Both cap tables in numbers as the JSON API has them."""
+    return client.get(CHANGES, limit=1, **MOMENTS)
+
+
+@pytest.fixture(scope="module")
+def changes(client: ApiClient) -> Changes:
+    """All holders that differ as the JSON API has them, the largest difference first."""
+    return walked(client.pages(CHANGES, limit=200, **MOMENTS))
+
+
+def shown(table: Table) -> list[tuple[Any, ...]]:
+    return [
+        (
+            row["holder"].full,
+            row["kind"].text,
+            row["before"].number,
+            row["after"].number,
+            row["difference"].number,
+            row["shares"].text,
+        )
+        for row in table.rows()
+    ]
+
+
+def true(rows: Changes) -> list[tuple[Any, ...]]:
+    return [
+        (
+            row["wallet"],
+            row["change"],
+            *(decimal_or_none(row[name]) for name in ("quantityBefore", "quantityAfter", "difference")),
+            f"{percent(row['percentageBefore'])}→{percent(row['percentageAfter'])}",
+        )
+        for row in rows
+    ]
+
+
+def percent(text: str) -> str:
+    rounded = round(Decimal(text), 2)
+    return "<0.01%" if not rounded and Decimal(text) else f"{rounded:.2f}%"
+
+
+def test_what_is_shown_is_what_moved(servers: Servers, visit: Visit, head: dict[str, Any]) -> None:
+    """By the moves themselves, in plain integers."""
+    market = Market()
+    before, after = (market.balances_before(head[name]["blockNumber"] + 1) for name in ("from", "to"))
+    held = {holder: (before[LUMEN, holder], after[LUMEN, holder]) for holder in market.holders}
+    expected = {
+        holder: (Decimal(was) / 10**18, Decimal(has) / 10**18, "Changed" if was and has else "New" if has else "Gone")
+        for holder, (was, has) in held.items()
+        if was != has
+    }
+    with visit() as visitor:
+        frame, table = opened(visitor, servers)
+        table.choose("#page-size", "200")
+        rows = table.rows()
+        assert {
+            str(row["holder"].full).lower(): (row["before"].number, row["after"].number, row["kind"].text)
+            for row in rows
+        } == expected
+        differences = {str(row["holder"].full).lower(): row["difference"].number or Decimal(0) for row in rows}
+        assert differences == {holder: has - was for holder, (was, has, _) in expected.items()}
+        sizes = [abs(difference) for difference in differences.values()]
+        assert sizes == sorted(sizes, reverse=True)
+        assert frame.evaluate("document.title") == f"{LUMEN_NAME} cap table changes"
+
+
+SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "Holder": lambda row: row["wallet"].lower(),
+    "Difference": lambda row: abs(Decimal(row["difference"])),
+}
+
+
+def test_every_sort_and_page(servers: Servers, visit: Visit, changes: Changes) -> None:
+    with visit() as visitor:
+        _, table = opened(visitor, servers)
+        assert shown(table) == true(changes[:PAGE])
+        assert table.range() == f"1-25 of {len(changes)} holders"
+        assert table.head("Difference").get_attribute("aria-sort") == "descending"
+        for label, key in SORTS.items():
+            directions = set()
+            for _ in range(2):
+                direction = table.sort(label)
+                directions.add(direction)
+                ordered = sorted(changes, key=key, reverse=direction == "descending")
+                assert shown(table) == true(ordered[:PAGE]), (label, direction)
+                table.turn("next")
+                assert shown(table) == true(ordered[PAGE : 2 * PAGE]), (label, direction)
+                table.turn("last")
+                assert shown(table) == true(ordered[len(ordered) // PAGE * PAGE :]), (label, direction)
+            assert directions == {"ascending", "descending"}
+
+
+def test_filter(servers: Servers, visit: Visit, changes: Changes) -> None:
+    with visit() as visitor:
+        frame, table = opened(visitor, servers)
+        for kind in ("New", "Changed", "Gone"):
+            matching = [row for row in changes if row["change"] == kind]
+            table.choose("#filter-change", kind)
+            if matching:
+                assert shown(table) == true(matching[:PAGE]), kind
+            else:
+                assert "No holders match" in frame.inner_text("#table-body")
+            assert table.range().endswith(f"{len(matching)} holders"), kind
+        table.choose("#filter-change", "All changes")
+        assert table.range() == f"1-25 of {len(changes)} holders"
+
+
+def test_search(servers: Servers, visit: Visit, changes: Changes) -> None:
+    part = changes[30]["wallet"].lower()[5:9]
+    matching = [row for row in changes if part in row["wallet"].lower()]
+    with visit() as visitor:
+        frame, table = opened(visitor, servers)
+        table.search(part.upper())
+        assert shown(table) == true(matching[:PAGE])
+        table.search("EXCHANGE <I>")
+        assert [row["holder"].name for row in table.rows()] == [DESK_NAME]
+        for text in ("nobody", "' or 1=1 --", "%"):
+            table.search(text)
+            assert table.range() == "0 holders", text
+            assert "No holders match" in frame.inner_text("#table-body")
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
+def test_download(servers: Servers, visit: Visit, changes: Changes, narrowed: bool) -> None:
+    expected = [row for row in changes if row["change"] == "New"] if narrowed else changes
+    with visit() as visitor:
+        _, table = opened(visitor, servers)
+        if narrowed:
+            table.choose("#filter-change", "New")
+        table.sort("Holder")
+        lines = list(csv.DictReader(io.StringIO(table.download())))
+    names = ("wallet", "change", "quantityBefore", "quantityAfterRaw", "difference", "percentageAfter")
+    ordered = sorted(expected, key=lambda row: row["wallet"].lower())
+    assert [[line[name] for name in names] for line in lines] == [[row[name] for name in names] for row in ordered]
+
+
+def tiles_of(frame: Frame) -> dict[str, tuple[Cell, str]]:
+    """Headline numbers, each with what stands below it."""
+    return {
+        tile.locator("dt").inner_text(): (
+            Cell(
+                tile.locator("dd .number").inner_text(),
+                tile.locator("dd .number").get_attribute("title"),
+                None,
+                None,
+            ),
+            tile.locator("dd .sub").inner_text(),
+        )
+        for tile in frame.locator("#kpis .kpi").all()
+    }
+
+
+def test_headline_numbers(servers: Servers, visit: Visit, head: dict[str, Any]) -> None:
+    totals = head["totals"]
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        tiles = tiles_of(frame)
+        holders, below = tiles["Holders after"]
+        assert holders.number == totals["holdersAfter"]
+        assert below == f"{totals['holdersBefore']} before · +{totals['holdersAfter'] - totals['holdersBefore']}"
+        for label in ("New", "Gone", "Changed"):
+            assert tiles[label][0].number == totals[label.lower()], label
+        supply, below = tiles["Total supply after (LMN)"]
+        assert supply.number == Decimal(totals["supplyAfter"])
+        assert below == "100M before · unchanged"
+        strip, moment = frame.inner_text("#strip"), frame.inner_text("#moment")
+        for name in ("from", "to"):
+            assert f"Block {head[name]['blockNumber']:,}" in strip
+            assert head[name]["finality"] in strip
+            assert f"{head[name]['blockNumber']:,}" in moment
+        assert "1 gap" in strip
+        assert "Apr 30, 2026 → Oct 31, 2026" in moment
+        assert "Past moment" in moment
+
+
+def test_the_newest_block_is_the_later_moment_by_default(servers: Servers, visit: Visit, client: ApiClient) -> None:
+    newest = client.get(CHANGES, limit=1, **{"from": "2026-09-30"})["to"]
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers, **{"from": "2026-09-30"})
+        assert f"Block {newest['blockNumber']:,}" in frame.inner_text("#strip")
+        assert "Latest" in frame.inner_text("#moment")
+        assert frame.locator("#incomplete").is_hidden()
+
+
+def test_a_gap_between_the_moments_is_no_failure(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        banner = frame.locator("#incomplete")
+        assert "the totals are right" in banner.inner_text()
+        assert frame.locator("#content > *").first.get_attribute("id") == "incomplete"
+        box = banner.bounding_box()
+        assert box
+        assert box["height"] < 70
+
+
+# Of each row: how long its bar is, of half the room, and on which side of the middle; and the difference.
+_BARS = """() => [...document.querySelectorAll('#table-body td.difference')].map((cell) => {
+  const room = cell.querySelector('.diverging').getBoundingClientRect();
+  const bar = cell.querySelector('.bar i').getBoundingClientRect();
+  const middle = room.left + room.width / 2;
+  return {
+    length: bar.width / (room.width / 2),
+    start: Math.min(Math.abs(bar.left - middle), Math.abs(bar.right - middle)),
+    isRight: bar.left + bar.width / 2 > middle,
+    isCut: cell.querySelector('.bar').classList.contains('cut'),
+  };
+})"""
+
+
+def test_bars_go_by_sign_and_size(servers: Servers, visit: Visit, changes: Changes) -> None:
+    sizes = [abs(Fraction(row["difference"])) for row in changes[:PAGE]]
+    assert sizes[0] > 2 * sizes[1], "the largest difference would make dots of all others"
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        for row, size, bar in zip(changes, sizes, frame.evaluate(_BARS), strict=False):
+            assert bar["isRight"] is not row["difference"].startswith("-")
+            assert bar["start"] < 0.5
+            assert bar["length"] == pytest.approx(min(1, float(size / (2 * sizes[1]))), abs=0.04)
+            assert bar["isCut"] is (size == sizes[0])
+        hint = frame.locator("#table-head th", has_text="Difference").get_attribute("title")
+        assert hint is not None
+        assert "cut" in hint
+
+
+def test_who_left_and_who_was_not_seen(own_servers: Servers, visit: Visit) -> None:
+    gone, unseen = publish_departure(own_servers.world, 2)
+    with visit() as visitor, own_servers.api.client() as client:
+        frame, table = opened(visitor, own_servers, **{"from": "2026-04-30"})
+        totals = client.get(CHANGES, limit=1, **{"from": "2026-04-30"})["totals"]
+        assert tiles_of(frame)["Gone"][0].number == totals["gone"] == 1
+        table.choose("#filter-change", "Gone")
+        (row,) = table.rows()
+        assert str(row["holder"].full).lower() == gone
+        assert row["after"].number == 0
+        assert row["difference"].number == -(row["before"].number or 0)
+        assert frame.locator("#table-body .badge").all_inner_texts() == ["Gone"]
+        table.choose("#filter-change", "All changes")
+        table.search(unseen)
+        (row,) = table.rows()
+        assert row["before"].text == row["difference"].text == "— Unknown before"
+        assert row["shares"].text.startswith("— Unknown before→")
+        assert row["after"].number
+        assert visitor.axe(frame) == []
+        visitor.screenshot("cap-table-changes-unknown")
+
+
+def test_print_holds_all_rows(servers: Servers, visit: Visit, changes: Changes, head: dict[str, Any]) -> None:
+    with visit() as visitor, servers.api.client() as client:
+        link = client.get("/v1/reports/cap-table-changes", tokenId=LUMEN_ID, **MOMENTS)["reportUrl"]
+        frame = visitor.open(link.replace("#", "&rows=all#"))
+        visitor.page.emulate_media(media="print")
+        printed = frame.evaluate(
+            "() => [...document.querySelectorAll('.responsive tbody tr')].filter((row) => row.offsetParent)"
+            ".map((row) => row.querySelector('[data-full]').dataset.full)"
+        )
+        assert printed == [row["wallet"] for row in changes]
+        assert frame.locator("#table-paper .bar:visible").count() == 0
+        assert all(
+            frame.locator("#table-paper tr").first.locator(f".{part}").is_visible() for part in ("before", "shares")
+        )
+        sheet = frame.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--sheet-moment')")
+        told = re.sub(r"\\([0-9a-f]+) ", lambda code: chr(int(code[1], 16)), sheet)
+        assert [name in line for name, line in zip(("From", "To"), told.split("\n"), strict=True)] == [True, True]
+        for name in ("from", "to"):
+            assert f"block {head[name]['blockNumber']:,}" in told
+            assert head[name]["blockHash"] in told
+        visitor.screenshot("cap-table-changes-paper")
+
+
+def test_nothing_differs(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers, **{"from": "2026-10-31", "to": "2026-10-31"})
+        assert "Nobody's quantity differs between these moments." in frame.inner_text("#nothing")
+        assert frame.locator("#rows").is_hidden()
+        assert tiles_of(frame)["Holders after"][1].endswith("unchanged")
+        assert visitor.axe(frame) == []
+        visitor.screenshot("cap-table-changes-nothing")
+
+
+@pytest.mark.parametrize(
+    ("moments", "which"),
+    [
+        ({"from": "2026-06-03"}, "to the earlier of the two"),
+        ({"from": "2026-04-30", "to": "2026-06-03"}, "to the later of the two"),
+    ],
+)
+def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit, moments: dict[str, str], which: str) -> None:
+    with visit() as visitor:
+        frame = visitor.open(servers.portal.page("cap-table-changes", tokenId=LUMEN_ID, **moments), "empty")
+        assert f"Nearest collected moments {which}" in frame.inner_text("#panel")
+        visitor.screenshot("state-changes-not-covered")
+        visitor.forgive("status of 409")
+
+
+def test_html_in_names_stays_text(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor:
+        frame, table = opened(visitor, servers)
+        assert LUMEN_NAME in frame.inner_text("h1")
+        assert {TREASURY_NAME, DESK_NAME} <= {row["holder"].name for row in table.rows()}
+        assert frame.locator("#content i:has-text('desk'), #content b:has-text('Network')").count() == 0
+        assert not [path for path in visitor.paths if "charts" in path]
+
+
+def test_addresses_and_blocks_lead_to_the_explorer(
+    servers: Servers, visit: Visit, head: dict[str, Any], changes: Changes
+) -> None:
+    explorer = "https://explorer.example"
+    with visit() as visitor:
+        frame, _ = opened(visitor, servers)
+        links = {part: frame.locator(f"{part} a.out").all() for part in ("#table-body", "#strip")}
+        assert {part: [link.get_attribute("href") for link in found] for part, found in links.items()} == {
+            "#table-body": [f"{explorer}/address/{row['wallet']}" for row in changes[:PAGE]],
+            "#strip": [f"{explorer}/block/{head[name]['blockHash']}" for name in ("from", "to")],
+        }
