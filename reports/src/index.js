@@ -9,6 +9,7 @@ import { byId, el, figure, fill, name, press } from "./dom.js";
 import { compact, count, exact, percent, plural, shortened, trend } from "./format.js";
 import { Page } from "./page.js";
 import { bounded, reasonOf } from "./status.js";
+import { titleOf } from "./token.js";
 
 const SEARCH_DELAY_MS = 250;
 const LIMIT = 50;
@@ -29,7 +30,7 @@ const HEADS = {
 let offset = 0;
 let tracked = "enabled";
 const sorts = { tokens: "-value", wallets: "-value" };
-let opened = null; // {type, id, frame, leave}
+let opened = null; // {request, frame, viewer}: request of the link of what is in the frame
 
 const page = new Page(async (session) => {
   const index = await session.get("/embed/data/index", {
@@ -104,7 +105,7 @@ function tokenEntry(token, currency) {
   return entry(
     "cap-table",
     token,
-    [name(token.name ?? token.symbol), token.name && name(token.symbol, { class: "symbol" })],
+    titleOf(token),
     holders,
     value,
   );
@@ -132,7 +133,7 @@ function entry(type, { id, ledger, ledgerId, trackingStatus }, title, ...figures
     { title: ledgerId },
     `${ledger} · ${shortened(ledgerId)}${trackingStatus === "enabled" ? "" : " · not tracked"}`,
   );
-  const words = el("span.words", null, el("span.entry-title", null, ...title.filter(Boolean)), where);
+  const words = el("span.words", null, el("span.entry-title", null, ...title), where);
   return el(
     "button.entry",
     { type: "button", onclick: () => open(type, id) },
@@ -171,26 +172,60 @@ function listen() {
 
 // --- the report in its frame
 
-const link = (type, id) => page.session.post("/embed/index-links", { type, id });
+const link = (request) => page.session.post("/embed/index-links", request);
+
+const OF_TOKEN = [
+  ["Cap table", { type: "cap-table" }],
+  ["Changes since last month's end", { type: "cap-table-changes", from: "last-month-end" }],
+];
+
+async function frameOf(request) {
+  const address = new URL((await link(request)).reportUrl);
+  address.searchParams.set("theme", new URLSearchParams(location.search).get("theme") ?? "auto");
+  return el("iframe.report", {
+    src: address.pathname + address.search + address.hash,
+    title: "Report",
+    referrerpolicy: "no-referrer",
+  });
+}
 
 async function open(type, id) {
+  const request = { type, id };
   try {
-    const { reportUrl } = await link(type, id);
-    const address = new URL(reportUrl);
-    address.searchParams.set("theme", new URLSearchParams(location.search).get("theme") ?? "auto");
-    const frame = el("iframe.report", {
-      src: address.pathname + address.search + address.hash,
-      title: "Report",
-      referrerpolicy: "no-referrer",
-    });
+    const frame = await frameOf(request);
     const back = el("button", { type: "button", onclick: () => history.back() }, "‹ All reports");
-    history.pushState({ type, id }, "");
+    const head = el("div.viewer-head", null, back, type === "cap-table" && reportsOfToken(id));
+    history.pushState(request, "");
     byId("content").hidden = true;
-    const viewer = el("section.viewer", { "aria-label": "Report" }, back, frame);
+    const viewer = el("section.viewer", { "aria-label": "Report" }, head, frame);
     byId("report").append(viewer);
-    opened = { type, id, frame, viewer };
+    opened = { request, frame, viewer };
     back.focus();
     window.scrollTo(0, 0);
+  } catch (failure) {
+    page.fail(failure);
+  }
+}
+
+function reportsOfToken(id) {
+  const buttons = OF_TOKEN.map(([label, rest], index) =>
+    el("button", { type: "button", "aria-pressed": String(index === 0), onclick: () => turnTo({ ...rest, id }, index) }, label),
+  );
+  return el("div.switch", { role: "group", "aria-label": "Report of the token" }, ...buttons);
+}
+
+// The frame is a new one: another address in the old one would be a step of the browser's history.
+async function turnTo(request, index) {
+  const { viewer } = opened;
+  const buttons = [...viewer.querySelectorAll(".switch button")];
+  const isPressed = () => buttons[index].getAttribute("aria-pressed") === "true";
+  if (isPressed()) return;
+  for (const [place, button] of buttons.entries()) button.setAttribute("aria-pressed", String(place === index));
+  try {
+    const frame = await frameOf(request);
+    if (opened?.viewer !== viewer || !isPressed()) return; // left, or turned back, meanwhile
+    opened.frame.replaceWith(frame);
+    Object.assign(opened, { request, frame });
   } catch (failure) {
     page.fail(failure);
   }
@@ -204,11 +239,11 @@ function close() {
 
 async function heard({ source, data }) {
   if (!opened || source !== opened.frame.contentWindow) return;
-  const { type, id, frame } = opened;
+  const { request, frame } = opened;
   if (data?.type === "report:height") frame.style.height = `${data.height}px`;
   if (data?.type !== "report:token-expired") return;
   try {
-    const { reportUrl } = await link(type, id);
+    const { reportUrl } = await link(request);
     const token = new URLSearchParams(new URL(reportUrl).hash.slice(1)).get("t");
     frame.contentWindow?.postMessage({ type: "report:token", token }, location.origin);
   } catch (failure) {

@@ -7,10 +7,13 @@ from datetime import timedelta
 from decimal import Decimal, localcontext
 
 import pytest
+from playwright.sync_api import Frame
 
 from api.reports import tokens
-from tests.browser.configured import LUMEN_NAME, TREASURY_NAME
+from tests.api.world import time_of
+from tests.browser.configured import LUMEN_ID, LUMEN_NAME, TREASURY_NAME
 from tests.browser.conftest import Servers, Visit
+from tests.browser.market import NEWEST
 from tests.browser.reading import parsed
 from tests.e2e.service import LEDGERMART
 
@@ -112,6 +115,57 @@ def test_search_and_open(visit: Visit, link: str, part: str, search: str, title:
         visitor.page.go_back()
         frame.locator("button.entry").wait_for()
         assert frame.locator("iframe.report").count() == 0
+
+
+def test_from_a_cap_table_to_its_changes_and_back(
+    servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    monkeypatch.setattr("api.reports.calls.utc_now", lambda: time_of(NEWEST))
+    with visit() as visitor, servers.api.client() as client:
+        head = client.get(f"/v1/tokens/{LUMEN_ID}/cap-table/changes", limit=1, **{"from": "2026-10-31"})
+        frame = visitor.open(link)
+        frame.locator("#tokens").get_by_text(LUMEN_NAME).click()
+        visitor.framed(".viewer iframe")
+        pressed = frame.locator(".viewer [aria-pressed=true]")
+        assert pressed.all_inner_texts() == ["Cap table"]
+
+        def turn_to(label: str) -> Frame:
+            old = visitor.page.wait_for_selector(".viewer iframe")
+            frame.get_by_role("button", name=label, exact=True).click()
+            assert old is not None
+            old.wait_for_element_state("hidden")
+            assert pressed.all_inner_texts() == [label]
+            return visitor.framed(".viewer iframe")
+
+        report = turn_to("Changes since last month's end")
+        assert f"blocks {head['from']['blockNumber']:,} → {head['to']['blockNumber']:,}" in report.inner_text("#moment")
+        # Of a page with a report in it, the heading is in the report.
+        assert [found for found in visitor.axe(frame) if "page-has-heading-one" not in found] == []
+        visitor.screenshot("index-opened-changes")
+        assert "Cap table ·" in turn_to("Cap table").inner_text("#subtitle")
+        turn_to("Changes since last month's end")
+        # To turn is no step of the browser's history.
+        visitor.page.go_back()
+        frame.locator("button.entry").first.wait_for()
+        assert frame.locator("iframe.report").count() == 0
+
+
+def test_what_is_open_is_what_is_kept_alive(
+    servers: Servers, visit: Visit, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    monkeypatch.setattr("api.reports.calls.utc_now", lambda: time_of(NEWEST))
+    with visit() as visitor:
+        frame = visitor.open(link)
+        frame.locator("#tokens").get_by_text(LUMEN_NAME).click()
+        visitor.framed(".viewer iframe")
+        monkeypatch.setattr(tokens, "LIFE", timedelta(0))
+        frame.get_by_role("button", name="Changes since").click()
+        frame.wait_for_function("() => document.querySelector('.viewer iframe').src.includes('cap-table-changes')")
+        visitor.framed(".viewer iframe", "expired")
+        monkeypatch.undo()
+        report = visitor.framed(".viewer iframe")
+        assert "Cap table changes" in report.inner_text("#subtitle")
+        visitor.forgive("status of 401")
 
 
 def test_a_report_in_the_index_is_kept_alive(
