@@ -7,17 +7,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from litestar.connection import ASGIConnection
-from litestar.params import PathParameter, QueryParameter
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, QueryParameter, SkipValidation
 
 from api.errors import ApiError, invalid_parameter, malformed_parameters
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
 from api.schemas.tokens import HolderChangeKind, HolderChangeOrder, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
 from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day
+
+Provided = TypeVar("Provided")
+
+Injected: TypeAlias = NamedDependency[SkipValidation[Provided]]
+"""What is handed to a handler under the argument's name, as it is."""
 
 INSTANT = timedelta(microseconds=1)
 """The smallest step of times in stores: a moment that includes an instant ends so much after it."""

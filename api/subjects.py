@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from litestar.di import NamedDependency, Provide
-from litestar.params import SkipValidation
+from litestar.di import Provide
 
 from api.calls import Call
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.parameters import TokenId, WalletId
+from api.parameters import Injected, TokenId, WalletId
 from control import subjects
 from control.subjects import Kind, SubjectRow
 
@@ -57,12 +56,12 @@ def find(call: Call, kind: Kind, subject_id: str) -> tuple[SubjectRow, list[subj
         return subject, subjects.windows(session, subject.subject_key)
 
 
-def _find_token(call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> SubjectRow:
+def _find_token(call: Injected[Call], token_id: TokenId) -> SubjectRow:
     with call.store.read() as session:
         return subjects.get(session, call.tenant_id, Kind.TOKEN, token_id)
 
 
-def _find_wallet(call: NamedDependency[SkipValidation[Call]], wallet_id: WalletId) -> SubjectRow:
+def _find_wallet(call: Injected[Call], wallet_id: WalletId) -> SubjectRow:
     with call.store.read() as session:
         return subjects.get(session, call.tenant_id, Kind.WALLET, wallet_id)
 

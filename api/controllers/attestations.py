@@ -4,8 +4,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from litestar import Controller, Response, delete, get, post
-from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, read_operation
@@ -13,7 +12,7 @@ from api.bodies import body_of
 from api.calls import Call
 from api.lists import answer_list
 from api.operations import EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_WALLET_ATTESTATION_ID, Example, Operation
-from api.parameters import Cursor, Limit
+from api.parameters import Cursor, Injected, Limit
 from api.reading.attestations import (
     check_moment,
     estimate,
@@ -77,9 +76,9 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         )
         def attest_subject(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
-            payload: NamedDependency[SkipValidation[AttestationRequest]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
+            payload: Injected[AttestationRequest],
         ) -> Response[Any]:
             """Attest a {subject} at a past moment.
 
@@ -126,8 +125,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         )
         def list_subject_attestations(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
             limit: Limit = 50,
             cursor: Cursor = None,
         ) -> Response[Any]:
@@ -150,8 +149,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         )
         def read_subject_attestation(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
             operation_id: AttestationId,
         ) -> Response[Any]:
             """Read how far an attestation of a {subject} is.
@@ -176,8 +175,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         )
         def cancel_subject_attestation(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
             operation_id: AttestationId,
         ) -> Response[Any]:
             """Cancel an attestation of a {subject}.

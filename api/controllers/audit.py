@@ -3,13 +3,12 @@
 from typing import Annotated, Any, cast
 
 from litestar import Controller, Response, get
-from litestar.di import NamedDependency
-from litestar.params import QueryParameter, SkipValidation
+from litestar.params import QueryParameter
 
 from api.calls import Call
 from api.lists import STORED, answer_list, stored
 from api.operations import Example, Operation
-from api.parameters import Cursor, From, Limit, To, read_range
+from api.parameters import Cursor, From, Injected, Limit, To, read_range
 from api.schemas.audit import AuditEvent, AuditEvents
 from control import audit
 from control.access import Role
@@ -43,7 +42,7 @@ class AuditController(Controller):
     )
     def list_audit_events(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         start: From = None,
         end: To = None,
         action: ActionFilter = None,

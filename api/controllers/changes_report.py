@@ -7,28 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from litestar import Controller, Response, get, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
-from api import media_types
 from api.bodies import MOST_FORM_BYTES, form_of
 from api.calls import Fetched
-from api.operations import Example, Operation
 from api.paging import Key
-from api.parameters import HolderChangeFilter, HolderChangeSort
+from api.parameters import HolderChangeFilter, HolderChangeSort, Injected
 from api.reading.cap_table_changes import Changes, read_page
 from api.reading.moments import to_as_of
 from api.reports.calls import EmbedCall
 from api.reports.cap_table_changes import coverage_between, open_changes, read_report
 from api.reports.files import stream_report
+from api.reports.operations import answering, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.schemas.report_data import CapTableChangesForm, CapTableChangesReport, ReportChanges
-from api.schemas.reports import Report
 from api.schemas.tokens import HolderChange, HolderChangeKind, HolderChangeOrder
 from api.serving import Snapshot
 
-_TAG = "Embedded reports"
-_REPORTS: tuple[Report, ...] = ("cap-table-changes",)
 _ERRORS = (404, 409, 410)
 
 
@@ -40,12 +34,10 @@ class CapTableChangesReportController(Controller):
     @get(
         "/summary",
         sync_to_thread=True,
-        operation=Operation(
-            answer=CapTableChangesReport, tag=_TAG, example=Example(), role=None, reports=_REPORTS, errors=_ERRORS
-        ),
+        operation=answering("cap-table-changes", CapTableChangesReport, _ERRORS),
     )
     def read_cap_table_changes_report(
-        self, call: NamedDependency[SkipValidation[EmbedCall]], data_version: PinnedVersion = None
+        self, call: Injected[EmbedCall], data_version: PinnedVersion = None
     ) -> Response[Any]:
         """Read the head of a report of cap-table changes.
 
@@ -57,18 +49,11 @@ class CapTableChangesReportController(Controller):
     @get(
         "/rows",
         sync_to_thread=True,
-        operation=Operation(
-            answer=ReportChanges,
-            tag=_TAG,
-            example=Example(query={"change": "New", "limit": "10"}),
-            role=None,
-            reports=_REPORTS,
-            errors=_ERRORS,
-        ),
+        operation=answering("cap-table-changes", ReportChanges, _ERRORS, {"change": "New", "limit": "10"}),
     )
     def list_cap_table_change_rows(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         sort: HolderChangeSort = "-difference",
         q: RowSearch = None,
         change: HolderChangeFilter = None,
@@ -96,20 +81,11 @@ class CapTableChangesReportController(Controller):
     @get(
         "/csv",
         sync_to_thread=True,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(),
-            role=None,
-            reports=_REPORTS,
-            errors=_ERRORS,
-            row=HolderChange,
-            answers_as=(media_types.CSV,),
-        ),
+        operation=saving("cap-table-changes", HolderChange, _ERRORS),
     )
     def download_cap_table_changes(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         sort: HolderChangeSort = "-difference",
         q: RowSearch = None,
         change: HolderChangeFilter = None,
@@ -127,22 +103,12 @@ class CapTableChangesReportController(Controller):
         sync_to_thread=True,
         dependencies={"payload": form_of(CapTableChangesForm)},
         request_max_body_size=MOST_FORM_BYTES,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(body={"token": "eyJ..."}),
-            role=None,
-            reports=_REPORTS,
-            errors=_ERRORS,
-            row=HolderChange,
-            answers_as=(media_types.CSV,),
-            form=CapTableChangesForm,
-        ),
+        operation=saving("cap-table-changes", HolderChange, _ERRORS, CapTableChangesForm),
     )
     def save_cap_table_changes(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
-        payload: NamedDependency[SkipValidation[CapTableChangesForm]],
+        call: Injected[EmbedCall],
+        payload: Injected[CapTableChangesForm],
     ) -> Response[Any]:
         """Download all rows of a report of cap-table changes from a page.
 

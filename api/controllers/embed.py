@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from litestar import Controller, Response, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.bodies import body_of
 from api.operations import EXAMPLE_TOKEN_ID, Example, Operation
+from api.parameters import Injected
 from api.reports import links
 from api.reports.calls import EmbedCall
 from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate
@@ -36,7 +35,7 @@ class EmbedController(Controller):
             errors=(404,),
         ),
     )
-    def renew_token(self, call: NamedDependency[SkipValidation[EmbedCall]]) -> Response[Any]:
+    def renew_token(self, call: Injected[EmbedCall]) -> Response[Any]:
         """Get a further token for an open report.
 
         For the same report, until eight hours after its link was made. A token that has expired cannot be renewed.
@@ -69,8 +68,8 @@ class EmbedController(Controller):
     )
     def link_from_index(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
-        payload: NamedDependency[SkipValidation[IndexLinkCreate]],
+        call: Injected[EmbedCall],
+        payload: Injected[IndexLinkCreate],
     ) -> Response[Any]:
         """Link to a report from the index page.
 

@@ -3,15 +3,14 @@
 from typing import Annotated, Any
 
 from litestar import Controller, Response, delete, get, post
-from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, list_operations, read_operation
 from api.bodies import body_of
 from api.calls import Call
 from api.operations import EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_OPERATION_ID, Example, Operation
-from api.parameters import Cursor, Limit
+from api.parameters import Cursor, Injected, Limit
 from api.reading.estimates import read_estimate
 from api.reading.operations import to_history_operation
 from api.reading.subjects import is_fungible
@@ -63,9 +62,9 @@ def history_controller(of: Subjects) -> type[Controller]:
         )
         def request_subject_history(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
-            payload: NamedDependency[SkipValidation[HistoryRequest]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
+            payload: Injected[HistoryRequest],
         ) -> Response[Any]:
             """Ask for a {subject}'s history.
 
@@ -120,8 +119,8 @@ def history_controller(of: Subjects) -> type[Controller]:
         )
         def list_subject_history_requests(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
             limit: Limit = 50,
             cursor: Cursor = None,
         ) -> Response[Any]:
@@ -140,8 +139,8 @@ def history_controller(of: Subjects) -> type[Controller]:
         )
         def read_subject_history_request(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
             operation_id: OperationId,
         ) -> Response[Any]:
             """Read one history request of a {subject}.
@@ -166,8 +165,8 @@ def history_controller(of: Subjects) -> type[Controller]:
         )
         def cancel_subject_history_request(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
             operation_id: OperationId,
         ) -> Response[Any]:
             """Cancel a history request of a {subject}.

@@ -3,8 +3,7 @@
 from typing import Annotated, Any
 
 from litestar import Controller, Response, delete, get, post
-from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.bodies import Rows, body_of, rows_of
@@ -18,7 +17,7 @@ from api.operations import (
     Example,
     Operation,
 )
-from api.parameters import Cursor, From, Limit, SourceId, To, read_range
+from api.parameters import Cursor, From, Injected, Limit, SourceId, To, read_range
 from api.schemas.price_sources import (
     ManualPrice,
     ManualPriceBatch,
@@ -65,9 +64,9 @@ class SupportedPairController(Controller):
     )
     def create_supported_pair(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         source_id: SourceId,
-        payload: NamedDependency[SkipValidation[SupportedPairCreate]],
+        payload: Injected[SupportedPairCreate],
     ) -> Response[Any]:
         """Let a manual price source have prices of an item.
 
@@ -103,7 +102,7 @@ class SupportedPairController(Controller):
         ),
     )
     def list_supported_pairs(
-        self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
+        self, call: Injected[Call], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
     ) -> Response[Any]:
         """List the pairs of a manual price source.
 
@@ -127,9 +126,7 @@ class SupportedPairController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=SupportedPair, tag=_TAG, example=Example(path=_PAIR), errors=(404,)),
     )
-    def read_supported_pair(
-        self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId, pair_id: SupportedPairId
-    ) -> Response[Any]:
+    def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> Response[Any]:
         """Read one pair of a manual price source.
 
         By its id at this source.
@@ -152,7 +149,7 @@ class SupportedPairController(Controller):
         ),
     )
     def remove_supported_pair(
-        self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId, pair_id: SupportedPairId
+        self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId
     ) -> Response[Any]:
         """Remove a pair of a manual price source.
 
@@ -183,10 +180,10 @@ class SupportedPairController(Controller):
     )
     def create_manual_prices(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         source_id: SourceId,
         pair_id: SupportedPairId,
-        payload: NamedDependency[SkipValidation[Rows[ManualPriceCreate]]],
+        payload: Injected[Rows[ManualPriceCreate]],
     ) -> Response[Any]:
         """Enter prices.
 
@@ -220,7 +217,7 @@ class SupportedPairController(Controller):
     )
     def list_manual_prices(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         source_id: SourceId,
         pair_id: SupportedPairId,
         start: From = None,

@@ -3,14 +3,12 @@
 from typing import Any
 
 from litestar import Controller, Response, delete, get, patch, put
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.bodies import body_of
 from api.calls import Call, Fetched
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER, Example, Operation
-from api.parameters import Cursor, From, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
+from api.parameters import Cursor, From, Injected, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
 from api.reading.statistics import read_members, read_statistics
 from api.rows import NetworkRow
 from api.schemas.common import DataVersion, Page
@@ -44,7 +42,7 @@ class NetworkController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=Networks, tag=_TAG, example=Example(), row=Network),
     )
-    def list_networks(self, call: NamedDependency[SkipValidation[Call]]) -> Response[Any]:
+    def list_networks(self, call: Injected[Call]) -> Response[Any]:
         """List the preconfigured networks.
 
         All of them, in the order of their definitions, with the state of their nodes as the pipeline last found it.
@@ -82,9 +80,9 @@ class NetworkController(Controller):
     )
     def put_ledger(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         name: NetworkName,
-        payload: NamedDependency[SkipValidation[LedgerPut]],
+        payload: Injected[LedgerPut],
     ) -> Response[Any]:
         """Create or update a ledger.
 
@@ -108,9 +106,7 @@ class NetworkController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=Ledgers, tag=_TAG, example=Example(), row=Ledger, is_paged=True),
     )
-    def list_ledgers(
-        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    def list_ledgers(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
         """List the tenant's ledgers.
 
         Oldest first.
@@ -128,7 +124,7 @@ class NetworkController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=Ledger, tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}), errors=(404,)),
     )
-    def read_ledger(self, call: NamedDependency[SkipValidation[Call]], name: LedgerName) -> Response[Any]:
+    def read_ledger(self, call: Injected[Call], name: LedgerName) -> Response[Any]:
         """Read one ledger.
 
         By its name or its id.
@@ -151,9 +147,9 @@ class NetworkController(Controller):
     )
     def patch_ledger(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         name: LedgerName,
-        payload: NamedDependency[SkipValidation[LedgerPatch]],
+        payload: Injected[LedgerPatch],
     ) -> Response[Any]:
         """Change a ledger.
 
@@ -182,7 +178,7 @@ class NetworkController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_ledger(self, call: NamedDependency[SkipValidation[Call]], name: LedgerName) -> Response[Any]:
+    def remove_ledger(self, call: Injected[Call], name: LedgerName) -> Response[Any]:
         """Remove a ledger.
 
         Its name is free again. While tokens or wallets use it, this is a conflict.
@@ -203,7 +199,7 @@ class NetworkController(Controller):
     )
     def read_ledger_statistics(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         name: LedgerName,
         start: From = None,
         end: To = None,

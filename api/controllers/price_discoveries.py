@@ -4,8 +4,7 @@ from decimal import Decimal
 from typing import Annotated, Any, cast
 
 from litestar import Controller, Response, delete, get, post
-from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import PathParameter
 from msgspec import UNSET
 from sqlalchemy.orm import Session
 
@@ -13,7 +12,7 @@ from api.async_operations import Owned, cancel_operation, list_operations, read_
 from api.bodies import body_of
 from api.calls import Call
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, Example, Operation
-from api.parameters import Cursor, Limit, PairId
+from api.parameters import Cursor, Injected, Limit, PairId
 from api.schemas.price_pairs import (
     MissingPrices,
     PriceDiscoveries,
@@ -59,9 +58,9 @@ class PriceDiscoveryController(Controller):
     )
     def request_price_discovery(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         pair_id: PairId,
-        payload: NamedDependency[SkipValidation[PriceDiscoveryRequest]],
+        payload: Injected[PriceDiscoveryRequest],
     ) -> Response[Any]:
         """Ask for past prices of a pair.
 
@@ -100,7 +99,7 @@ class PriceDiscoveryController(Controller):
         ),
     )
     def list_price_discoveries(
-        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
+        self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> Response[Any]:
         """List a pair's discoveries.
 
@@ -113,9 +112,7 @@ class PriceDiscoveryController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=PriceDiscovery, tag=_TAG, example=_ONE, errors=(404,)),
     )
-    def read_price_discovery(
-        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, operation_id: OperationId
-    ) -> Response[Any]:
+    def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> Response[Any]:
         """Read one discovery of a pair.
 
         With its progress as the pipeline last reported it.
@@ -135,9 +132,7 @@ class PriceDiscoveryController(Controller):
             errors=(404, 409),
         ),
     )
-    def cancel_price_discovery(
-        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, operation_id: OperationId
-    ) -> Response[Any]:
+    def cancel_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> Response[Any]:
         """Cancel a discovery of a pair.
 
         It stops after the chunk under way; what was stored stays. A finished one is a conflict.

@@ -3,8 +3,6 @@
 from typing import Any
 
 from litestar import Controller, Response, get
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.calls import Call
 from api.errors import invalid_parameter
@@ -13,6 +11,7 @@ from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, Example, Op
 from api.parameters import (
     Cursor,
     From,
+    Injected,
     Limit,
     PairId,
     PriceInterval,
@@ -51,7 +50,7 @@ class PairPriceController(Controller):
     )
     def list_pair_prices(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         pair_id: PairId,
         start: From = None,
         end: To = None,
@@ -91,7 +90,7 @@ class TokenPriceController(Controller):
     )
     def list_token_prices(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: TokenId,
         start: From = None,
         end: To = None,

@@ -3,13 +3,11 @@
 from typing import Any
 
 from litestar import Controller, Response, delete, put
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.bodies import body_of
 from api.calls import Call
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, Example, Operation
-from api.parameters import TokenId
+from api.parameters import Injected, TokenId
 from api.schemas.price_pairs import PricedAsPut, TokenLink
 from control import tokens
 from control.access import Role
@@ -38,9 +36,9 @@ class TokenLinkController(Controller):
     )
     def put_token_priced_as(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: TokenId,
-        payload: NamedDependency[SkipValidation[PricedAsPut]],
+        payload: Injected[PricedAsPut],
     ) -> Response[Any]:
         """Link a token to the pair of a symbol.
 
@@ -73,7 +71,7 @@ class TokenLinkController(Controller):
             errors=(404,),
         ),
     )
-    def remove_token_priced_as(self, call: NamedDependency[SkipValidation[Call]], token_id: TokenId) -> Response[Any]:
+    def remove_token_priced_as(self, call: Injected[Call], token_id: TokenId) -> Response[Any]:
         """Unlink a token.
 
         From the next cycle on it has no price and no values. One that is linked to nothing stays as it is.

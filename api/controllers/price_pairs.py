@@ -3,8 +3,6 @@
 from typing import Any
 
 from litestar import Controller, Response, delete, get, patch, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 from msgspec import UNSET
 from sqlalchemy.orm import Session
 
@@ -13,7 +11,7 @@ from api.calls import Call
 from api.errors import invalid_body
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, Example, Operation
-from api.parameters import Cursor, Limit, PairId
+from api.parameters import Cursor, Injected, Limit, PairId
 from api.reading.price_pairs import markets_in, to_pairs
 from api.schemas.common import FieldError
 from api.schemas.price_pairs import Pair, PairCreate, PairPatch, Pairs
@@ -54,9 +52,7 @@ class PairController(Controller):
             body=PairCreate,
         ),
     )
-    def create_pair(
-        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[PairCreate]]
-    ) -> Response[Any]:
+    def create_pair(self, call: Injected[Call], payload: Injected[PairCreate]) -> Response[Any]:
         """Add a pair.
 
         Its price is that of the first source which has a fresh one. At each source a spot market of exactly these
@@ -98,9 +94,7 @@ class PairController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=Pairs, tag=_TAG, example=Example(query={"limit": "10"}), row=Pair, is_paged=True),
     )
-    def list_pairs(
-        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    def list_pairs(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
         """List the tenant's pairs.
 
         Oldest first, each with its newest price and where its sources have it.
@@ -121,7 +115,7 @@ class PairController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=Pair, tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID}), errors=(404,)),
     )
-    def read_pair(self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId) -> Response[Any]:
+    def read_pair(self, call: Injected[Call], pair_id: PairId) -> Response[Any]:
         """Read one pair.
 
         With its newest price and where its sources have it.
@@ -148,9 +142,9 @@ class PairController(Controller):
     )
     def patch_pair(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         pair_id: PairId,
-        payload: NamedDependency[SkipValidation[PairPatch]],
+        payload: Injected[PairPatch],
     ) -> Response[Any]:
         """Change a pair.
 
@@ -188,7 +182,7 @@ class PairController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_pair(self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId) -> Response[Any]:
+    def remove_pair(self, call: Injected[Call], pair_id: PairId) -> Response[Any]:
         """Remove a pair.
 
         Its discoveries end, and its prices are shown no more. While tokens are linked to it, this is a conflict that

@@ -4,15 +4,14 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from litestar import Controller, Response, get, post
-from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Fetched
 from api.lists import answer_list
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PRICE_ID, Example, Operation
 from api.paging import Key
-from api.parameters import Cursor, Limit, PairId
+from api.parameters import Cursor, Injected, Limit, PairId
 from api.price_rows import StoppedPriceRow
 from api.rows import as_utc
 from api.schemas.price_pairs import QuarantinedPrice, QuarantinedPrices
@@ -51,7 +50,7 @@ class PriceReviewController(Controller):
         ),
     )
     def list_quarantined_prices(
-        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
+        self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> Response[Any]:
         """List a pair's quarantined prices.
 
@@ -93,9 +92,7 @@ class PriceReviewController(Controller):
             errors=(404, 409),
         ),
     )
-    def accept_quarantined_price(
-        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, price_id: PriceId
-    ) -> Response[Any]:
+    def accept_quarantined_price(self, call: Injected[Call], pair_id: PairId, price_id: PriceId) -> Response[Any]:
         """Accept a quarantined price.
 
         From the next cycle on it is used whatever the guards say, and later ones are compared with it. One that was
@@ -116,9 +113,7 @@ class PriceReviewController(Controller):
             errors=(404,),
         ),
     )
-    def reject_quarantined_price(
-        self, call: NamedDependency[SkipValidation[Call]], pair_id: PairId, price_id: PriceId
-    ) -> Response[Any]:
+    def reject_quarantined_price(self, call: Injected[Call], pair_id: PairId, price_id: PriceId) -> Response[Any]:
         """Reject a quarantined price.
 
         It is never used, and listed no more from the next cycle on. One that was accepted can be rejected still.

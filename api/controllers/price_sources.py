@@ -5,15 +5,13 @@ from functools import partial
 from typing import Any
 
 from litestar import Controller, Response, delete, get, patch, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
 from api.calls import Call
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_UNUSED_SOURCE_ID, Example, Operation
-from api.parameters import Cursor, Limit, SourceId
+from api.parameters import Cursor, Injected, Limit, SourceId
 from api.reading.price_sources import read_polls, to_price_source
 from api.schemas.price_sources import PriceSource, PriceSourceCreate, PriceSourcePatch, PriceSources
 from api.serving import Snapshot
@@ -44,9 +42,7 @@ class PriceSourceController(Controller):
             body=PriceSourceCreate,
         ),
     )
-    def create_price_source(
-        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[PriceSourceCreate]]
-    ) -> Response[Any]:
+    def create_price_source(self, call: Injected[Call], payload: Injected[PriceSourceCreate]) -> Response[Any]:
         """Add a manual price source.
 
         Disabled until it is enabled. The same name again is a conflict.
@@ -64,9 +60,7 @@ class PriceSourceController(Controller):
             answer=PriceSources, tag=_TAG, example=Example(query={"limit": "10"}), row=PriceSource, is_paged=True
         ),
     )
-    def list_price_sources(
-        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    def list_price_sources(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
         """List the price sources.
 
         The preconfigured ones by id, with the state of their last poll, then the tenant's manual ones, oldest first.
@@ -92,7 +86,7 @@ class PriceSourceController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=PriceSource, tag=_TAG, example=Example(path=_SOURCE), errors=(404,)),
     )
-    def read_price_source(self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId) -> Response[Any]:
+    def read_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
         """Read one price source.
 
         Preconfigured or manual.
@@ -117,9 +111,9 @@ class PriceSourceController(Controller):
     )
     def patch_price_source(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         source_id: SourceId,
-        payload: NamedDependency[SkipValidation[PriceSourcePatch]],
+        payload: Injected[PriceSourcePatch],
     ) -> Response[Any]:
         """Rename a manual price source.
 
@@ -142,7 +136,7 @@ class PriceSourceController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_price_source(self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId) -> Response[Any]:
+    def remove_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
         """Remove a manual price source.
 
         With the pairs that it supports and their prices. While a price pair asks it or a priced item is mapped to it,
@@ -159,7 +153,7 @@ class PriceSourceController(Controller):
             answer=PriceSource, tag=_TAG, example=Example(path=_SOURCE), role=Role.OPERATOR, errors=(404,)
         ),
     )
-    def enable_price_source(self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId) -> Response[Any]:
+    def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
         """Enable a price source.
 
         For this tenant alone; pairs may use it then. Enabling an enabled one changes nothing.
@@ -177,7 +171,7 @@ class PriceSourceController(Controller):
             errors=(404,),
         ),
     )
-    def disable_price_source(self, call: NamedDependency[SkipValidation[Call]], source_id: SourceId) -> Response[Any]:
+    def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
         """Disable a price source.
 
         For this tenant alone: it is not polled, and new pairs cannot use it. Prices already stored go on valuing, and a

@@ -3,15 +3,14 @@
 from typing import Annotated, Any
 
 from litestar import Controller, Response, delete, get, patch, post, put
-from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
 from api.calls import Call
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Operation
-from api.parameters import Cursor, Limit
+from api.parameters import Cursor, Injected, Limit
 from api.reading.price_sources import mapping_statuses, to_priced_item
 from api.schemas.priced_items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
 from api.serving import Snapshot
@@ -44,9 +43,7 @@ class PricedItemController(Controller):
             body=PricedItemCreate,
         ),
     )
-    def create_priced_item(
-        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[PricedItemCreate]]
-    ) -> Response[Any]:
+    def create_priced_item(self, call: Injected[Call], payload: Injected[PricedItemCreate]) -> Response[Any]:
         """Add a priced item.
 
         Nothing is preinstalled: USD is added like any symbol. The same symbol again is a conflict; symbols that differ
@@ -70,9 +67,7 @@ class PricedItemController(Controller):
             answer=PricedItems, tag=_TAG, example=Example(query={"limit": "10"}), row=PricedItem, is_paged=True
         ),
     )
-    def list_priced_items(
-        self, call: NamedDependency[SkipValidation[Call]], limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    def list_priced_items(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
         """List the tenant's priced items.
 
         Oldest first.
@@ -90,7 +85,7 @@ class PricedItemController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=PricedItem, tag=_TAG, example=Example(path=_PATH), errors=(404,)),
     )
-    def read_priced_item(self, call: NamedDependency[SkipValidation[Call]], symbol: Symbol) -> Response[Any]:
+    def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> Response[Any]:
         """Read one priced item.
 
         With its symbols at sources, and whether the sources' market lists have them.
@@ -115,9 +110,9 @@ class PricedItemController(Controller):
     )
     def patch_priced_item(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         symbol: Symbol,
-        payload: NamedDependency[SkipValidation[PricedItemPatch]],
+        payload: Injected[PricedItemPatch],
     ) -> Response[Any]:
         """Change a priced item.
 
@@ -141,7 +136,7 @@ class PricedItemController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_priced_item(self, call: NamedDependency[SkipValidation[Call]], symbol: Symbol) -> Response[Any]:
+    def remove_priced_item(self, call: Injected[Call], symbol: Symbol) -> Response[Any]:
         """Remove a priced item.
 
         Its symbol is free again. While a pair, a bridge of one, or a supported pair of a manual source uses it, this is
@@ -167,9 +162,9 @@ class PricedItemController(Controller):
     )
     def put_mapping_symbols(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         symbol: Symbol,
-        payload: NamedDependency[SkipValidation[MappingSymbolsPut]],
+        payload: Injected[MappingSymbolsPut],
     ) -> Response[Any]:
         """Set the symbols of a priced item at sources.
 

@@ -6,19 +6,17 @@ Which tenant, which token or wallet, and which moment or range is the embed toke
 from typing import Annotated, Any
 
 from litestar import Controller, Response, get, post
-from litestar.di import NamedDependency
-from litestar.params import QueryParameter, SkipValidation
+from litestar.params import QueryParameter
 from msgspec import UNSET
 
-from api import media_types
 from api.bodies import MOST_FORM_BYTES, form_of
 from api.calls import Fetched
 from api.errors import invalid_parameter
-from api.operations import Example, Operation
 from api.paging import Key
 from api.parameters import (
     DirectionFilter,
     From,
+    Injected,
     TimeRange,
     To,
     TrackingStatusFilter,
@@ -34,6 +32,7 @@ from api.reports.calls import EmbedCall
 from api.reports.files import stream_report
 from api.reports.holders import HolderFilters
 from api.reports.index import read_index
+from api.reports.operations import answering, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.reports.wallet_activity import WalletView
 from api.schemas.common import Reconciliation
@@ -56,8 +55,6 @@ from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
 from api.serving import Snapshot
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
-
-_TAG = "Embedded reports"
 
 ActivitySearch = Annotated[
     str | None,
@@ -97,18 +94,9 @@ class CapTableReportController(Controller):
     @get(
         "/summary",
         sync_to_thread=True,
-        operation=Operation(
-            answer=CapTableReport,
-            tag=_TAG,
-            example=Example(),
-            role=None,
-            reports=("cap-table",),
-            errors=(404, 409, 410),
-        ),
+        operation=answering("cap-table", CapTableReport, (404, 409, 410)),
     )
-    def read_cap_table_report(
-        self, call: NamedDependency[SkipValidation[EmbedCall]], data_version: PinnedVersion = None
-    ) -> Response[Any]:
+    def read_cap_table_report(self, call: Injected[EmbedCall], data_version: PinnedVersion = None) -> Response[Any]:
         """Read the head of a cap table report.
 
         Supply, value, concentration, the largest holders, and what the charts are drawn from.
@@ -120,18 +108,11 @@ class CapTableReportController(Controller):
     @get(
         "/rows",
         sync_to_thread=True,
-        operation=Operation(
-            answer=ReportHoldings,
-            tag=_TAG,
-            example=Example(query={"sort": "-quantity", "limit": "10"}),
-            role=None,
-            reports=("cap-table",),
-            errors=(404, 409, 410),
-        ),
+        operation=answering("cap-table", ReportHoldings, (404, 409, 410), {"sort": "-quantity", "limit": "10"}),
     )
     def list_cap_table_rows(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         sort: HolderSort = "rank",
         q: RowSearch = None,
         reconciliation: ReconciliationFilter = None,
@@ -160,20 +141,11 @@ class CapTableReportController(Controller):
     @get(
         "/csv",
         sync_to_thread=True,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(),
-            role=None,
-            reports=("cap-table",),
-            errors=(404, 409, 410),
-            row=ReportHolding,
-            answers_as=(media_types.CSV,),
-        ),
+        operation=saving("cap-table", ReportHolding, (404, 409, 410)),
     )
     def download_cap_table(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         sort: HolderSort = "rank",
         q: RowSearch = None,
         reconciliation: ReconciliationFilter = None,
@@ -191,22 +163,12 @@ class CapTableReportController(Controller):
         sync_to_thread=True,
         dependencies={"payload": form_of(CapTableForm)},
         request_max_body_size=MOST_FORM_BYTES,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(body={"token": "eyJ..."}),
-            role=None,
-            reports=("cap-table",),
-            errors=(404, 409, 410),
-            row=ReportHolding,
-            answers_as=(media_types.CSV,),
-            form=CapTableForm,
-        ),
+        operation=saving("cap-table", ReportHolding, (404, 409, 410), CapTableForm),
     )
     def save_cap_table(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
-        payload: NamedDependency[SkipValidation[CapTableForm]],
+        call: Injected[EmbedCall],
+        payload: Injected[CapTableForm],
     ) -> Response[Any]:
         """Download all rows of a cap table report from a page.
 
@@ -223,17 +185,10 @@ class WalletActivityReportController(Controller):
     @get(
         "/summary",
         sync_to_thread=True,
-        operation=Operation(
-            answer=WalletActivityReport,
-            tag=_TAG,
-            example=Example(),
-            role=None,
-            reports=("wallet-activity",),
-            errors=(404, 410),
-        ),
+        operation=answering("wallet-activity", WalletActivityReport, (404, 410)),
     )
     def read_wallet_activity_report(
-        self, call: NamedDependency[SkipValidation[EmbedCall]], data_version: PinnedVersion = None
+        self, call: Injected[EmbedCall], data_version: PinnedVersion = None
     ) -> Response[Any]:
         """Read the head of a wallet activity report.
 
@@ -245,18 +200,11 @@ class WalletActivityReportController(Controller):
     @get(
         "/rows",
         sync_to_thread=True,
-        operation=Operation(
-            answer=ReportActivities,
-            tag=_TAG,
-            example=Example(query={"sort": "-value", "limit": "10"}),
-            role=None,
-            reports=("wallet-activity",),
-            errors=(404, 410),
-        ),
+        operation=answering("wallet-activity", ReportActivities, (404, 410), {"sort": "-value", "limit": "10"}),
     )
     def list_wallet_activity_rows(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         sort: ActivitySort = "-date",
         q: ActivitySearch = None,
         activity_type: WalletActivityTypeFilter = None,
@@ -292,20 +240,11 @@ class WalletActivityReportController(Controller):
     @get(
         "/csv",
         sync_to_thread=True,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(),
-            role=None,
-            reports=("wallet-activity",),
-            errors=(404, 410),
-            row=WalletActivity,
-            answers_as=(media_types.CSV,),
-        ),
+        operation=saving("wallet-activity", WalletActivity, (404, 410)),
     )
     def download_wallet_activity(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         sort: ActivitySort = "-date",
         q: ActivitySearch = None,
         activity_type: WalletActivityTypeFilter = None,
@@ -328,22 +267,12 @@ class WalletActivityReportController(Controller):
         sync_to_thread=True,
         dependencies={"payload": form_of(WalletActivityForm)},
         request_max_body_size=MOST_FORM_BYTES,
-        operation=Operation(
-            answer=None,
-            tag=_TAG,
-            example=Example(body={"token": "eyJ..."}),
-            role=None,
-            reports=("wallet-activity",),
-            errors=(404, 410),
-            row=WalletActivity,
-            answers_as=(media_types.CSV,),
-            form=WalletActivityForm,
-        ),
+        operation=saving("wallet-activity", WalletActivity, (404, 410), WalletActivityForm),
     )
     def save_wallet_activity(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
-        payload: NamedDependency[SkipValidation[WalletActivityForm]],
+        call: Injected[EmbedCall],
+        payload: Injected[WalletActivityForm],
     ) -> Response[Any]:
         """Download all rows of a wallet activity report from a page.
 
@@ -369,13 +298,11 @@ class ReportIndexController(Controller):
     @get(
         "/",
         sync_to_thread=True,
-        operation=Operation(
-            answer=ReportIndex, tag=_TAG, example=Example(), role=None, reports=("index",), errors=(404,)
-        ),
+        operation=answering("index", ReportIndex, (404,)),
     )
     def list_reports(
         self,
-        call: NamedDependency[SkipValidation[EmbedCall]],
+        call: Injected[EmbedCall],
         q: IndexSearch = None,
         tracking_status: TrackingStatusFilter = None,
         token_sort: TokenSort = "created",

@@ -3,15 +3,14 @@
 from typing import Annotated, Any
 
 from litestar import Controller, Response, get, post, put
-from litestar.di import NamedDependency
-from litestar.params import QueryParameter, SkipValidation
+from litestar.params import QueryParameter
 from sqlalchemy.orm import Session
 
 from api import media_types
 from api.bodies import body_of
 from api.calls import Call
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
-from api.parameters import AsOfMoment, From, FromMoment, To, ToMoment
+from api.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment
 from api.reports import links
 from api.reports.links import Shown
 from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
@@ -42,7 +41,7 @@ class ReportController(Controller):
             answers_as=media_types.JSON_OR_HTML,
         ),
     )
-    def link_index(self, call: NamedDependency[SkipValidation[Call]], theme: ReportTheme = "auto") -> Response[Any]:
+    def link_index(self, call: Injected[Call], theme: ReportTheme = "auto") -> Response[Any]:
         """Link to the list of the tenant's reports.
 
         A page from which every report of the tenant can be opened. The link holds for ten minutes, the page it opened
@@ -64,7 +63,7 @@ class ReportController(Controller):
     )
     def link_cap_table(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: ReportTokenId,
         as_of: AsOfMoment = None,
         theme: ReportTheme = "auto",
@@ -92,7 +91,7 @@ class ReportController(Controller):
     )
     def link_cap_table_changes(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: ReportTokenId,
         start: FromMoment,
         end: ToMoment = None,
@@ -121,7 +120,7 @@ class ReportController(Controller):
     )
     def link_wallet_activity(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         wallet_id: ReportWalletId,
         start: From = None,
         end: To = None,
@@ -141,7 +140,7 @@ class ReportController(Controller):
         sync_to_thread=True,
         operation=Operation(answer=EmbedOrigins, tag=_TAG, example=Example(), role=Role.ADMIN),
     )
-    def read_embed_origins(self, call: NamedDependency[SkipValidation[Call]]) -> Response[Any]:
+    def read_embed_origins(self, call: Injected[Call]) -> Response[Any]:
         """Read which sites may embed the tenant's reports.
 
         Without any, only pages of this service may.
@@ -161,9 +160,7 @@ class ReportController(Controller):
             body=EmbedOrigins,
         ),
     )
-    def put_embed_origins(
-        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[EmbedOrigins]]
-    ) -> Response[Any]:
+    def put_embed_origins(self, call: Injected[Call], payload: Injected[EmbedOrigins]) -> Response[Any]:
         """Replace the sites that may embed the tenant's reports.
 
         Each is scheme, host and port, without path or wildcard. Pages that are open already go on.
@@ -183,7 +180,7 @@ class ReportController(Controller):
             statuses={201: "Nothing made before opens or shows a report any more."},
         ),
     )
-    def revoke_reports(self, call: NamedDependency[SkipValidation[Call]]) -> Response[Any]:
+    def revoke_reports(self, call: Injected[Call]) -> Response[Any]:
         """End every link to the tenant's reports.
 
         Links, tokens and open pages stop at once; links made from now on work.

@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 from litestar import Controller, Response, delete, get, patch, put
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.bodies import body_of
 from api.calls import Call
 from api.operations import Example, Operation
+from api.parameters import Injected
 from api.reading.coverage import read_history, to_subject_coverage
 from api.reading.estimates import to_tracking_history
 from api.reading.moments import View, read_view
@@ -65,9 +64,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             sync_to_thread=True,
             operation=Operation(of=of.kind, answer=forms.detail, tag=tag, example=example, errors=(404,)),
         )
-        def read_subject(
-            self, call: NamedDependency[SkipValidation[Call]], subject: NamedDependency[SkipValidation[SubjectRow]]
-        ) -> Response[Any]:
+        def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Response[Any]:
             """Read one {subject}.
 
             With its tracking windows; of a token also what its contract says, its supply and its holders at the newest
@@ -94,9 +91,9 @@ def subject_controller(of: Subjects) -> type[Controller]:
         )
         def patch_subject(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
-            payload: NamedDependency[SkipValidation[Any]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
+            payload: Injected[Any],
         ) -> Response[Any]:
             """Change a {subject}.
 
@@ -123,9 +120,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 errors=(404,),
             ),
         )
-        def remove_subject(
-            self, call: NamedDependency[SkipValidation[Call]], subject: NamedDependency[SkipValidation[SubjectRow]]
-        ) -> Response[Any]:
+        def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Response[Any]:
             """Remove a {subject}.
 
             Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
@@ -151,9 +146,9 @@ def subject_controller(of: Subjects) -> type[Controller]:
         )
         def put_subject_tracking(
             self,
-            call: NamedDependency[SkipValidation[Call]],
-            subject: NamedDependency[SkipValidation[SubjectRow]],
-            payload: NamedDependency[SkipValidation[TrackingPut]],
+            call: Injected[Call],
+            subject: Injected[SubjectRow],
+            payload: Injected[TrackingPut],
         ) -> Response[Any]:
             """Enable or disable the tracking of a {subject}.
 
@@ -195,9 +190,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             sync_to_thread=True,
             operation=Operation(of=of.kind, answer=SubjectCoverage, tag=tag, example=example, errors=(404,)),
         )
-        def read_subject_coverage(
-            self, call: NamedDependency[SkipValidation[Call]], subject: NamedDependency[SkipValidation[SubjectRow]]
-        ) -> Response[Any]:
+        def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Response[Any]:
             """Read what is collected of a {subject}.
 
             Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.

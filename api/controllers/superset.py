@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from litestar import Controller, Response, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.operations import Example, Operation
+from api.parameters import Injected
 from api.reports import superset
 from api.reports.calls import EmbedCall
 from api.schemas.superset import GuestToken
@@ -33,7 +32,7 @@ class SupersetController(Controller):
             errors=(404,),
         ),
     )
-    def make_guest_token(self, call: NamedDependency[SkipValidation[EmbedCall]]) -> Response[Any]:
+    def make_guest_token(self, call: Injected[EmbedCall]) -> Response[Any]:
         """Get a guest token of Superset for an open report.
 
         It opens the report's dashboard for five minutes, cut to the report's tenant and its token or wallet.

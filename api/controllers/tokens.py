@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from litestar import Controller, Response, get, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
@@ -25,6 +23,7 @@ from api.parameters import (
     HolderChangeFilter,
     HolderChangeSort,
     HolderSort,
+    Injected,
     LedgerFilter,
     LedgerIdFilter,
     Limit,
@@ -113,9 +112,7 @@ class TokenController(Controller):
             body=TokenCreate,
         ),
     )
-    def create_token(
-        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[TokenCreate]]
-    ) -> Response[Any]:
+    def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Response[Any]:
         """Add a token.
 
         Stored with tracking disabled. What is at the address is found out by the next cycle; until then
@@ -149,7 +146,7 @@ class TokenController(Controller):
     )
     def list_tokens(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         ledger: LedgerFilter = None,
         ledger_id: LedgerIdFilter = None,
         symbol: SymbolFilter = None,
@@ -195,7 +192,7 @@ class TokenController(Controller):
     )
     def list_token_activities(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: TokenId,
         start: From = None,
         end: To = None,
@@ -255,7 +252,7 @@ class TokenController(Controller):
     )
     def read_token_cap_table(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: TokenId,
         as_of: AsOfMoment = None,
         sort: HolderSort = "rank",
@@ -315,7 +312,7 @@ class TokenController(Controller):
     )
     def read_token_cap_table_changes(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: TokenId,
         start: FromMoment,
         end: ToMoment = None,

@@ -3,12 +3,10 @@
 from typing import Any
 
 from litestar import Controller, Response, get
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 
 from api.calls import Call, Fetched
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
-from api.parameters import Explain, From, IntervalChoice, To, TokenId, WalletId, read_range
+from api.parameters import Explain, From, Injected, IntervalChoice, To, TokenId, WalletId, read_range
 from api.reading import balances, capitalization, wallet_values
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
@@ -36,7 +34,7 @@ class MarketCapitalizationController(Controller):
     )
     def read_market_capitalization(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         token_id: TokenId,
         start: From = None,
         end: To = None,
@@ -95,7 +93,7 @@ class WalletValueController(Controller):
     )
     def read_wallet_value_history(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         wallet_id: WalletId,
         start: From = None,
         end: To = None,

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from litestar import Controller, Response, get, post
-from litestar.di import NamedDependency
-from litestar.params import SkipValidation
 from sqlalchemy.orm import Session
 
 from api.bodies import body_of
@@ -22,6 +20,7 @@ from api.parameters import (
     Explain,
     ExternalIdFilter,
     From,
+    Injected,
     IntervalChoice,
     LedgerFilter,
     LedgerIdFilter,
@@ -92,9 +91,7 @@ class WalletController(Controller):
             body=WalletCreate,
         ),
     )
-    def create_wallet(
-        self, call: NamedDependency[SkipValidation[Call]], payload: NamedDependency[SkipValidation[WalletCreate]]
-    ) -> Response[Any]:
+    def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Response[Any]:
         """Add a wallet.
 
         Stored with tracking disabled. The same address on the same ledger again is a conflict.
@@ -126,7 +123,7 @@ class WalletController(Controller):
     )
     def list_wallets(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         ledger: LedgerFilter = None,
         ledger_id: LedgerIdFilter = None,
         external_id: ExternalIdFilter = None,
@@ -170,7 +167,7 @@ class WalletController(Controller):
     )
     def list_wallet_activities(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         wallet_id: WalletId,
         start: From = None,
         end: To = None,
@@ -230,7 +227,7 @@ class WalletController(Controller):
     )
     def read_wallet_balances(
         self,
-        call: NamedDependency[SkipValidation[Call]],
+        call: Injected[Call],
         wallet_id: WalletId,
         as_of: AsOfMoment = None,
         start: From = None,

@@ -1,0 +1,34 @@
+"""How the OpenAPI document tells the data routes of reports."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api import media_types
+from api.operations import Example, Operation
+from api.schemas.reports import Report
+
+_TAG = "Embedded reports"
+
+
+def answering(
+    report: Report, answer: type[Any], errors: tuple[int, ...], query: Mapping[str, str] | None = None
+) -> Operation:
+    """Describe a route that answers a part of a report."""
+    return Operation(
+        answer=answer, tag=_TAG, example=Example(query=query or {}), role=None, reports=(report,), errors=errors
+    )
+
+
+def saving(report: Report, row: type[Any], errors: tuple[int, ...], form: type[Any] | None = None) -> Operation:
+    """Describe a route that answers all rows of a report as a file; `form` is what a page asks for it by."""
+    return Operation(
+        answer=None,
+        tag=_TAG,
+        example=Example(body={"token": "eyJ..."}) if form else Example(),
+        role=None,
+        reports=(report,),
+        errors=errors,
+        row=row,
+        answers_as=(media_types.CSV,),
+        form=form,
+    )
