@@ -16,7 +16,8 @@ from typing import Any, Literal, Union
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from anyio import CancelScope, to_thread
+from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from litestar.background_tasks import BackgroundTask
 from litestar.response import Stream
 
@@ -25,6 +26,10 @@ from api.errors import ApiError
 from api.schemas.common import AsOf, Coverage, DataVersion
 
 Batches = Generator[Sequence[msgspec.Struct]]
+
+# Each reads a batch with the memory of its version, which all answers share.
+_MOST_READERS = 4
+_READERS = RunVar[CapacityLimiter]("file-readers")
 
 # A header of many gaps would pass the limits of proxies; the JSON answer and Parquet's metadata have them all.
 _MOST_GAPS_IN_HEADER = 20
@@ -120,7 +125,7 @@ def _stream(content: Generator[bytes], batches: Batches, media_type: str, header
 
     async def sent() -> AsyncGenerator[bytes]:
         try:
-            while (chunk := await to_thread.run_sync(next, content, None)) is not None:
+            while (chunk := await to_thread.run_sync(next, content, None, limiter=_readers())) is not None:
                 yield chunk
         finally:
             with CancelScope(shield=True):
@@ -128,7 +133,21 @@ def _stream(content: Generator[bytes], batches: Batches, media_type: str, header
                 await to_thread.run_sync(batches.close)
 
     chunks = sent()
-    return Stream(chunks, media_type=media_type, headers=headers, background=BackgroundTask(chunks.aclose))
+
+    async def close() -> None:
+        await chunks.aclose()
+
+    return Stream(chunks, media_type=media_type, headers=headers, background=BackgroundTask(close))
+
+
+def _readers() -> CapacityLimiter:
+    """Return what bounds how many files are read at once, by event loop; waiting for a client is no reading."""
+    try:
+        return _READERS.get()
+    except LookupError:
+        limiter = CapacityLimiter(_MOST_READERS)
+        _READERS.set(limiter)
+        return limiter
 
 
 def _context(as_of: AsOf | DataVersion | None, coverage: Coverage | None) -> dict[str, str]:

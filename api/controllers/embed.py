@@ -1,7 +1,7 @@
 """What an open report asks for besides its data: further tokens, and links to other reports of the index page."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from litestar import Controller, Response, post
 
@@ -10,7 +10,7 @@ from api.operations import EXAMPLE_TOKEN_ID, Example, Operation
 from api.parameters import Injected
 from api.reports import links
 from api.reports.calls import EmbedCall
-from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate
+from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate, Report
 from control.clock import utc_now
 from control.errors import Invalid
 
@@ -31,7 +31,7 @@ class EmbedController(Controller):
             tag=_TAG,
             example=Example(),
             role=None,
-            reports=("cap-table", "cap-table-changes", "wallet-activity", "index"),
+            reports=get_args(Report),
             errors=(404,),
         ),
     )

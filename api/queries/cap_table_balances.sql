@@ -1,5 +1,5 @@
--- What each holder had at two moments, each in its own covered range (null where it is not known), and what differs (change
--- null: nothing) by size and by address: `balances_at_both` of other queries.
+-- What each holder had at two moments, each in its own covered range (null where it is not known), and those that differ by
+-- size and by address (change and ranks null: they do not): `balances_at_both` of other queries.
 with balances as (
 
     select
@@ -27,7 +27,7 @@ differences as (
 
 ),
 
-compared as (
+compared as materialized (
 
     select
         holder_address,
@@ -52,3 +52,16 @@ select
     row_number() over (order by size_raw desc, holder_address) as size_rank,
     row_number() over (order by holder_address) as address_rank
 from compared
+where change is not null
+
+union all
+
+select
+    holder_address,
+    before_raw,
+    after_raw,
+    change,
+    null as size_rank,
+    null as address_rank
+from compared
+where change is null

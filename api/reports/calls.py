@@ -7,7 +7,7 @@ revocation, of the tenant's links or of the key that asked for this one, holds a
 import gzip
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from api.operations import OPERATION, QUERY_PARAMETERS, Operation
 from api.parameters import check_query
 from api.rate_limits import address_key
 from api.reports.assets import choose_coding
-from api.reports.tokens import Claims, revoked
+from api.reports.tokens import SESSION, Claims, revoked
 from api.schemas.common import Schema
 from api.schemas.reports import Report
 from api.serving import Snapshot
@@ -69,6 +69,11 @@ class EmbedCall:
     def params(self) -> dict[str, str]:
         """The report's parameters by their names in the interface, such as `tokenId` and `asOf`."""
         return self.claims.params
+
+    @property
+    def begun(self) -> datetime:
+        """When the session began: which day a moment such as `yesterday` means stays while its pages are open."""
+        return datetime.fromtimestamp(self.claims.sxp, UTC) - SESSION
 
     def snapshot(self, data_version: int | None = None) -> AbstractContextManager[Snapshot]:
         """Open a version that shows what the page began with, or the one in force.

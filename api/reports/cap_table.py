@@ -58,7 +58,7 @@ def open_holders(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Holders]:
     """
     found = find_token(call)
     view = read_view(snapshot, found.subject, found.windows)
-    state, status = resolve_of_token(snapshot, view, read_moment(call.params.get("asOf"), call.now))
+    state, status = resolve_of_token(snapshot, view, read_moment(call.params.get("asOf"), call.begun))
     return found, Holders(snapshot, view, state, status, Names(call.store, found.subject))
 
 

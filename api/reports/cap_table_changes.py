@@ -22,7 +22,7 @@ def open_changes(call: EmbedCall, snapshot: Snapshot) -> tuple[Found, Changes]:
     """
     found = find_token(call)
     view = read_view(snapshot, found.subject, found.windows)
-    first, last = read_moments(call.params["from"], call.params.get("to"), call.now)
+    first, last = read_moments(call.params["from"], call.params.get("to"), call.begun)
     return found, Changes(view, Names(call.store, found.subject), *resolve_both(snapshot, view, first, last))
 
 

@@ -13,6 +13,7 @@ from api.schemas.common import AsOf, Coverage, Schema
 Item = TypeVar("Item", bound=Schema)
 
 _BATCH = 5_000
+_FILE_NAMES = {"cap-table": "cap-table", "cap-table-changes": "changes", "wallet-activity": "activity"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -37,9 +38,6 @@ def stream_report(
         coverage: what of their range is collected.
     """
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
-    name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_NAMES[call.report]}-{block}.csv"
+    name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"
     batches = read_batches(call.services.serving, version, rows, _BATCH)
     return formats.stream_file(row_type, batches, name, as_of, coverage, NO_STORE)
-
-
-_NAMES = {"cap-table": "cap-table", "cap-table-changes": "changes", "wallet-activity": "activity"}

@@ -227,6 +227,8 @@ async function turnTo(request, index) {
     opened.frame.replaceWith(frame);
     Object.assign(opened, { request, frame });
   } catch (failure) {
+    if (opened?.viewer !== viewer || !isPressed()) return;
+    close();
     page.fail(failure);
   }
 }

@@ -1,15 +1,22 @@
 """CSV, NDJSON and Parquet: the same rows as the JSON, all of them, with as-of and coverage beside."""
 
+import asyncio
 import csv
+import gc
 import io
 import json
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from litestar import Litestar, get
+from litestar.response import Stream
 from litestar.testing import TestClient
 
+from api import media_types
+from api.formats import stream_rows
 from api.operations import (
     EXAMPLE_MARKET_PAIR_ID,
     EXAMPLE_SOURCE_ID,
@@ -17,6 +24,7 @@ from api.operations import (
     EXAMPLE_TOKEN_ID,
     EXAMPLE_WALLET_ID,
 )
+from api.schemas.reports import Revocation
 from tests.api.test_errors import problem
 from tests.api.world import BIG_TOKEN_ID, World
 
@@ -144,3 +152,47 @@ def test_an_etag_tells_nothing_of_another_tenant(world: World, client: TestClien
     changed = client.get(path, headers={"Accept": form, "If-None-Match": before})
     assert changed.status_code == 200
     assert changed.headers["etag"] != before
+
+
+@pytest.mark.parametrize("form", [media_types.CSV, media_types.NDJSON, media_types.PARQUET])
+def test_a_file_is_closed_when_a_client_leaves_that_takes_nothing(form: str) -> None:
+    """By the request, not by the garbage collector, which may run in a thread that holds a lock."""
+    closed: list[bool] = []
+
+    def batches() -> Generator[Sequence[Revocation]]:
+        try:
+            while True:
+                yield [Revocation(embed_id="x" * 100)] * 1_000
+        finally:
+            closed.append(True)
+
+    @get("/file", sync_to_thread=True)
+    def read_file() -> Stream:
+        return stream_rows(form, Revocation, batches(), None, None, {})
+
+    app = Litestar([read_file], openapi_config=None)
+
+    async def ask() -> None:
+        is_stuck, messages = asyncio.Event(), iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Any:
+            if (message := next(messages, None)) is not None:
+                return message
+            await is_stuck.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                is_stuck.set()
+                await asyncio.Event().wait()
+
+        scope: Any = {"type": "http", "method": "GET", "path": "/file", "raw_path": b"/file", "query_string": b""}
+        scope |= {"headers": [], "client": ("a", 1), "server": ("b", 1), "scheme": "http", "root_path": ""}
+        await app(scope | {"asgi": {"version": "3.0"}, "http_version": "1.1", "state": {}}, receive, send)
+        assert closed == [True]
+
+    gc.disable()
+    try:
+        asyncio.run(ask())
+    finally:
+        gc.enable()

@@ -3,16 +3,21 @@
 import csv
 import io
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
+import jwt
 import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_TOKEN_ID
+from api.reports.tokens import SESSION
+from control import service_secrets
 from tests.api.reported import NEWEST, publish_reported
 from tests.api.test_errors import problem
 from tests.api.test_report_data import NAMES, NUMBERS, PAST, embed
-from tests.api.world import World, copy_world
+from tests.api.test_reports import claims_of
+from tests.api.world import World, copy_world, time_of
 
 DATA = "/embed/data/cap-table-changes"
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
@@ -123,6 +128,24 @@ def test_a_moment_that_is_not_covered_is_told(client: TestClient[Any]) -> None:
     headers = headers_of(client, "block:5")
     for part in ("summary", "rows", "csv"):
         problem(client.get(f"{DATA}/{part}", headers=headers), 409, "not-covered")
+
+
+def test_a_named_day_is_that_of_the_session(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is open over midnight goes on with the moments that its head has."""
+    now = time_of(NEWEST)
+    headers = {}
+    for report, moments in (("cap-table", {"asOf": "yesterday"}), ("cap-table-changes", {"from": "yesterday"})):
+        answer = client.get(f"/v1/reports/{report}", params={"tokenId": EXAMPLE_TOKEN_ID, **moments})
+        claims = claims_of(answer.json()["reportUrl"])
+        with client.app.state.services.store.read() as session:
+            secret = service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY)
+        opened = {"sxp": int((now + SESSION).timestamp())}
+        headers[report] = {"Authorization": f"Bearer {jwt.encode(claims | opened, secret)}"}
+    table = client.get("/embed/data/cap-table/summary", headers=headers["cap-table"]).json()
+    changes = client.get(f"{DATA}/summary", headers=headers["cap-table-changes"]).json()
+    # The end of the day before the session's, which is long ago.
+    end = f"{now - timedelta(days=1):%Y-%m-%d}T23:59:59.999999Z"
+    assert table["asOf"]["at"] == changes["from"]["at"] == end
 
 
 def test_moments_the_wrong_way_round_are_told(client: TestClient[Any]) -> None:
