@@ -10,6 +10,7 @@ import json
 import random
 import re
 import shutil
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,7 @@ from litestar.testing import TestClient
 from api import media_types
 from api.app import create_app
 from control.access import Principal
+from control.settings import Settings
 from pipelines.collect.attestations import Periods
 from pipelines.deliver.operations import report_discoveries, report_requests
 from pipelines.load.state import newest_publication, record_publication, record_transform
@@ -246,6 +248,13 @@ class Tenant:
         beside, alone = answers[0].facts, answers[-1].facts
         self._worlds.differences += [(*asked, *found) for found in _differences(alone, beside)]
 
+    def await_version(self, settings: Settings, version: int) -> None:
+        """Wait until what was published is served: an application looks for it several times a second."""
+        for client in self._clients:
+            state = client.app.state
+            while state.settings is settings and state.services.serving.in_force().version != version:
+                time.sleep(0.01)
+
     def _ask(self, client: TestClient[Any], method: str, path: str, sent: Mapping[str, Any]) -> Answer:
         with _chance(self._steps, self._who):
             return _read(client.request(method, path, follow_redirects=False, **sent))
@@ -379,6 +388,8 @@ class Worlds:
                 record_publication(connection, version, batch)
                 report_requests(connection, service.store)
                 report_discoveries(connection, service.store)
+            for tenant in (self.a, self.b):
+                tenant.await_version(settings, version)
 
     def read_everything(self, draw: random.Random, most: int) -> None:
         """Have B call every operation that reads: of each of its objects, and of one that is not its own.
@@ -439,11 +450,13 @@ class Worlds:
 
     def links(self) -> list[tuple[str, str]]:
         """Report and token of links to each of B's reports."""
+        before = {"from": self.moment(self.node.head() - 20)}
         return [
-            self.link(operation_id, **{name: row["id"]})
-            for operation_id, name, where in (
-                ("link_cap_table", "tokenId", "/v1/tokens"),
-                ("link_wallet_activity", "walletId", "/v1/wallets"),
+            self.link(operation_id, **{name: row["id"]}, **moments)
+            for operation_id, name, where, moments in (
+                ("link_cap_table", "tokenId", "/v1/tokens", {}),
+                ("link_cap_table_changes", "tokenId", "/v1/tokens", before),
+                ("link_wallet_activity", "walletId", "/v1/wallets", {}),
             )
             for row in self.b.get(where, {}).body["data"]
         ]
