@@ -104,7 +104,10 @@ function html(metafile, page) {
   const { title, tiles } = PAGES[page];
   const tile =
     '<div class="card kpi"><dt><span class="bone"></span></dt><dd><span class="bone wide"></span></dd></div>';
-  const content = template(page).replace("{{tiles}}", tile.repeat(tiles)).replace("{{table}}", template("_table"));
+  const content = template(page)
+    .replace("{{top}}\n", template("_top"))
+    .replace("{{tiles}}", tile.repeat(tiles))
+    .replace("{{table}}", template("_table"));
   const filled = { title, head: head(metafile, page), content };
   return template("_page").replace(/{{(\w+)}}/g, (_, slot) => filled[slot]);
 }

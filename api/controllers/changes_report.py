@@ -6,18 +6,17 @@ Which tenant, which token, and which moments is the embed token's alone.
 from dataclasses import replace
 from typing import Any
 
-from litestar import Controller, Response, get, post
+from litestar import Controller, Response, get
 
-from api.bodies import MOST_FORM_BYTES, form_of
 from api.calls import Fetched
 from api.paging import Key
 from api.parameters import HolderChangeFilter, HolderChangeSort, Injected
 from api.reading.cap_table_changes import Changes, read_page
 from api.reading.moments import to_as_of
 from api.reports.calls import EmbedCall
-from api.reports.cap_table_changes import coverage_between, open_changes, read_report
+from api.reports.cap_table_changes import open_changes, read_report
 from api.reports.files import stream_report
-from api.reports.operations import answering, saving
+from api.reports.operations import answering, saved_by_form, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.schemas.report_data import CapTableChangesForm, CapTableChangesReport, ReportChanges
 from api.schemas.tokens import HolderChange, HolderChangeKind, HolderChangeOrder
@@ -97,14 +96,7 @@ class CapTableChangesReportController(Controller):
         """
         return _file(call, sort, q, change, data_version)
 
-    @post(
-        "/csv",
-        status_code=200,
-        sync_to_thread=True,
-        dependencies={"payload": form_of(CapTableChangesForm)},
-        request_max_body_size=MOST_FORM_BYTES,
-        operation=saving("cap-table-changes", HolderChange, _ERRORS, CapTableChangesForm),
-    )
+    @saved_by_form("cap-table-changes", HolderChange, _ERRORS, CapTableChangesForm)
     def save_cap_table_changes(
         self,
         call: Injected[EmbedCall],
@@ -135,4 +127,4 @@ def _file(
         return read_page(opened, narrowed, after, limit).fetched
 
     subject = found.subject.symbol or "token"
-    return stream_report(call, version, HolderChange, rows, subject, as_of, coverage_between(changes))
+    return stream_report(call, version, HolderChange, rows, subject, as_of, changes.coverage)

@@ -5,11 +5,10 @@ Which tenant, which token or wallet, and which moment or range is the embed toke
 
 from typing import Annotated, Any
 
-from litestar import Controller, Response, get, post
+from litestar import Controller, Response, get
 from litestar.params import QueryParameter
 from msgspec import UNSET
 
-from api.bodies import MOST_FORM_BYTES, form_of
 from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.paging import Key
@@ -32,7 +31,7 @@ from api.reports.calls import EmbedCall
 from api.reports.files import stream_report
 from api.reports.holders import HolderFilters
 from api.reports.index import read_index
-from api.reports.operations import answering, saving
+from api.reports.operations import answering, saved_by_form, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.reports.wallet_activity import WalletView
 from api.schemas.common import Reconciliation
@@ -157,14 +156,7 @@ class CapTableReportController(Controller):
         """
         return _cap_table_file(call, sort, q, reconciliation, data_version)
 
-    @post(
-        "/csv",
-        status_code=200,
-        sync_to_thread=True,
-        dependencies={"payload": form_of(CapTableForm)},
-        request_max_body_size=MOST_FORM_BYTES,
-        operation=saving("cap-table", ReportHolding, (404, 409, 410), CapTableForm),
-    )
+    @saved_by_form("cap-table", ReportHolding, (404, 409, 410), CapTableForm)
     def save_cap_table(
         self,
         call: Injected[EmbedCall],
@@ -261,14 +253,7 @@ class WalletActivityReportController(Controller):
         asked = (sort, q, activity_type, token, direction, read_range(start, end))
         return _wallet_activity_file(call, data_version, *asked)
 
-    @post(
-        "/csv",
-        status_code=200,
-        sync_to_thread=True,
-        dependencies={"payload": form_of(WalletActivityForm)},
-        request_max_body_size=MOST_FORM_BYTES,
-        operation=saving("wallet-activity", WalletActivity, (404, 410), WalletActivityForm),
-    )
+    @saved_by_form("wallet-activity", WalletActivity, (404, 410), WalletActivityForm)
     def save_wallet_activity(
         self,
         call: Injected[EmbedCall],

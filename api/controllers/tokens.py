@@ -334,14 +334,13 @@ class TokenController(Controller):
             before, after = cap_table_changes.resolve_both(snapshot, view, first, last)
             changes = cap_table_changes.Changes(view, Names(call.store, subject), before, after, change, sort)
             echoes = [to_as_of(view, state, snapshot) for state in (before, after)]
-            coverage = to_coverage(view, after, read_range(None, None), since=before)
             if call.is_tabular:
                 return call.tabular(
                     snapshot,
                     HolderChange,
                     lambda version, key, count: cap_table_changes.read_page(version, changes, key, count).fetched,
                     echoes[1],
-                    coverage,
+                    changes.coverage,
                 )
             found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
             page, headers = call.rank_page(snapshot, found.fetched, limit, position)
@@ -351,7 +350,7 @@ class TokenController(Controller):
             totals=found.totals,
             data=list(found.fetched.rows),
             page=page,
-            coverage=coverage,
+            coverage=changes.coverage,
         )
         return call.answer(answer, headers)
 

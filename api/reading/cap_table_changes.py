@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.paging import Key
-from api.parameters import Moment
+from api.parameters import Moment, TimeRange
 from api.reading.concentration import percentage
-from api.reading.moments import State, View, resolve, resolve_covered
+from api.reading.moments import State, View, resolve, resolve_covered, to_coverage
 from api.reading.names import Names
 from api.reading.values import whole_tokens
 from api.rows import HolderChangeRow
+from api.schemas.common import Coverage
 from api.schemas.tokens import (
     CapTableChangeTotals,
     HolderChange,
@@ -40,6 +41,11 @@ class Changes:
     sort: HolderChangeOrder = "-difference"
     search: str | None = None
     named: tuple[str, ...] = ()
+
+    @property
+    def coverage(self) -> Coverage:
+        """What is collected of the time between the moments."""
+        return to_coverage(self.view, self.after, TimeRange(None, None), since=self.before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """What a report of the changes of a cap table shows above its rows."""
 
-from api.parameters import TimeRange, read_moments
+from api.parameters import read_moments
 from api.reading.cap_table_changes import Changes, read_page, resolve_both
-from api.reading.moments import read_view, to_as_of, to_coverage
+from api.reading.moments import read_view, to_as_of
 from api.reading.names import Names
 from api.reports.calls import EmbedCall
 from api.reports.subjects import Found, find_token, to_report_token
-from api.schemas.common import Coverage
 from api.schemas.report_data import CapTableChangesReport
 from api.serving import Snapshot
 
@@ -34,13 +33,8 @@ def read_report(snapshot: Snapshot, found: Found, changes: Changes) -> CapTableC
         from_=to_as_of(changes.view, changes.before, snapshot),
         to=to_as_of(changes.view, changes.after, snapshot),
         is_current=changes.after.is_current,
-        coverage=coverage_between(changes),
+        coverage=changes.coverage,
         totals=page.totals,
         largest=list(page.fetched.rows),
         data_version=snapshot.data_version(found.subject.tenant_id),
     )
-
-
-def coverage_between(changes: Changes) -> Coverage:
-    """Say what between the moments is collected."""
-    return to_coverage(changes.view, changes.after, TimeRange(None, None), since=changes.before)

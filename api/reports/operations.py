@@ -1,9 +1,12 @@
-"""How the OpenAPI document tells the data routes of reports."""
+"""What data routes of reports share: how the OpenAPI document tells them, and how a page saves its rows."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from litestar import post
+
 from api import media_types
+from api.bodies import MOST_FORM_BYTES, form_of
 from api.operations import Example, Operation
 from api.schemas.reports import Report
 
@@ -31,4 +34,16 @@ def saving(report: Report, row: type[Any], errors: tuple[int, ...], form: type[A
         row=row,
         answers_as=(media_types.CSV,),
         form=form,
+    )
+
+
+def saved_by_form(report: Report, row: type[Any], errors: tuple[int, ...], form: type[Any]) -> post:
+    """Return the route by which a page saves all rows of a report; `payload` is its form."""
+    return post(
+        "/csv",
+        status_code=200,
+        sync_to_thread=True,
+        dependencies={"payload": form_of(form)},
+        request_max_body_size=MOST_FORM_BYTES,
+        operation=saving(report, row, errors, form),
     )

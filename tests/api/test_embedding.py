@@ -22,7 +22,7 @@ from control import access, service_secrets, subjects, tokens, wallets
 from control.access import Principal
 from tests.api.document import DOCUMENT, check
 from tests.api.test_errors import problem
-from tests.api.test_reports import claims_of
+from tests.api.test_reports import REPORTS, claims_of
 from tests.api.world import FOREIGN_TOKEN_ID, World
 
 # Routes that take an embed token in the header, and the reports whose tokens they take, by the document.
@@ -48,13 +48,8 @@ def secret_of(world: World, name: str = service_secrets.EMBED_SIGNING_KEY) -> by
 
 def token_for(world: World, client: TestClient[Any], report: str = "index", who: str = "viewer") -> str:
     """Return the token of a fresh link."""
-    query = {
-        "cap-table": {"tokenId": EXAMPLE_TOKEN_ID},
-        "cap-table-changes": {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"},
-        "wallet-activity": {"walletId": EXAMPLE_WALLET_ID},
-    }
-    path = "/v1/reports" if report == "index" else f"/v1/reports/{report}"
-    answer = client.get(path, params=query.get(report), headers=world.headers(who))
+    path, query = REPORTS[report]
+    answer = client.get(path, params=query, headers=world.headers(who))
     return str(answer.json()["reportUrl"].partition("#t=")[2])
 
 

@@ -7,8 +7,8 @@ from litestar.testing import TestClient
 from openapi_spec_validator import validate
 
 from api import media_types
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.document import DOCUMENT, check
+from tests.api.test_reports import REPORTS
 from tests.api.world import World
 
 OPERATIONS = [
@@ -75,14 +75,9 @@ def test_the_example_of_every_operation_works(
 
 def embed_token(client: TestClient[Any], path: str) -> str:
     """Return the token of a link to the report that a path is for, by default to the index page."""
-    links = {
-        "cap-table-changes": {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"},
-        "cap-table": {"tokenId": EXAMPLE_TOKEN_ID},
-        "wallet-activity": {"walletId": EXAMPLE_WALLET_ID},
-    }
-    report = "cap-table" if "superset" in path else next((name for name in links if name in path), "")
-    link = client.get(f"/v1/reports/{report}".rstrip("/"), params=links.get(report)).json()
-    return str(link["reportUrl"].partition("#t=")[2])
+    report = "cap-table" if "superset" in path else next((name for name in path.split("/") if name in REPORTS), "index")
+    address, query = REPORTS[report]
+    return str(client.get(address, params=query).json()["reportUrl"].partition("#t=")[2])
 
 
 def test_a_wrong_answer_would_be_noticed(client: TestClient[Any]) -> None:

@@ -3,7 +3,7 @@
 Cells show rounded numbers; the whole number is what their tooltip says, or the cell itself where nothing was rounded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 from playwright.sync_api import Frame, Locator
 
 from tests.browser.visitor import Visitor
+
+Row = dict[str, Any]
 
 _ROWS = """() => [...document.querySelectorAll('#table-body tr')].map((row) =>
   Object.fromEntries([...row.cells].map((cell) => [cell.classList[0], {
@@ -98,6 +100,38 @@ class Table:
             self._frame.click("#download")
         assert download.value.failure() is None
         return Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def check_every_sort_and_page(
+    table: Table,
+    sorts: Mapping[str, Callable[[Row], Any]],
+    rows: Sequence[Row],
+    page: int,
+    shown: Callable[[Table], Any],
+    true: Callable[[list[Row]], Any],
+) -> None:
+    """Sort by each column in both directions, and hold its first, next and last page against the rows in that order.
+
+    Args:
+        table: the table.
+        sorts: what a column sorts by, by its label.
+        rows: all of them.
+        page: so many on a page.
+        shown: reads what the table shows.
+        true: what it is to show of rows.
+    """
+    for label, key in sorts.items():
+        directions = set()
+        for _ in range(2):
+            direction = table.sort(label)
+            directions.add(direction)
+            ordered = sorted(rows, key=key, reverse=direction == "descending")
+            assert shown(table) == true(ordered[:page]), (label, direction)
+            table.turn("next")
+            assert shown(table) == true(ordered[page : 2 * page]), (label, direction)
+            table.turn("last")
+            assert shown(table) == true(ordered[len(ordered) // page * page :]), (label, direction)
+        assert directions == {"ascending", "descending"}
 
 
 def walked(pages: Any) -> list[dict[str, Any]]:
