@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
-from litestar import Response
-
-from api.calls import Call
+from api.calls import Call, Tabular
 from api.lists import STORED, answer_list, stored
 from api.schemas.common import Schema
 from control import operations
 from control.operations import OperationKind, OperationRow
 
+Shown = TypeVar("Shown", bound=Schema)
+Answer = TypeVar("Answer", bound=Schema)
+
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(Generic[Shown]):
     """The operations of one kind that a subject or a pair of the tenant has.
 
     Args:
@@ -25,13 +26,13 @@ class Owned:
 
     kind: OperationKind
     owner_key: int
-    to_answer: Callable[[OperationRow], Schema]
+    to_answer: Callable[[OperationRow], Shown]
 
 
 def list_operations(
-    call: Call, owned: Owned, answer: type[Schema], item: type[Schema], limit: int, cursor: str | None
-) -> Response[Any]:
-    """Answer a page of operations, the newest first; progress is part of what a tabular answer's ETag says."""
+    call: Call, owned: Owned[Shown], answer: type[Answer], item: type[Shown], limit: int, cursor: str | None
+) -> Answer | Tabular[Shown]:
+    """Return a page of operations, the newest first; progress is part of what a tabular answer's ETag says."""
     of = (call.tenant_id, owned.kind, owned.owner_key)
     fetch = stored(
         call,
@@ -46,19 +47,19 @@ def list_operations(
     return answer_list(call, answer, item, fetch, limit, call.position(cursor, STORED), state=reported)
 
 
-def read_operation(call: Call, owned: Owned, operation_id: str) -> Response[Any]:
-    """Answer one operation, with its progress as the pipeline last reported it.
+def read_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:
+    """Return one operation, with its progress as the pipeline last reported it.
 
     Raises:
         NotFound: the owner has none with this id.
     """
     with call.store.read() as session:
         operation = operations.get(session, call.tenant_id, operation_id, owned.kind, owned.owner_key)
-    return call.answer(owned.to_answer(operation))
+    return owned.to_answer(operation)
 
 
-def cancel_operation(call: Call, owned: Owned, operation_id: str) -> Response[Any]:
-    """Ask an operation to stop, and answer it.
+def cancel_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:
+    """Ask an operation to stop, and return it.
 
     Raises:
         NotFound: the owner has none with this id.
@@ -67,4 +68,4 @@ def cancel_operation(call: Call, owned: Owned, operation_id: str) -> Response[An
     with call.store.write() as session:
         operation = operations.get(session, call.tenant_id, operation_id, owned.kind, owned.owner_key)
         cancelled = operations.cancel(session, call.principal, operation)
-    return call.written(owned.to_answer(cancelled), 202)
+    return owned.to_answer(cancelled)

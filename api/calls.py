@@ -5,9 +5,9 @@ by the handlers and `reading`.
 """
 
 import hashlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from api import formats, media_types
 from api.errors import ApiError
+from api.operations import Operation
 from api.paging import CursorCipher, Delivered, Key, Position, cursor_scope
 from api.parameters import Moment, dated_items, read_moment
 from api.pins import Pins
@@ -98,6 +99,38 @@ Fetch = Callable[[Any, Key | None, int], Fetched[Item]]
 
 
 @dataclass(frozen=True, slots=True)
+class Tabular(Generic[Item]):
+    """All rows of a collection, in the tabular form asked for.
+
+    Args:
+        version: which they are read from; None: from configuration alone.
+        data_version: the tenant's own number of it.
+        row_type: struct of every row.
+        fetch: reads them.
+        as_of: the moment of the rows.
+        coverage: what of their range is collected.
+        state: what of them changes with neither the tenant's data nor its configuration.
+    """
+
+    version: int | None
+    data_version: int | None
+    row_type: type[Item]
+    fetch: Fetch[Item]
+    as_of: AsOf | DataVersion | None
+    coverage: Coverage | None
+    state: object
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[Item]):
+    """What a write stored, as JSON, now or when it was first asked for."""
+
+    status: int
+    content: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One authorized request."""
 
@@ -141,21 +174,16 @@ class Call:
         """Open the version a cursor is pinned to, or the one in force."""
         return self.services.serving.snapshot(position.version if position else None)
 
-    def page(self, snapshot: Snapshot | None, fetched: Fetched[Any], limit: int) -> tuple[Page, dict[str, str]]:
-        """Return the page's description and its `Link` header; configuration alone has no snapshot."""
+    def page(self, snapshot: Snapshot | None, fetched: Fetched[Any], limit: int) -> Page:
+        """Return the page's description; configuration alone has no snapshot."""
         if fetched.after is None:
-            return Page(limit=limit, next_cursor=None), {}
+            return Page(limit=limit, next_cursor=None)
         scope = cursor_scope(self.request, self.tenant_id, self.now)
         position = Position(snapshot.version if snapshot else 0, fetched.after, fetched.delivered)
         epoch = snapshot.epoch if snapshot else self.services.serving.epoch()
-        cursor = self.services.cursor_cipher().encrypt(scope, epoch, position)
-        kept = [(name, value) for name, value in dated_items(self.request, self.now) if name != "cursor"]
-        query = urlencode([*kept, ("cursor", cursor)])
-        return Page(limit=limit, next_cursor=cursor), {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}
+        return Page(limit=limit, next_cursor=self.services.cursor_cipher().encrypt(scope, epoch, position))
 
-    def rank_page(
-        self, snapshot: Snapshot, fetched: Fetched[Any], limit: int, position: Position | None
-    ) -> tuple[Page, dict[str, str]]:
+    def rank_page(self, snapshot: Snapshot, fetched: Fetched[Any], limit: int, position: Position | None) -> Page:
         """Return what `page` does of a collection whose ranks are those of one version, which is kept for its cursors.
 
         Raises:
@@ -165,15 +193,6 @@ class Call:
             self.services.pins.hold(snapshot.version, is_new=position is None)
         return self.page(snapshot, fetched, limit)
 
-    def answer(self, body: Schema, headers: dict[str, str] | None = None) -> Response[bytes]:
-        """Answer a GET as JSON, or 304 when the client has it already."""
-        content = msgspec.json.encode(body)
-        etag = f'"{self._identity(media_types.JSON, hashlib.sha256(content).hexdigest())}"'
-        sent = {"ETag": etag, **_CACHING, **(headers or {})}
-        if self._has(etag):
-            return Response(b"", status_code=304, media_type=media_types.JSON, headers=sent)
-        return Response(content, media_type=media_types.JSON, headers=sent)
-
     def tabular(
         self,
         snapshot: Snapshot | None,
@@ -182,39 +201,55 @@ class Call:
         as_of: AsOf | DataVersion | None = None,
         coverage: Coverage | None = None,
         state: object = None,
-    ) -> Response[Any]:
-        """Answer a whole collection in the tabular form asked for, or 304 when the client has it already.
+    ) -> Tabular[Item]:
+        """Return all rows of a collection; arguments as of `Tabular`, and configuration alone has no snapshot."""
+        version, data_version = (snapshot.version, snapshot.data_version(self.tenant_id)) if snapshot else (None, None)
+        return Tabular(version, data_version, row_type, fetch, as_of, coverage, state)
 
-        Every batch is read from the snapshot's version; configuration alone has no snapshot. What can change with
-        neither the tenant's data nor its configuration says so by another `state`.
-        """
-        version = snapshot.version if snapshot else None
-        data_version = snapshot.data_version(self.tenant_id) if snapshot else None
+    def respond(self, found: Schema | Tabular[Any] | Written[Any] | None, operation: Operation) -> Response[Any]:
+        """Make the answer of what a handler found; 304 where the client has it already."""
+        match found:
+            case None:
+                return Response(b"", status_code=204, media_type=media_types.JSON, headers=_NO_STORE)
+            case Written(status, content, headers):
+                sent = {**headers, **_NO_STORE}
+                return Response(content, status_code=status, media_type=media_types.JSON, headers=sent)
+            case Tabular():
+                return self._respond_in_rows(found)
+        content = msgspec.json.encode(found)
+        if self.request.method != "GET" or not operation.is_conditional:
+            return Response(content, status_code=operation.status, media_type=media_types.JSON, headers=_NO_STORE)
+        etag = f'"{self._identity(media_types.JSON, hashlib.sha256(content).hexdigest())}"'
+        headers = {"ETag": etag, **_CACHING, **self._link(getattr(found, "page", None))}
+        if self._has(etag):
+            return Response(b"", status_code=304, media_type=media_types.JSON, headers=headers)
+        return Response(content, media_type=media_types.JSON, headers=headers)
+
+    def _respond_in_rows(self, found: Tabular[Any]) -> Response[Any]:
         asked = [self.request.scope["path"], dated_items(self.request, self.now)]
-        etag = f'W/"{self._identity(self.media_type, data_version, state, asked)}"'
+        etag = f'W/"{self._identity(self.media_type, found.data_version, found.state, asked)}"'
         headers = {"ETag": etag, **_CACHING}
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
-        batches = read_batches(self.services.serving, version, fetch, _BATCH)
-        return formats.stream_rows(self.media_type, row_type, batches, as_of, coverage, headers)
+        # Every batch is read from the same version.
+        batches = read_batches(self.services.serving, found.version, found.fetch, _BATCH)
+        return formats.stream_rows(self.media_type, found.row_type, batches, found.as_of, found.coverage, headers)
 
-    def written(self, body: Schema, status: int = 200) -> Response[bytes]:
-        """Answer a write with what is stored now."""
-        content = msgspec.json.encode(body)
-        return Response(content, status_code=status, media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
-
-    def removed(self) -> Response[bytes]:
-        """Answer a DELETE after which there is nothing to show."""
-        return Response(b"", status_code=204, media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
+    def _link(self, page: Page | None) -> dict[str, str]:
+        if page is None or page.next_cursor is None:
+            return {}
+        kept = [(name, value) for name, value in dated_items(self.request, self.now) if name != "cursor"]
+        query = urlencode([*kept, ("cursor", page.next_cursor)])
+        return {"Link": f'<{self.request.scope["path"]}?{query}>; rel="next"'}
 
     def write_once(
-        self, status: int, work: Callable[[Session], Schema], location: Callable[[str], str] | str
-    ) -> Response[bytes]:
+        self, status: int, work: Callable[[Session], Item], location: Callable[[str], str] | str
+    ) -> Written[Item]:
         """Do a POST's work in one transaction with its Idempotency-Key, or replay the first answer.
 
         Args:
             status: of success.
-            work: makes the object and returns the answer.
+            work: makes the object and returns it.
             location: path of what was made; where it is made from an id, the answer has an `id`.
 
         Raises:
@@ -246,10 +281,10 @@ class Call:
                         response_body=content,
                     )
         path_made = location if isinstance(location, str) else location(_id_of(content))
-        headers = {"Location": path_made, "Cache-Control": "no-store"}
+        headers = {"Location": path_made}
         if is_replayed:
             headers["Idempotency-Replayed"] = "true"
-        return Response(content, status_code=status, media_type=media_types.JSON, headers=headers)
+        return Written(status, content, headers)
 
     def _identity(self, *representation: object) -> str:
         """Return what an answer's ETag says: whose it is, of which epoch and configuration, and what it shows."""
@@ -300,4 +335,5 @@ def _id_of(content: bytes) -> str:
 # Of requests whose body nobody reads.
 _NO_BODY = hashlib.sha256(b"").hexdigest()
 
+_NO_STORE = {"Cache-Control": "no-store"}
 _CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}

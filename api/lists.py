@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from litestar import Response
 from sqlalchemy.orm import Session
 
-from api.calls import Call, Fetch, Fetched
+from api.calls import Call, Fetch, Fetched, Tabular
 from api.paging import Key, Position
 from api.schemas.common import DataVersion, Schema
 from api.serving import Snapshot
@@ -14,6 +13,7 @@ from control.pages import MAXIMUM_LIMIT, After, Page
 
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=Schema)
+Answer = TypeVar("Answer", bound=Schema)
 
 # The form of the keys of rows of the control store: the value that they are sorted by, and an id.
 STORED: type[tuple[str, str]] = tuple[str, str]
@@ -44,7 +44,7 @@ def stored(
 
 def answer_list(
     call: Call,
-    answer: type[Schema],
+    answer: type[Answer],
     item: type[Item],
     fetch: Fetch[Item],
     limit: int,
@@ -53,8 +53,8 @@ def answer_list(
     *,
     state: Callable[[], object] | None = None,
     **fields: Any,
-) -> Response[Any]:
-    """Answer a list.
+) -> Answer | Tabular[Item]:
+    """Return a page of a list, or all of it where a tabular form is asked for.
 
     Args:
         call: the request.
@@ -71,7 +71,7 @@ def answer_list(
     if call.is_tabular:
         return call.tabular(snapshot, item, fetch, as_of, state=state() if state else None)
     fetched = fetch(snapshot, position.key if position else None, limit)
-    page, headers = call.page(snapshot, fetched, limit)
+    page = call.page(snapshot, fetched, limit)
     if as_of is not None:
         fields["as_of"] = as_of
-    return call.answer(answer(data=list(fetched.rows), page=page, **fields), headers)
+    return answer(data=list(fetched.rows), page=page, **fields)

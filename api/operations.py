@@ -31,16 +31,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the interface.
+    """One operation of the interface; what the signature of its handler says `api.routes` fills in.
 
     Args:
-        answer: struct of the JSON answer; None when there is no content.
         tag: section of the interface.
         example: a request that succeeds on the example data.
         role: the lowest role that may call it; None needs no key.
         reports: the reports whose embed tokens it takes instead of a key; `role` is None then.
         statuses: success statuses and what each means.
         errors: error statuses beyond those every operation with a key has.
+        answer: struct of the JSON answer; None when there is no content.
         body: struct of the request body.
         form: struct of a form in place of a body; its field `token` is the embed token.
         answers_as: media types of a successful answer, the default first, where it is not JSON, or rows in any form.
@@ -53,13 +53,13 @@ class Operation:
             handler serves tokens and wallets.
     """
 
-    answer: type[Schema] | None
     tag: str
-    example: Example
+    example: Example = field(default_factory=Example)
     role: Role | None = Role.VIEWER
     reports: tuple[Report, ...] = ()
     statuses: Mapping[int, str] = field(default_factory=lambda: {200: "The answer."})
     errors: tuple[int, ...] = ()
+    answer: type[Schema] | None = None
     body: type[Schema] | None = None
     dry_answer: type[Schema] | None = None
     bulk_answer: type[Schema] | None = None
@@ -76,6 +76,11 @@ class Operation:
         if self.answers_as is not None:
             return self.answers_as
         return media_types.TABULAR if self.row is not None else media_types.JSON_ONLY
+
+    @property
+    def status(self) -> int:
+        """The status of a successful answer, where the handler does not say."""
+        return 200 if 200 in self.statuses else next(iter(self.statuses))
 
     @property
     def is_guarded(self) -> bool:

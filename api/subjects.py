@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from litestar.di import Provide
 
 from api.calls import Call
+from api.errors import invalid_parameter
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.parameters import Injected, TokenId, WalletId
 from control import subjects
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
 from control.subjects import Kind, SubjectRow
 
 
@@ -54,6 +57,24 @@ def find(call: Call, kind: Kind, subject_id: str) -> tuple[SubjectRow, list[subj
     with call.store.read() as session:
         subject = subjects.get(session, call.tenant_id, kind, subject_id)
         return subject, subjects.windows(session, subject.subject_key)
+
+
+def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = "") -> str:
+    """Return the stored form of an address that a parameter names, on the network of a token or wallet.
+
+    Args:
+        subject: the token or wallet.
+        parameter: its name.
+        text: what it says.
+        others: what it may be besides.
+
+    Raises:
+        ApiError: 422, it is none.
+    """
+    try:
+        return codec_for(subject.family).parse(text)
+    except InvalidAddress as error:
+        raise invalid_parameter(parameter, "invalid-address", f"{error}{others}") from error
 
 
 def _find_token(call: Injected[Call], token_id: TokenId) -> SubjectRow:

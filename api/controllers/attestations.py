@@ -3,13 +3,12 @@
 from functools import partial
 from typing import Annotated, Any
 
-from litestar import Controller, Response, delete, get, post
+from litestar import Controller
 from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, read_operation
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Tabular, Written
 from api.lists import answer_list
 from api.operations import EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_WALLET_ATTESTATION_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit
@@ -21,6 +20,7 @@ from api.reading.attestations import (
     to_attestation_operation,
 )
 from api.reading.subjects import is_fungible
+from api.routes import delete, get, post
 from api.schemas.attestations import (
     AttestationEstimate,
     AttestationOperation,
@@ -30,6 +30,7 @@ from api.schemas.attestations import (
     WalletAttestation,
     WalletAttestations,
 )
+from api.schemas.common import Schema
 from api.subjects import Subjects
 from control import attestations
 from control.access import Role
@@ -59,19 +60,13 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @post(
             "/",
-            sync_to_thread=True,
-            status_code=202,
-            dependencies={"payload": body_of(AttestationRequest)},
-            operation=Operation(
+            Operation(
                 of=of.kind,
-                answer=AttestationOperation,
                 tag=_TAG,
                 example=Example(path=of.example(), body={"asOf": "block:120"}, status=202),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
                 errors=(404, 409),
-                body=AttestationRequest,
-                dry_answer=AttestationEstimate,
             ),
         )
         def attest_subject(
@@ -79,7 +74,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             call: Injected[Call],
             subject: Injected[SubjectRow],
             payload: Injected[AttestationRequest],
-        ) -> Response[Any]:
+        ) -> Written[AttestationOperation] | AttestationEstimate:
             """Attest a {subject} at a past moment.
 
             What no reading confirms is read from the chain at the last block before the moment's end: of a token the
@@ -92,7 +87,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
                 moment = attestations.check(call.principal, payload.as_of, is_fungible=fungible)
                 state = check_moment(call, snapshot, subject, moment)
                 if payload.dry_run:
-                    return call.written(estimate(call, snapshot, subject, state))
+                    return estimate(call, snapshot, subject, state)
                 standing = standing_blocks(snapshot, subject)
 
             def work(session: Session) -> AttestationOperation:
@@ -112,15 +107,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @get(
             "/",
-            sync_to_thread=True,
-            operation=Operation(
-                of=of.kind,
-                answer=items,
-                tag=_TAG,
-                example=Example(path=of.example()),
-                row=item,
-                errors=(404, 410),
-                is_paged=True,
+            Operation(
+                of=of.kind, answer=items, tag=_TAG, example=Example(path=of.example()), row=item, errors=(404, 410)
             ),
         )
         def list_subject_attestations(
@@ -129,7 +117,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             subject: Injected[SubjectRow],
             limit: Limit = 50,
             cursor: Cursor = None,
-        ) -> Response[Any]:
+        ) -> Schema | Tabular[Schema]:
             """List a {subject}'s attestations.
 
             What was attested, the newest block first, asked for or made where a period ended. A record is never
@@ -140,19 +128,13 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             with call.snapshot(position) as snapshot:
                 return answer_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
 
-        @get(
-            "/{operationId:str}",
-            sync_to_thread=True,
-            operation=Operation(
-                of=of.kind, answer=AttestationOperation, tag=_TAG, example=Example(path=one), errors=(404,)
-            ),
-        )
+        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one), errors=(404,)))
         def read_subject_attestation(
             self,
             call: Injected[Call],
             subject: Injected[SubjectRow],
             operation_id: AttestationId,
-        ) -> Response[Any]:
+        ) -> AttestationOperation:
             """Read how far an attestation of a {subject} is.
 
             With its progress as the pipeline last reported it.
@@ -161,11 +143,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            sync_to_thread=True,
-            status_code=202,
-            operation=Operation(
+            Operation(
                 of=of.kind,
-                answer=AttestationOperation,
                 tag=_TAG,
                 example=Example(path=one, status=202),
                 role=Role.ADMIN,
@@ -178,7 +157,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             call: Injected[Call],
             subject: Injected[SubjectRow],
             operation_id: AttestationId,
-        ) -> Response[Any]:
+        ) -> AttestationOperation:
             """Cancel an attestation of a {subject}.
 
             It stops after the part under way; what was read stays. A finished one is a conflict.
@@ -188,5 +167,5 @@ def attestation_controller(of: Subjects) -> type[Controller]:
     return AttestationController
 
 
-def _owned(subject: SubjectRow) -> Owned:
+def _owned(subject: SubjectRow) -> Owned[AttestationOperation]:
     return Owned(OperationKind.ATTESTATION, subject.subject_key, to_attestation_operation)

@@ -1,14 +1,15 @@
 """The audit: who changed what of a tenant's configuration."""
 
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
-from litestar import Controller, Response, get
+from litestar import Controller
 from litestar.params import QueryParameter
 
-from api.calls import Call
+from api.calls import Call, Tabular
 from api.lists import STORED, answer_list, stored
 from api.operations import Example, Operation
 from api.parameters import Cursor, From, Injected, Limit, To, read_range
+from api.routes import get
 from api.schemas.audit import AuditEvent, AuditEvents
 from control import audit
 from control.access import Role
@@ -28,18 +29,7 @@ class AuditController(Controller):
 
     path = "/v1/audit-events"
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=AuditEvents,
-            tag=_TAG,
-            example=Example(query={"from": "2026-01-01", "limit": "10"}),
-            role=Role.ADMIN,
-            row=AuditEvent,
-            is_paged=True,
-        ),
-    )
+    @get("/", Operation(tag=_TAG, example=Example(query={"from": "2026-01-01", "limit": "10"}), role=Role.ADMIN))
     def list_audit_events(
         self,
         call: Injected[Call],
@@ -49,7 +39,7 @@ class AuditController(Controller):
         object_id: ObjectIdFilter = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> AuditEvents | Tabular[AuditEvent]:
         """List who changed what.
 
         Every write to the tenant's configuration, newest first, with the object's public fields before and after it;

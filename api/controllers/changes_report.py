@@ -4,9 +4,9 @@ Which tenant, which token, and which moments is the embed token's alone.
 """
 
 from dataclasses import replace
-from typing import Any
 
-from litestar import Controller, Response, get
+from litestar import Controller
+from litestar.response import Stream
 
 from api.calls import Fetched
 from api.paging import Key
@@ -18,6 +18,7 @@ from api.reports.cap_table_changes import open_changes, read_report
 from api.reports.files import stream_report
 from api.reports.operations import answering, saved_by_form, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
+from api.routes import get
 from api.schemas.report_data import CapTableChangesForm, CapTableChangesReport, ReportChanges
 from api.schemas.tokens import HolderChange, HolderChangeKind, HolderChangeOrder
 from api.serving import Snapshot
@@ -30,26 +31,18 @@ class CapTableChangesReportController(Controller):
 
     path = "/embed/data/cap-table-changes"
 
-    @get(
-        "/summary",
-        sync_to_thread=True,
-        operation=answering("cap-table-changes", CapTableChangesReport, _ERRORS),
-    )
+    @get("/summary", answering("cap-table-changes", _ERRORS))
     def read_cap_table_changes_report(
         self, call: Injected[EmbedCall], data_version: PinnedVersion = None
-    ) -> Response[Any]:
+    ) -> CapTableChangesReport:
         """Read the head of a report of cap-table changes.
 
         Both cap tables in numbers, and the largest differences.
         """
         with call.snapshot(data_version) as snapshot:
-            return call.answer(read_report(snapshot, *open_changes(call, snapshot)))
+            return read_report(snapshot, *open_changes(call, snapshot))
 
-    @get(
-        "/rows",
-        sync_to_thread=True,
-        operation=answering("cap-table-changes", ReportChanges, _ERRORS, {"change": "New", "limit": "10"}),
-    )
+    @get("/rows", answering("cap-table-changes", _ERRORS, {"change": "New", "limit": "10"}))
     def list_cap_table_change_rows(
         self,
         call: Injected[EmbedCall],
@@ -59,7 +52,7 @@ class CapTableChangesReportController(Controller):
         limit: RowLimit = 50,
         offset: RowOffset = 0,
         data_version: PinnedVersion = None,
-    ) -> Response[Any]:
+    ) -> ReportChanges:
         """List rows of a report of cap-table changes.
 
         Holders whose quantity differs, with what they had before and after.
@@ -67,21 +60,15 @@ class CapTableChangesReportController(Controller):
         with call.snapshot(data_version) as snapshot:
             _, changes = open_changes(call, snapshot)
             page = read_page(snapshot, _narrowed(changes, sort, q, change), None, limit, offset)
-            return call.answer(
-                ReportChanges(
-                    data=list(page.fetched.rows),
-                    total=page.matching_count,
-                    limit=limit,
-                    offset=offset,
-                    data_version=snapshot.data_version(call.tenant_id),
-                )
+            return ReportChanges(
+                data=list(page.fetched.rows),
+                total=page.matching_count,
+                limit=limit,
+                offset=offset,
+                data_version=snapshot.data_version(call.tenant_id),
             )
 
-    @get(
-        "/csv",
-        sync_to_thread=True,
-        operation=saving("cap-table-changes", HolderChange, _ERRORS),
-    )
+    @get("/csv", saving("cap-table-changes", HolderChange, _ERRORS))
     def download_cap_table_changes(
         self,
         call: Injected[EmbedCall],
@@ -89,7 +76,7 @@ class CapTableChangesReportController(Controller):
         q: RowSearch = None,
         change: HolderChangeFilter = None,
         data_version: PinnedVersion = None,
-    ) -> Response[Any]:
+    ) -> Stream:
         """Download all rows of a report of cap-table changes.
 
         A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
@@ -101,7 +88,7 @@ class CapTableChangesReportController(Controller):
         self,
         call: Injected[EmbedCall],
         payload: Injected[CapTableChangesForm],
-    ) -> Response[Any]:
+    ) -> Stream:
         """Download all rows of a report of cap-table changes from a page.
 
         By a form, so that the browser saves the file as it comes, and no address holds the token.
@@ -117,7 +104,7 @@ def _narrowed(changes: Changes, sort: HolderChangeOrder, q: str | None, change: 
 
 def _file(
     call: EmbedCall, sort: HolderChangeOrder, q: str | None, change: HolderChangeKind | None, data_version: int | None
-) -> Response[Any]:
+) -> Stream:
     with call.snapshot(data_version) as snapshot:
         found, changes = open_changes(call, snapshot)
         version, as_of = snapshot.version, to_as_of(changes.view, changes.after, snapshot)

@@ -1,15 +1,15 @@
 """What an open report asks for besides its data: further tokens, and links to other reports of the index page."""
 
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import get_args
 
-from litestar import Controller, Response, post
+from litestar import Controller
 
-from api.bodies import body_of
 from api.operations import EXAMPLE_TOKEN_ID, Example, Operation
 from api.parameters import Injected
 from api.reports import links
 from api.reports.calls import EmbedCall
+from api.routes import post
 from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate, Report
 from control.clock import utc_now
 from control.errors import Invalid
@@ -22,20 +22,8 @@ class EmbedController(Controller):
 
     path = "/embed"
 
-    @post(
-        "/token",
-        status_code=200,
-        sync_to_thread=True,
-        operation=Operation(
-            answer=EmbedToken,
-            tag=_TAG,
-            example=Example(),
-            role=None,
-            reports=get_args(Report),
-            errors=(404,),
-        ),
-    )
-    def renew_token(self, call: Injected[EmbedCall]) -> Response[Any]:
+    @post("/token", Operation(tag=_TAG, role=None, reports=get_args(Report), errors=(404,)))
+    def renew_token(self, call: Injected[EmbedCall]) -> EmbedToken:
         """Get a further token for an open report.
 
         For the same report, until eight hours after its link was made. A token that has expired cannot be renewed.
@@ -43,34 +31,27 @@ class EmbedController(Controller):
         with call.store.read() as session:
             links.check_claims(session, call.claims)
         token, claims = call.services.token_signer().go_on(call.claims, utc_now())
-        return call.answer(
-            EmbedToken(
-                token=token,
-                expires_at=datetime.fromtimestamp(claims.exp, UTC),
-                renewable_until=datetime.fromtimestamp(claims.sxp, UTC),
-            )
+        return EmbedToken(
+            token=token,
+            expires_at=datetime.fromtimestamp(claims.exp, UTC),
+            renewable_until=datetime.fromtimestamp(claims.sxp, UTC),
         )
 
     @post(
         "/index-links",
-        status_code=200,
-        sync_to_thread=True,
-        dependencies={"payload": body_of(IndexLinkCreate)},
-        operation=Operation(
-            answer=IndexLink,
+        Operation(
             tag=_TAG,
             example=Example(body={"type": "cap-table", "id": EXAMPLE_TOKEN_ID}),
             role=None,
             reports=("index",),
             errors=(404,),
-            body=IndexLinkCreate,
         ),
     )
     def link_from_index(
         self,
         call: Injected[EmbedCall],
         payload: Injected[IndexLinkCreate],
-    ) -> Response[Any]:
+    ) -> IndexLink:
         """Link to a report from the index page.
 
         The report's session ends with that of the index page.
@@ -83,7 +64,7 @@ class EmbedController(Controller):
                     shown = links.cap_table_changes(session, call.tenant_id, payload.id, _earlier(payload))
                 case "wallet-activity":
                     shown = links.wallet_activity(session, call.tenant_id, payload.id)
-        return call.answer(call.services.link_maker().go_on(call.claims, shown, "auto"))
+        return call.services.link_maker().go_on(call.claims, shown, "auto")
 
 
 def _earlier(payload: IndexLinkCreate) -> str:

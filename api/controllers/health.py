@@ -1,13 +1,11 @@
 """Health of the process, for whoever runs it; needs no key and reveals no tenant."""
 
-import msgspec
-from litestar import Controller, Response, get
+from litestar import Controller
 from litestar.datastructures import State
 
-from api import media_types
 from api.calls import Services
-from api.operations import Example, Operation
-from api.schemas.common import Schema
+from api.operations import Operation
+from api.routes import get
 from api.schemas.health import Live, Ready
 from control.errors import StoreUnavailable
 
@@ -19,20 +17,16 @@ class HealthController(Controller):
 
     path = "/health"
 
-    @get("/live", sync_to_thread=False, operation=Operation(answer=Live, tag=_TAG, example=Example(), role=None))
-    def read_live(self) -> Response[bytes]:
+    @get("/live", Operation(tag=_TAG, role=None), sync_to_thread=False)
+    def read_live(self) -> Live:
         """Say that the process lives.
 
         Touches nothing else.
         """
-        return _no_store(Live(status="live"))
+        return Live(status="live")
 
-    @get(
-        "/ready",
-        sync_to_thread=True,
-        operation=Operation(answer=Ready, tag=_TAG, example=Example(), role=None, errors=(503,)),
-    )
-    def read_ready(self, state: State) -> Response[bytes]:
+    @get("/ready", Operation(tag=_TAG, role=None, errors=(503,)))
+    def read_ready(self, state: State) -> Ready:
         """Say whether requests can be answered.
 
         The control store is reachable and migrated, and a published version is open. Where the one published last
@@ -43,14 +37,8 @@ class HealthController(Controller):
             raise StoreUnavailable("the control store is not migrated to this version; run `ledgermart init`")
         found = services.serving.in_force()
         with services.serving.snapshot(found.version):
-            return _no_store(
-                Ready(
-                    status="degraded" if found.trouble else "ready",
-                    detail=found.trouble,
-                    published_at=found.published_at,
-                )
+            return Ready(
+                status="degraded" if found.trouble else "ready",
+                detail=found.trouble,
+                published_at=found.published_at,
             )
-
-
-def _no_store(body: Schema) -> Response[bytes]:
-    return Response(msgspec.json.encode(body), media_type=media_types.JSON, headers={"Cache-Control": "no-store"})

@@ -2,18 +2,18 @@
 
 from typing import Annotated, Any
 
-from litestar import Controller, Response, delete, get, post
+from litestar import Controller
 from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, list_operations, read_operation
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Tabular, Written
 from api.operations import EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_OPERATION_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit
 from api.reading.estimates import read_estimate
 from api.reading.operations import to_history_operation
 from api.reading.subjects import is_fungible
+from api.routes import delete, get, post
 from api.schemas.operations import HistoryEstimate, HistoryOperation, HistoryOperations, HistoryRequest
 from api.subjects import Subjects
 from control import operations
@@ -45,19 +45,13 @@ def history_controller(of: Subjects) -> type[Controller]:
 
         @post(
             "/",
-            sync_to_thread=True,
-            status_code=202,
-            dependencies={"payload": body_of(HistoryRequest)},
-            operation=Operation(
+            Operation(
                 of=of.kind,
-                answer=HistoryOperation,
                 tag=_TAG,
                 example=Example(path=of.example(), body=asked, status=202),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
                 errors=(404, 409),
-                body=HistoryRequest,
-                dry_answer=HistoryEstimate,
             ),
         )
         def request_subject_history(
@@ -65,7 +59,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             call: Injected[Call],
             subject: Injected[SubjectRow],
             payload: Injected[HistoryRequest],
-        ) -> Response[Any]:
+        ) -> Written[HistoryOperation] | HistoryEstimate:
             """Ask for a {subject}'s history.
 
             A past range of the {subject} is collected chunk by chunk, whatever its tracking status, and shows as it
@@ -86,7 +80,7 @@ def history_controller(of: Subjects) -> type[Controller]:
                     native=payload.native,
                     is_fungible=fungible,
                 )
-                return call.written(read_estimate(call, subject, first, last, payload.native))
+                return read_estimate(call, subject, first, last, payload.native)
 
             def work(session: Session) -> HistoryOperation:
                 return to_history_operation(
@@ -104,45 +98,27 @@ def history_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/history-requests"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get(
-            "/",
-            sync_to_thread=True,
-            operation=Operation(
-                of=of.kind,
-                answer=HistoryOperations,
-                tag=_TAG,
-                example=Example(path=of.example()),
-                row=HistoryOperation,
-                errors=(404,),
-                is_paged=True,
-            ),
-        )
+        @get("/", Operation(of=of.kind, tag=_TAG, example=Example(path=of.example()), errors=(404,)))
         def list_subject_history_requests(
             self,
             call: Injected[Call],
             subject: Injected[SubjectRow],
             limit: Limit = 50,
             cursor: Cursor = None,
-        ) -> Response[Any]:
+        ) -> HistoryOperations | Tabular[HistoryOperation]:
             """List a {subject}'s history requests.
 
             Newest first, finished ones too.
             """
             return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
-        @get(
-            "/{operationId:str}",
-            sync_to_thread=True,
-            operation=Operation(
-                of=of.kind, answer=HistoryOperation, tag=_TAG, example=Example(path=one), errors=(404,)
-            ),
-        )
+        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one), errors=(404,)))
         def read_subject_history_request(
             self,
             call: Injected[Call],
             subject: Injected[SubjectRow],
             operation_id: OperationId,
-        ) -> Response[Any]:
+        ) -> HistoryOperation:
             """Read one history request of a {subject}.
 
             With its progress as the pipeline last reported it.
@@ -151,11 +127,8 @@ def history_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            sync_to_thread=True,
-            status_code=202,
-            operation=Operation(
+            Operation(
                 of=of.kind,
-                answer=HistoryOperation,
                 tag=_TAG,
                 example=Example(path=one, status=202),
                 role=Role.ADMIN,
@@ -168,7 +141,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             call: Injected[Call],
             subject: Injected[SubjectRow],
             operation_id: OperationId,
-        ) -> Response[Any]:
+        ) -> HistoryOperation:
             """Cancel a history request of a {subject}.
 
             It stops after the chunk under way; what was collected stays. A finished one is a conflict.
@@ -178,5 +151,5 @@ def history_controller(of: Subjects) -> type[Controller]:
     return HistoryController
 
 
-def _owned(subject: SubjectRow) -> Owned:
+def _owned(subject: SubjectRow) -> Owned[HistoryOperation]:
     return Owned(OperationKind.HISTORY, subject.subject_key, to_history_operation)

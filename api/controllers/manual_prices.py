@@ -1,13 +1,13 @@
 """Manual price sources: the pairs that they support, and the prices entered for them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Controller, Response, delete, get, post
+from litestar import Controller
 from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
-from api.bodies import Rows, body_of, rows_of
-from api.calls import Call
+from api.bodies import Rows
+from api.calls import Call, Tabular, Written
 from api.lists import STORED, answer_list, stored
 from api.operations import (
     EXAMPLE_SOURCE_ID,
@@ -18,6 +18,7 @@ from api.operations import (
     Operation,
 )
 from api.parameters import Cursor, From, Injected, Limit, SourceId, To, read_range
+from api.routes import delete, get, post
 from api.schemas.price_sources import (
     ManualPrice,
     ManualPriceBatch,
@@ -48,10 +49,7 @@ class SupportedPairController(Controller):
 
     @post(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(SupportedPairCreate)},
-        operation=Operation(
-            answer=SupportedPair,
+        Operation(
             tag=_TAG,
             example=Example(
                 path=_SOURCE, body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}, status=201
@@ -59,7 +57,6 @@ class SupportedPairController(Controller):
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
             errors=(404, 409),
-            body=SupportedPairCreate,
         ),
     )
     def create_supported_pair(
@@ -67,7 +64,7 @@ class SupportedPairController(Controller):
         call: Injected[Call],
         source_id: SourceId,
         payload: Injected[SupportedPairCreate],
-    ) -> Response[Any]:
+    ) -> Written[SupportedPair]:
         """Let a manual price source have prices of an item.
 
         No price pair is needed for it, and the source need not be enabled. A preconfigured source is a conflict, and so
@@ -89,21 +86,10 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=SupportedPairs,
-            tag=_TAG,
-            example=Example(path=_SOURCE),
-            row=SupportedPair,
-            errors=(404, 409),
-            is_paged=True,
-        ),
-    )
+    @get("/", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(404, 409)))
     def list_supported_pairs(
         self, call: Injected[Call], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    ) -> SupportedPairs | Tabular[SupportedPair]:
         """List the pairs of a manual price source.
 
         Oldest first. A preconfigured source is a conflict.
@@ -121,26 +107,19 @@ class SupportedPairController(Controller):
         fetch(None, None, 1)  # What is wrong is told before the first of many rows.
         return answer_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
 
-    @get(
-        "/{pairId:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=SupportedPair, tag=_TAG, example=Example(path=_PAIR), errors=(404,)),
-    )
-    def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> Response[Any]:
+    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path=_PAIR), errors=(404,)))
+    def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> SupportedPair:
         """Read one pair of a manual price source.
 
         By its id at this source.
         """
         with call.store.read() as session:
             pair = supported_pairs.get(session, call.tenant_id, call.services.price_sources, source_id, pair_id)
-        return call.answer(_to_supported_pair(pair))
+        return _to_supported_pair(pair)
 
     @delete(
         "/{pairId:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
+        Operation(
             tag=_TAG,
             example=Example(path={**_SOURCE, "pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}, status=204),
             role=Role.ADMIN,
@@ -148,23 +127,17 @@ class SupportedPairController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_supported_pair(
-        self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId
-    ) -> Response[Any]:
+    def remove_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> None:
         """Remove a pair of a manual price source.
 
         With its prices. While a price pair asks the source for it, this is a conflict that names it.
         """
         with call.store.write() as session:
             supported_pairs.remove(session, call.principal, call.services.price_sources, source_id, pair_id)
-        return call.removed()
 
     @post(
         "/{pairId:str}/prices",
-        sync_to_thread=True,
-        dependencies={"payload": rows_of(ManualPriceCreate)},
-        operation=Operation(
-            answer=ManualPrice,
+        Operation(
             tag=_TAG,
             example=Example(
                 path=_PAIR,
@@ -174,8 +147,6 @@ class SupportedPairController(Controller):
             role=Role.OPERATOR,
             statuses={201: "The prices were stored."},
             errors=(404,),
-            body=ManualPriceCreate,
-            bulk_answer=ManualPriceBatch,
         ),
     )
     def create_manual_prices(
@@ -184,7 +155,7 @@ class SupportedPairController(Controller):
         source_id: SourceId,
         pair_id: SupportedPairId,
         payload: Injected[Rows[ManualPriceCreate]],
-    ) -> Response[Any]:
+    ) -> Written[ManualPrice | ManualPriceBatch]:
         """Enter prices.
 
         One price, an array of them, or CSV, up to the 1 MiB that any body may have: all are stored, or none. An instant
@@ -205,15 +176,7 @@ class SupportedPairController(Controller):
 
     @get(
         "/{pairId:str}/prices",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=ManualPrices,
-            tag=_TAG,
-            example=Example(path=_PAIR, query={"from": "2026-01-01", "limit": "10"}),
-            row=ManualPrice,
-            errors=(404,),
-            is_paged=True,
-        ),
+        Operation(tag=_TAG, example=Example(path=_PAIR, query={"from": "2026-01-01", "limit": "10"}), errors=(404,)),
     )
     def list_manual_prices(
         self,
@@ -224,7 +187,7 @@ class SupportedPairController(Controller):
         end: To = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> ManualPrices | Tabular[ManualPrice]:
         """List the prices entered for a pair.
 
         All revisions, newest `effectiveFrom` first and its newest revision first; `from` and `to` are of

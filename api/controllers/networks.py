@@ -1,15 +1,14 @@
 """Networks and ledgers."""
 
-from typing import Any
+import msgspec
+from litestar import Controller
 
-from litestar import Controller, Response, delete, get, patch, put
-
-from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call, Fetched, Tabular, Written
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER, Example, Operation
 from api.parameters import Cursor, From, Injected, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
 from api.reading.statistics import read_members, read_statistics
+from api.routes import delete, get, patch, put
 from api.rows import NetworkRow
 from api.schemas.common import DataVersion, Page
 from api.schemas.ledgers import (
@@ -37,12 +36,8 @@ class NetworkController(Controller):
 
     path = "/v1/networks"
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(answer=Networks, tag=_TAG, example=Example(), row=Network),
-    )
-    def list_networks(self, call: Injected[Call]) -> Response[Any]:
+    @get("/", Operation(tag=_TAG))
+    def list_networks(self, call: Injected[Call]) -> Networks | Tabular[Network]:
         """List the preconfigured networks.
 
         All of them, in the order of their definitions, with the state of their nodes as the pipeline last found it.
@@ -57,15 +52,11 @@ class NetworkController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, Network, lambda *_: Fetched(networks, None), as_of, state=networks)
         page = Page(limit=max(1, len(networks)), next_cursor=None)
-        return call.answer(Networks(data=networks, page=page, as_of=as_of))
+        return Networks(data=networks, page=page, as_of=as_of)
 
     @put(
         "/{name:str}/ledgers",
-        sync_to_thread=True,
-        status_code=200,
-        dependencies={"payload": body_of(LedgerPut)},
-        operation=Operation(
-            answer=Ledger,
+        Operation(
             tag=_TAG,
             example=Example(
                 path={"name": EXAMPLE_NETWORK},
@@ -75,7 +66,6 @@ class NetworkController(Controller):
             role=Role.OPERATOR,
             statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
             errors=(404, 409),
-            body=LedgerPut,
         ),
     )
     def put_ledger(
@@ -83,7 +73,7 @@ class NetworkController(Controller):
         call: Injected[Call],
         name: NetworkName,
         payload: Injected[LedgerPut],
-    ) -> Response[Any]:
+    ) -> Written[Ledger]:
         """Create or update a ledger.
 
         A ledger is a tenant's name for a network. Putting a name that exists under this network replaces its display
@@ -99,14 +89,10 @@ class NetworkController(Controller):
                 payload.display_name,
                 payload.description,
             )
-        return call.written(_to_ledger(ledger), 201 if is_created else 200)
+        return Written(201 if is_created else 200, msgspec.json.encode(_to_ledger(ledger)))
 
-    @get(
-        "/ledgers",
-        sync_to_thread=True,
-        operation=Operation(answer=Ledgers, tag=_TAG, example=Example(), row=Ledger, is_paged=True),
-    )
-    def list_ledgers(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
+    @get("/ledgers", Operation(tag=_TAG))
+    def list_ledgers(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Ledgers | Tabular[Ledger]:
         """List the tenant's ledgers.
 
         Oldest first.
@@ -119,30 +105,22 @@ class NetworkController(Controller):
         )
         return answer_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
 
-    @get(
-        "/ledgers/{name:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=Ledger, tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}), errors=(404,)),
-    )
-    def read_ledger(self, call: Injected[Call], name: LedgerName) -> Response[Any]:
+    @get("/ledgers/{name:str}", Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}), errors=(404,)))
+    def read_ledger(self, call: Injected[Call], name: LedgerName) -> Ledger:
         """Read one ledger.
 
         By its name or its id.
         """
         with call.store.read() as session:
-            return call.answer(_to_ledger(ledgers.get(session, call.tenant_id, name)))
+            return _to_ledger(ledgers.get(session, call.tenant_id, name))
 
     @patch(
         "/ledgers/{name:str}",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(LedgerPatch)},
-        operation=Operation(
-            answer=Ledger,
+        Operation(
             tag=_TAG,
             example=Example(path={"name": EXAMPLE_LEDGER}, body={"displayName": "Ethereum", "description": None}),
             role=Role.OPERATOR,
             errors=(404,),
-            body=LedgerPatch,
         ),
     )
     def patch_ledger(
@@ -150,7 +128,7 @@ class NetworkController(Controller):
         call: Injected[Call],
         name: LedgerName,
         payload: Injected[LedgerPatch],
-    ) -> Response[Any]:
+    ) -> Ledger:
         """Change a ledger.
 
         Its display name and description; what is left out stays, null clears.
@@ -163,14 +141,11 @@ class NetworkController(Controller):
                 display_name=payload.display_name,
                 description=payload.description,
             )
-        return call.written(_to_ledger(ledger))
+        return _to_ledger(ledger)
 
     @delete(
         "/ledgers/{name:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
+        Operation(
             tag=_TAG,
             example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}, status=204),
             role=Role.ADMIN,
@@ -178,24 +153,17 @@ class NetworkController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_ledger(self, call: Injected[Call], name: LedgerName) -> Response[Any]:
+    def remove_ledger(self, call: Injected[Call], name: LedgerName) -> None:
         """Remove a ledger.
 
         Its name is free again. While tokens or wallets use it, this is a conflict.
         """
         with call.store.write() as session:
             ledgers.remove(session, call.principal, name)
-        return call.removed()
 
     @get(
         "/ledgers/{name:str}/statistics",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=LedgerStatistics,
-            tag=_TAG,
-            example=Example(path={"name": EXAMPLE_LEDGER}, query={"interval": "1d"}),
-            errors=(404,),
-        ),
+        Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}, query={"interval": "1d"}), errors=(404,)),
     )
     def read_ledger_statistics(
         self,
@@ -204,7 +172,7 @@ class NetworkController(Controller):
         start: From = None,
         end: To = None,
         interval: IntervalChoice = None,
-    ) -> Response[Any]:
+    ) -> LedgerStatistics:
         """Read the statistics of a ledger.
 
         How many tokens and wallets are on it, how far they are collected, and how many activities and active wallets
@@ -215,7 +183,7 @@ class NetworkController(Controller):
             ledger = ledgers.get(session, call.tenant_id, name)
             members = read_members(session, ledger)
         with call.snapshot() as snapshot:
-            return call.answer(read_statistics(snapshot, ledger, members, asked, interval or "1d"))
+            return read_statistics(snapshot, ledger, members, asked, interval or "1d")
 
 
 def _to_network(network: NetworkDefinition, row: NetworkRow | None) -> Network:

@@ -1,18 +1,18 @@
 """Discoveries of a pair's past prices: asked for, watched, and cancelled."""
 
 from decimal import Decimal
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
-from litestar import Controller, Response, delete, get, post
+from litestar import Controller
 from litestar.params import PathParameter
 from msgspec import UNSET
 from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, list_operations, read_operation
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Tabular, Written
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, PairId
+from api.routes import delete, get, post
 from api.schemas.price_pairs import (
     MissingPrices,
     PriceDiscoveries,
@@ -39,11 +39,7 @@ class PriceDiscoveryController(Controller):
 
     @post(
         "/discovery",
-        sync_to_thread=True,
-        status_code=202,
-        dependencies={"payload": body_of(PriceDiscoveryRequest)},
-        operation=Operation(
-            answer=PriceDiscovery,
+        Operation(
             tag=_TAG,
             example=Example(
                 path={"pairId": EXAMPLE_MARKET_PAIR_ID},
@@ -53,7 +49,6 @@ class PriceDiscoveryController(Controller):
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
             errors=(404,),
-            body=PriceDiscoveryRequest,
         ),
     )
     def request_price_discovery(
@@ -61,7 +56,7 @@ class PriceDiscoveryController(Controller):
         call: Injected[Call],
         pair_id: PairId,
         payload: Injected[PriceDiscoveryRequest],
-    ) -> Response[Any]:
+    ) -> Written[PriceDiscovery]:
         """Ask for past prices of a pair.
 
         Every enabled source of the pair that has a history of its price type is asked, window by window, and stored
@@ -88,31 +83,19 @@ class PriceDiscoveryController(Controller):
 
     @get(
         "/async-operations",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PriceDiscoveries,
-            tag=_TAG,
-            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
-            row=PriceDiscovery,
-            errors=(404,),
-            is_paged=True,
-        ),
+        Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}), errors=(404,)),
     )
     def list_price_discoveries(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    ) -> PriceDiscoveries | Tabular[PriceDiscovery]:
         """List a pair's discoveries.
 
         Newest first, finished ones too, each with how far it is, what it found, and what the sources did not have.
         """
         return list_operations(call, _owned(call, pair_id), PriceDiscoveries, PriceDiscovery, limit, cursor)
 
-    @get(
-        "/async-operations/{operationId:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=PriceDiscovery, tag=_TAG, example=_ONE, errors=(404,)),
-    )
-    def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> Response[Any]:
+    @get("/async-operations/{operationId:str}", Operation(tag=_TAG, example=_ONE, errors=(404,)))
+    def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> PriceDiscovery:
         """Read one discovery of a pair.
 
         With its progress as the pipeline last reported it.
@@ -121,10 +104,7 @@ class PriceDiscoveryController(Controller):
 
     @delete(
         "/async-operations/{operationId:str}",
-        sync_to_thread=True,
-        status_code=202,
-        operation=Operation(
-            answer=PriceDiscovery,
+        Operation(
             tag=_TAG,
             example=Example(path=_ONE.path, status=202),
             role=Role.OPERATOR,
@@ -132,7 +112,9 @@ class PriceDiscoveryController(Controller):
             errors=(404, 409),
         ),
     )
-    def cancel_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> Response[Any]:
+    def cancel_price_discovery(
+        self, call: Injected[Call], pair_id: PairId, operation_id: OperationId
+    ) -> PriceDiscovery:
         """Cancel a discovery of a pair.
 
         It stops after the chunk under way; what was stored stays. A finished one is a conflict.
@@ -140,7 +122,7 @@ class PriceDiscoveryController(Controller):
         return cancel_operation(call, _owned(call, pair_id), operation_id)
 
 
-def _owned(call: Call, pair_id: str) -> Owned:
+def _owned(call: Call, pair_id: str) -> Owned[PriceDiscovery]:
     with call.store.read() as session:
         pair = pairs.get(session, call.tenant_id, pair_id)
     return Owned(OperationKind.PRICE_DISCOVERY, pair.pair_key, _to_discovery)

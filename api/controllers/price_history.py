@@ -1,10 +1,8 @@
 """Prices of pairs over time, by the pair or by a token that is linked to it."""
 
-from typing import Any
+from litestar import Controller
 
-from litestar import Controller, Response, get
-
-from api.calls import Call
+from api.calls import Call, Tabular
 from api.errors import invalid_parameter
 from api.lists import answer_list
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, Example, Operation
@@ -23,6 +21,7 @@ from api.parameters import (
 )
 from api.reading.prices import PriceFilters, interval_prices, price_steps, source_prices
 from api.reading.values import require_link
+from api.routes import get
 from api.schemas.common import Interval
 from api.schemas.prices import PriceHistory, PricePoint
 from control import tokens
@@ -38,14 +37,10 @@ class PairPriceController(Controller):
 
     @get(
         "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PriceHistory,
+        Operation(
             tag="Pairs",
             example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"}),
-            row=PricePoint,
             errors=(404, 410),
-            is_paged=True,
         ),
     )
     def list_pair_prices(
@@ -58,7 +53,7 @@ class PairPriceController(Controller):
         price_source: PriceSourceFilter = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> PriceHistory | Tabular[PricePoint]:
         """List a pair's prices.
 
         Newest first. Without `interval`, each step of the system price that begins in the range: the price of the first
@@ -78,14 +73,10 @@ class TokenPriceController(Controller):
 
     @get(
         "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PriceHistory,
+        Operation(
             tag="Tokens",
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}),
-            row=PricePoint,
             errors=(404, 409, 410),
-            is_paged=True,
         ),
     )
     def list_token_prices(
@@ -98,7 +89,7 @@ class TokenPriceController(Controller):
         price_source: PriceSourceFilter = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> PriceHistory | Tabular[PricePoint]:
         """List the prices of the pair that a token is linked to.
 
         As the pair's own prices. Without a linked pair: 409.
@@ -117,7 +108,7 @@ def _answer(
     source_id: str | None,
     limit: int,
     cursor: str | None,
-) -> Response[Any]:
+) -> PriceHistory | Tabular[PricePoint]:
     if interval is not None and source_id is not None:
         detail = "send either priceSource or interval; an interval has the system price"
         raise invalid_parameter("priceSource", "conflicting-parameters", detail)

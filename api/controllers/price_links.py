@@ -1,13 +1,11 @@
 """Links of tokens: which pair values a token."""
 
-from typing import Any
+from litestar import Controller
 
-from litestar import Controller, Response, delete, put
-
-from api.bodies import body_of
 from api.calls import Call
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, Example, Operation
 from api.parameters import Injected, TokenId
+from api.routes import delete, put
 from api.schemas.price_pairs import PricedAsPut, TokenLink
 from control import tokens
 from control.access import Role
@@ -23,15 +21,11 @@ class TokenLinkController(Controller):
 
     @put(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PricedAsPut)},
-        operation=Operation(
-            answer=TokenLink,
+        Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"pricedAs": EXAMPLE_SYMBOL}),
             role=Role.OPERATOR,
             errors=(404, 409),
-            body=PricedAsPut,
         ),
     )
     def put_token_priced_as(
@@ -39,7 +33,7 @@ class TokenLinkController(Controller):
         call: Injected[Call],
         token_id: TokenId,
         payload: Injected[PricedAsPut],
-    ) -> Response[Any]:
+    ) -> TokenLink:
         """Link a token to the pair of a symbol.
 
         The symbol's USD pair is taken; where there are several, `pairId` says which, and where there is none the
@@ -54,16 +48,11 @@ class TokenLinkController(Controller):
                 priced_as=payload.priced_as,
                 pair_id=payload.pair_id,
             )
-        return call.written(
-            TokenLink(id=token.id, priced_as=token.priced_as, priced_in=token.priced_in, pair_id=token.pair_id)
-        )
+        return TokenLink(id=token.id, priced_as=token.priced_as, priced_in=token.priced_in, pair_id=token.pair_id)
 
     @delete(
         "/",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
+        Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, status=204),
             role=Role.OPERATOR,
@@ -71,11 +60,10 @@ class TokenLinkController(Controller):
             errors=(404,),
         ),
     )
-    def remove_token_priced_as(self, call: Injected[Call], token_id: TokenId) -> Response[Any]:
+    def remove_token_priced_as(self, call: Injected[Call], token_id: TokenId) -> None:
         """Unlink a token.
 
         From the next cycle on it has no price and no values. One that is linked to nothing stays as it is.
         """
         with call.store.write() as session:
             links.unlink(session, call.principal, tokens.get(session, call.tenant_id, token_id))
-        return call.removed()

@@ -1,18 +1,16 @@
 """Pairs: what a tenant prices, by which type of price and from which sources."""
 
-from typing import Any
-
-from litestar import Controller, Response, delete, get, patch, post
+from litestar import Controller
 from msgspec import UNSET
 from sqlalchemy.orm import Session
 
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Tabular, Written
 from api.errors import invalid_body
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, PairId
 from api.reading.price_pairs import markets_in, to_pairs
+from api.routes import delete, get, patch, post
 from api.schemas.common import FieldError
 from api.schemas.price_pairs import Pair, PairCreate, PairPatch, Pairs
 from control.access import Role
@@ -30,10 +28,7 @@ class PairController(Controller):
 
     @post(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PairCreate)},
-        operation=Operation(
-            answer=Pair,
+        Operation(
             tag=_TAG,
             example=Example(
                 body={
@@ -49,10 +44,9 @@ class PairController(Controller):
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
             errors=(409,),
-            body=PairCreate,
         ),
     )
-    def create_pair(self, call: Injected[Call], payload: Injected[PairCreate]) -> Response[Any]:
+    def create_pair(self, call: Injected[Call], payload: Injected[PairCreate]) -> Written[Pair]:
         """Add a pair.
 
         Its price is that of the first source which has a fresh one. At each source a spot market of exactly these
@@ -89,12 +83,8 @@ class PairController(Controller):
         with call.snapshot() as snapshot:
             return call.write_once(201, work, lambda identifier: f"/v2/pairs/{identifier}")
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(answer=Pairs, tag=_TAG, example=Example(query={"limit": "10"}), row=Pair, is_paged=True),
-    )
-    def list_pairs(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
+    @get("/", Operation(tag=_TAG, example=Example(query={"limit": "10"})))
+    def list_pairs(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Pairs | Tabular[Pair]:
         """List the tenant's pairs.
 
         Oldest first, each with its newest price and where its sources have it.
@@ -110,26 +100,19 @@ class PairController(Controller):
             # Whether a price is stale changes with the time alone.
             return answer_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
 
-    @get(
-        "/{pairId:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=Pair, tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID}), errors=(404,)),
-    )
-    def read_pair(self, call: Injected[Call], pair_id: PairId) -> Response[Any]:
+    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID}), errors=(404,)))
+    def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
         """Read one pair.
 
         With its newest price and where its sources have it.
         """
         with call.snapshot() as snapshot, call.store.read() as session:
             pair = pairs.get(session, call.tenant_id, pair_id)
-            return call.answer(to_pairs(session, snapshot, call.services.price_sources, [pair])[0])
+            return to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
 
     @patch(
         "/{pairId:str}",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PairPatch)},
-        operation=Operation(
-            answer=Pair,
+        Operation(
             tag=_TAG,
             example=Example(
                 path={"pairId": EXAMPLE_MARKET_PAIR_ID},
@@ -137,7 +120,6 @@ class PairController(Controller):
             ),
             role=Role.OPERATOR,
             errors=(404, 409),
-            body=PairPatch,
         ),
     )
     def patch_pair(
@@ -145,7 +127,7 @@ class PairController(Controller):
         call: Injected[Call],
         pair_id: PairId,
         payload: Injected[PairPatch],
-    ) -> Response[Any]:
+    ) -> Pair:
         """Change a pair.
 
         Its sources and their order, and how their prices are found and judged; what is left out stays, null takes a
@@ -167,14 +149,11 @@ class PairController(Controller):
                 max_deviation=payload.max_deviation,
             )
             answer = to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
-        return call.written(answer)
+        return answer
 
     @delete(
         "/{pairId:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
+        Operation(
             tag=_TAG,
             example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}, status=204),
             role=Role.ADMIN,
@@ -182,7 +161,7 @@ class PairController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_pair(self, call: Injected[Call], pair_id: PairId) -> Response[Any]:
+    def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:
         """Remove a pair.
 
         Its discoveries end, and its prices are shown no more. While tokens are linked to it, this is a conflict that
@@ -190,7 +169,6 @@ class PairController(Controller):
         """
         with call.store.write() as session:
             pairs.remove(session, call.principal, pair_id)
-        return call.removed()
 
 
 def _source_ids(payload: PairCreate) -> tuple[list[str], str]:

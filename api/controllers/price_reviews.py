@@ -1,18 +1,19 @@
 """Prices that a pair's guards stopped: listed, accepted and rejected."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Controller, Response, get, post
+from litestar import Controller
 from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
-from api.calls import Call, Fetched
+from api.calls import Call, Fetched, Tabular, Written
 from api.lists import answer_list
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PRICE_ID, Example, Operation
 from api.paging import Key
 from api.parameters import Cursor, Injected, Limit, PairId
 from api.price_rows import StoppedPriceRow
+from api.routes import get, post
 from api.rows import as_utc
 from api.schemas.price_pairs import QuarantinedPrice, QuarantinedPrices
 from api.serving import Snapshot
@@ -37,21 +38,10 @@ class PriceReviewController(Controller):
 
     path = "/v2/pairs/{pairId:str}/prices/quarantined"
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=QuarantinedPrices,
-            tag=_TAG,
-            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
-            row=QuarantinedPrice,
-            errors=(404, 410),
-            is_paged=True,
-        ),
-    )
+    @get("/", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}), errors=(404, 410)))
     def list_quarantined_prices(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
-    ) -> Response[Any]:
+    ) -> QuarantinedPrices | Tabular[QuarantinedPrice]:
         """List a pair's quarantined prices.
 
         Those that its guards stopped, newest first; they value nothing. One that was accepted or rejected stays here,
@@ -81,18 +71,11 @@ class PriceReviewController(Controller):
 
     @post(
         "/{priceId:str}/accept",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=QuarantinedPrice,
-            tag=_TAG,
-            example=_ONE,
-            role=Role.OPERATOR,
-            statuses=_DECIDED,
-            errors=(404, 409),
-        ),
+        Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED, errors=(404, 409)),
     )
-    def accept_quarantined_price(self, call: Injected[Call], pair_id: PairId, price_id: PriceId) -> Response[Any]:
+    def accept_quarantined_price(
+        self, call: Injected[Call], pair_id: PairId, price_id: PriceId
+    ) -> Written[QuarantinedPrice]:
         """Accept a quarantined price.
 
         From the next cycle on it is used whatever the guards say, and later ones are compared with it. One that was
@@ -101,19 +84,11 @@ class PriceReviewController(Controller):
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 
     @post(
-        "/{priceId:str}/reject",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=QuarantinedPrice,
-            tag=_TAG,
-            example=_ONE,
-            role=Role.OPERATOR,
-            statuses=_DECIDED,
-            errors=(404,),
-        ),
+        "/{priceId:str}/reject", Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED, errors=(404,))
     )
-    def reject_quarantined_price(self, call: Injected[Call], pair_id: PairId, price_id: PriceId) -> Response[Any]:
+    def reject_quarantined_price(
+        self, call: Injected[Call], pair_id: PairId, price_id: PriceId
+    ) -> Written[QuarantinedPrice]:
         """Reject a quarantined price.
 
         It is never used, and listed no more from the next cycle on. One that was accepted can be rejected still.
@@ -121,7 +96,7 @@ class PriceReviewController(Controller):
         return _decide(call, pair_id, price_id, Decision.REJECTED)
 
 
-def _decide(call: Call, pair_id: str, price_id: str, decision: Decision) -> Response[Any]:
+def _decide(call: Call, pair_id: str, price_id: str, decision: Decision) -> Written[QuarantinedPrice]:
     pair = _pair(call, pair_id)
     with call.snapshot() as snapshot:
         asked = {"tenant_id": call.tenant_id, "pair_key": pair.pair_key, "price_id": price_id}

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from litestar import Controller, Response, delete, get, patch, post
+from litestar import Controller
 from sqlalchemy.orm import Session
 
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Tabular, Written
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_UNUSED_SOURCE_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, SourceId
 from api.reading.price_sources import read_polls, to_price_source
+from api.routes import delete, get, patch, post
 from api.schemas.price_sources import PriceSource, PriceSourceCreate, PriceSourcePatch, PriceSources
 from api.serving import Snapshot
 from control.access import Role
@@ -30,19 +29,15 @@ class PriceSourceController(Controller):
 
     @post(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PriceSourceCreate)},
-        operation=Operation(
-            answer=PriceSource,
+        Operation(
             tag=_TAG,
             example=Example(body={"name": "Fund administrator"}, status=201),
             role=Role.OPERATOR,
             statuses={201: "The source was stored."},
             errors=(409,),
-            body=PriceSourceCreate,
         ),
     )
-    def create_price_source(self, call: Injected[Call], payload: Injected[PriceSourceCreate]) -> Response[Any]:
+    def create_price_source(self, call: Injected[Call], payload: Injected[PriceSourceCreate]) -> Written[PriceSource]:
         """Add a manual price source.
 
         Disabled until it is enabled. The same name again is a conflict.
@@ -53,14 +48,10 @@ class PriceSourceController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{identifier}")
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PriceSources, tag=_TAG, example=Example(query={"limit": "10"}), row=PriceSource, is_paged=True
-        ),
-    )
-    def list_price_sources(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
+    @get("/", Operation(tag=_TAG, example=Example(query={"limit": "10"})))
+    def list_price_sources(
+        self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None
+    ) -> PriceSources | Tabular[PriceSource]:
         """List the price sources.
 
         The preconfigured ones by id, with the state of their last poll, then the tenant's manual ones, oldest first.
@@ -81,12 +72,8 @@ class PriceSourceController(Controller):
             polled = partial(read_polls, snapshot, call.tenant_id)
             return answer_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
 
-    @get(
-        "/{id:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=PriceSource, tag=_TAG, example=Example(path=_SOURCE), errors=(404,)),
-    )
-    def read_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
+    @get("/{id:str}", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(404,)))
+    def read_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Read one price source.
 
         Preconfigured or manual.
@@ -94,19 +81,15 @@ class PriceSourceController(Controller):
         with call.store.read() as session:
             source = sources.get(session, call.tenant_id, call.services.price_sources, source_id)
         with call.snapshot() as snapshot:
-            return call.answer(to_price_source(source, read_polls(snapshot, call.tenant_id)))
+            return to_price_source(source, read_polls(snapshot, call.tenant_id))
 
     @patch(
         "/{id:str}",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PriceSourcePatch)},
-        operation=Operation(
-            answer=PriceSource,
+        Operation(
             tag=_TAG,
             example=Example(path=_SOURCE, body={"name": "Fund desk, London"}),
             role=Role.OPERATOR,
             errors=(404, 409),
-            body=PriceSourcePatch,
         ),
     )
     def patch_price_source(
@@ -114,21 +97,18 @@ class PriceSourceController(Controller):
         call: Injected[Call],
         source_id: SourceId,
         payload: Injected[PriceSourcePatch],
-    ) -> Response[Any]:
+    ) -> PriceSource:
         """Rename a manual price source.
 
         What is left out stays. A preconfigured source is a conflict.
         """
         with call.store.write() as session:
             source = sources.rename(session, call.principal, call.services.price_sources, source_id, payload.name)
-        return call.written(to_price_source(source, {}))
+        return to_price_source(source, {})
 
     @delete(
         "/{id:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
+        Operation(
             tag=_TAG,
             example=Example(path={"id": EXAMPLE_UNUSED_SOURCE_ID}, status=204),
             role=Role.ADMIN,
@@ -136,7 +116,7 @@ class PriceSourceController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
+    def remove_price_source(self, call: Injected[Call], source_id: SourceId) -> None:
         """Remove a manual price source.
 
         With the pairs that it supports and their prices. While a price pair asks it or a priced item is mapped to it,
@@ -144,16 +124,9 @@ class PriceSourceController(Controller):
         """
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)
-        return call.removed()
 
-    @patch(
-        "/{id:str}/enable",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PriceSource, tag=_TAG, example=Example(path=_SOURCE), role=Role.OPERATOR, errors=(404,)
-        ),
-    )
-    def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
+    @patch("/{id:str}/enable", Operation(tag=_TAG, example=Example(path=_SOURCE), role=Role.OPERATOR, errors=(404,)))
+    def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Enable a price source.
 
         For this tenant alone; pairs may use it then. Enabling an enabled one changes nothing.
@@ -162,16 +135,9 @@ class PriceSourceController(Controller):
 
     @patch(
         "/{id:str}/disable",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PriceSource,
-            tag=_TAG,
-            example=Example(path={"id": "src_kraken"}),
-            role=Role.OPERATOR,
-            errors=(404,),
-        ),
+        Operation(tag=_TAG, example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR, errors=(404,)),
     )
-    def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> Response[Any]:
+    def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Disable a price source.
 
         For this tenant alone: it is not polled, and new pairs cannot use it. Prices already stored go on valuing, and a
@@ -180,10 +146,10 @@ class PriceSourceController(Controller):
         return _switch(call, source_id, enabled=False)
 
 
-def _switch(call: Call, source_id: str, *, enabled: bool) -> Response[Any]:
+def _switch(call: Call, source_id: str, *, enabled: bool) -> PriceSource:
     with call.snapshot() as snapshot:
         with call.store.write() as session:
             source = sources.set_enabled(
                 session, call.principal, call.services.price_sources, source_id, enabled=enabled
             )
-        return call.written(to_price_source(source, read_polls(snapshot, call.tenant_id)))
+        return to_price_source(source, read_polls(snapshot, call.tenant_id))

@@ -1,17 +1,17 @@
 """Priced items: the symbols that pairs are made of, and what sources call them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Controller, Response, delete, get, patch, post, put
+from litestar import Controller
 from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Tabular, Written
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Operation
 from api.parameters import Cursor, Injected, Limit
 from api.reading.price_sources import mapping_statuses, to_priced_item
+from api.routes import delete, get, patch, post, put
 from api.schemas.priced_items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
 from api.serving import Snapshot
 from control.access import Role
@@ -31,19 +31,15 @@ class PricedItemController(Controller):
 
     @post(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PricedItemCreate)},
-        operation=Operation(
-            answer=PricedItem,
+        Operation(
             tag=_TAG,
             example=Example(body={"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}, status=201),
             role=Role.OPERATOR,
             statuses={201: "The item was stored."},
             errors=(409,),
-            body=PricedItemCreate,
         ),
     )
-    def create_priced_item(self, call: Injected[Call], payload: Injected[PricedItemCreate]) -> Response[Any]:
+    def create_priced_item(self, call: Injected[Call], payload: Injected[PricedItemCreate]) -> Written[PricedItem]:
         """Add a priced item.
 
         Nothing is preinstalled: USD is added like any symbol. The same symbol again is a conflict; symbols that differ
@@ -60,14 +56,10 @@ class PricedItemController(Controller):
 
         return call.write_once(201, work, f"/v1/priced-items/{payload.symbol}")
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=PricedItems, tag=_TAG, example=Example(query={"limit": "10"}), row=PricedItem, is_paged=True
-        ),
-    )
-    def list_priced_items(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Response[Any]:
+    @get("/", Operation(tag=_TAG, example=Example(query={"limit": "10"})))
+    def list_priced_items(
+        self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None
+    ) -> PricedItems | Tabular[PricedItem]:
         """List the tenant's priced items.
 
         Oldest first.
@@ -80,12 +72,8 @@ class PricedItemController(Controller):
         )
         return answer_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
 
-    @get(
-        "/{symbol:str}",
-        sync_to_thread=True,
-        operation=Operation(answer=PricedItem, tag=_TAG, example=Example(path=_PATH), errors=(404,)),
-    )
-    def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> Response[Any]:
+    @get("/{symbol:str}", Operation(tag=_TAG, example=Example(path=_PATH), errors=(404,)))
+    def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> PricedItem:
         """Read one priced item.
 
         With its symbols at sources, and whether the sources' market lists have them.
@@ -93,19 +81,15 @@ class PricedItemController(Controller):
         with call.store.read() as session:
             item = items.get(session, call.tenant_id, symbol)
         with call.snapshot() as snapshot:
-            return call.answer(_with_statuses(call, snapshot, item))
+            return _with_statuses(call, snapshot, item)
 
     @patch(
         "/{symbol:str}",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(PricedItemPatch)},
-        operation=Operation(
-            answer=PricedItem,
+        Operation(
             tag=_TAG,
             example=Example(path=_PATH, body={"name": "Bitcoin", "class": "Cryptocurrency"}),
             role=Role.OPERATOR,
             errors=(404,),
-            body=PricedItemPatch,
         ),
     )
     def patch_priced_item(
@@ -113,7 +97,7 @@ class PricedItemController(Controller):
         call: Injected[Call],
         symbol: Symbol,
         payload: Injected[PricedItemPatch],
-    ) -> Response[Any]:
+    ) -> PricedItem:
         """Change a priced item.
 
         Its name and class; what is left out stays. The symbol is its identity and is fixed.
@@ -121,14 +105,11 @@ class PricedItemController(Controller):
         with call.snapshot() as snapshot:
             with call.store.write() as session:
                 item = items.update(session, call.principal, symbol, name=payload.name, item_class=payload.class_)
-            return call.written(_with_statuses(call, snapshot, item))
+            return _with_statuses(call, snapshot, item)
 
     @delete(
         "/{symbol:str}",
-        sync_to_thread=True,
-        status_code=200,
-        operation=Operation(
-            answer=None,
+        Operation(
             tag=_TAG,
             example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}, status=204),
             role=Role.ADMIN,
@@ -136,7 +117,7 @@ class PricedItemController(Controller):
             errors=(404, 409),
         ),
     )
-    def remove_priced_item(self, call: Injected[Call], symbol: Symbol) -> Response[Any]:
+    def remove_priced_item(self, call: Injected[Call], symbol: Symbol) -> None:
         """Remove a priced item.
 
         Its symbol is free again. While a pair, a bridge of one, or a supported pair of a manual source uses it, this is
@@ -144,20 +125,14 @@ class PricedItemController(Controller):
         """
         with call.store.write() as session:
             items.remove(session, call.principal, symbol)
-        return call.removed()
 
     @put(
         "/{symbol:str}/mapping-symbols",
-        sync_to_thread=True,
-        status_code=200,
-        dependencies={"payload": body_of(MappingSymbolsPut)},
-        operation=Operation(
-            answer=PricedItem,
+        Operation(
             tag=_TAG,
             example=Example(path=_PATH, body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}),
             role=Role.OPERATOR,
             errors=(404,),
-            body=MappingSymbolsPut,
         ),
     )
     def put_mapping_symbols(
@@ -165,7 +140,7 @@ class PricedItemController(Controller):
         call: Injected[Call],
         symbol: Symbol,
         payload: Injected[MappingSymbolsPut],
-    ) -> Response[Any]:
+    ) -> PricedItem:
         """Set the symbols of a priced item at sources.
 
         They replace all that there were. At a source without one the item is looked for in the market list under its
@@ -175,7 +150,7 @@ class PricedItemController(Controller):
         with call.snapshot() as snapshot:
             with call.store.write() as session:
                 item = items.put_mappings(session, call.principal, call.services.price_sources, symbol, mappings)
-            return call.written(_with_statuses(call, snapshot, item))
+            return _with_statuses(call, snapshot, item)
 
 
 def _with_statuses(call: Call, snapshot: Snapshot, item: ItemRow) -> PricedItem:

@@ -3,14 +3,14 @@
 Which tenant, which token or wallet, and which moment or range is the embed token's alone.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Controller, Response, get
+from litestar import Controller
 from litestar.params import QueryParameter
+from litestar.response import Stream
 from msgspec import UNSET
 
 from api.calls import Fetched
-from api.errors import invalid_parameter
 from api.paging import Key
 from api.parameters import (
     DirectionFilter,
@@ -34,6 +34,7 @@ from api.reports.index import read_index
 from api.reports.operations import answering, saved_by_form, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.reports.wallet_activity import WalletView
+from api.routes import get
 from api.schemas.common import Reconciliation
 from api.schemas.report_data import (
     ActivityReportSort,
@@ -52,8 +53,7 @@ from api.schemas.report_data import (
 )
 from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
 from api.serving import Snapshot
-from control.networks.addresses import InvalidAddress
-from control.networks.families import codec_for
+from api.subjects import parse_address
 
 ActivitySearch = Annotated[
     str | None,
@@ -90,25 +90,17 @@ class CapTableReportController(Controller):
 
     path = "/embed/data/cap-table"
 
-    @get(
-        "/summary",
-        sync_to_thread=True,
-        operation=answering("cap-table", CapTableReport, (404, 409, 410)),
-    )
-    def read_cap_table_report(self, call: Injected[EmbedCall], data_version: PinnedVersion = None) -> Response[Any]:
+    @get("/summary", answering("cap-table", (404, 409, 410)))
+    def read_cap_table_report(self, call: Injected[EmbedCall], data_version: PinnedVersion = None) -> CapTableReport:
         """Read the head of a cap table report.
 
         Supply, value, concentration, the largest holders, and what the charts are drawn from.
         """
         with call.snapshot(data_version) as snapshot:
             found, holders = cap_table.open_holders(call, snapshot)
-            return call.answer(cap_table.read_report(snapshot, found, holders))
+            return cap_table.read_report(snapshot, found, holders)
 
-    @get(
-        "/rows",
-        sync_to_thread=True,
-        operation=answering("cap-table", ReportHoldings, (404, 409, 410), {"sort": "-quantity", "limit": "10"}),
-    )
+    @get("/rows", answering("cap-table", (404, 409, 410), {"sort": "-quantity", "limit": "10"}))
     def list_cap_table_rows(
         self,
         call: Injected[EmbedCall],
@@ -118,7 +110,7 @@ class CapTableReportController(Controller):
         limit: RowLimit = 50,
         offset: RowOffset = 0,
         data_version: PinnedVersion = None,
-    ) -> Response[Any]:
+    ) -> ReportHoldings:
         """List rows of a cap table report.
 
         Holders with quantity, share, value, and what they held 30 days before.
@@ -127,21 +119,15 @@ class CapTableReportController(Controller):
             found, holders = cap_table.open_holders(call, snapshot)
             named = Names(call.store, found.subject).matching(q)
             filters = HolderFilters(sort, q, named, reconciliation)
-            return call.answer(
-                ReportHoldings(
-                    data=holders.page(filters, limit, offset),
-                    total=holders.count(filters),
-                    limit=limit,
-                    offset=offset,
-                    data_version=snapshot.data_version(call.tenant_id),
-                )
+            return ReportHoldings(
+                data=holders.page(filters, limit, offset),
+                total=holders.count(filters),
+                limit=limit,
+                offset=offset,
+                data_version=snapshot.data_version(call.tenant_id),
             )
 
-    @get(
-        "/csv",
-        sync_to_thread=True,
-        operation=saving("cap-table", ReportHolding, (404, 409, 410)),
-    )
+    @get("/csv", saving("cap-table", ReportHolding, (404, 409, 410)))
     def download_cap_table(
         self,
         call: Injected[EmbedCall],
@@ -149,7 +135,7 @@ class CapTableReportController(Controller):
         q: RowSearch = None,
         reconciliation: ReconciliationFilter = None,
         data_version: PinnedVersion = None,
-    ) -> Response[Any]:
+    ) -> Stream:
         """Download all rows of a cap table report.
 
         A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
@@ -161,7 +147,7 @@ class CapTableReportController(Controller):
         self,
         call: Injected[EmbedCall],
         payload: Injected[CapTableForm],
-    ) -> Response[Any]:
+    ) -> Stream:
         """Download all rows of a cap table report from a page.
 
         By a form, so that the browser saves the file as it comes, and no address holds the token.
@@ -174,26 +160,18 @@ class WalletActivityReportController(Controller):
 
     path = "/embed/data/wallet-activity"
 
-    @get(
-        "/summary",
-        sync_to_thread=True,
-        operation=answering("wallet-activity", WalletActivityReport, (404, 410)),
-    )
+    @get("/summary", answering("wallet-activity", (404, 410)))
     def read_wallet_activity_report(
         self, call: Injected[EmbedCall], data_version: PinnedVersion = None
-    ) -> Response[Any]:
+    ) -> WalletActivityReport:
         """Read the head of a wallet activity report.
 
         Value now and over time, flows, activities by day and kind, and balances at the end of the report's range.
         """
         with call.snapshot(data_version) as snapshot:
-            return call.answer(wallet_activity.read_report(snapshot, wallet_activity.open_wallet(call, snapshot)))
+            return wallet_activity.read_report(snapshot, wallet_activity.open_wallet(call, snapshot))
 
-    @get(
-        "/rows",
-        sync_to_thread=True,
-        operation=answering("wallet-activity", ReportActivities, (404, 410), {"sort": "-value", "limit": "10"}),
-    )
+    @get("/rows", answering("wallet-activity", (404, 410), {"sort": "-value", "limit": "10"}))
     def list_wallet_activity_rows(
         self,
         call: Injected[EmbedCall],
@@ -208,7 +186,7 @@ class WalletActivityReportController(Controller):
         limit: RowLimit = 50,
         offset: RowOffset = 0,
         data_version: PinnedVersion = None,
-    ) -> Response[Any]:
+    ) -> ReportActivities:
         """List rows of a wallet activity report.
 
         Activities of the report's range, or of a part of it.
@@ -218,22 +196,16 @@ class WalletActivityReportController(Controller):
             times = read_range(start, end)
             filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times, fees)
             page = wallet.activities.page(filters, limit, offset)
-            return call.answer(
-                ReportActivities(
-                    data=page,
-                    fees=wallet.activities.fees(page) if filters.folds_fees else UNSET,
-                    total=wallet.activities.count(filters),
-                    limit=limit,
-                    offset=offset,
-                    data_version=snapshot.data_version(call.tenant_id),
-                )
+            return ReportActivities(
+                data=page,
+                fees=wallet.activities.fees(page) if filters.folds_fees else UNSET,
+                total=wallet.activities.count(filters),
+                limit=limit,
+                offset=offset,
+                data_version=snapshot.data_version(call.tenant_id),
             )
 
-    @get(
-        "/csv",
-        sync_to_thread=True,
-        operation=saving("wallet-activity", WalletActivity, (404, 410)),
-    )
+    @get("/csv", saving("wallet-activity", WalletActivity, (404, 410)))
     def download_wallet_activity(
         self,
         call: Injected[EmbedCall],
@@ -245,7 +217,7 @@ class WalletActivityReportController(Controller):
         start: From = None,
         end: To = None,
         data_version: PinnedVersion = None,
-    ) -> Response[Any]:
+    ) -> Stream:
         """Download all rows of a wallet activity report.
 
         A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
@@ -258,7 +230,7 @@ class WalletActivityReportController(Controller):
         self,
         call: Injected[EmbedCall],
         payload: Injected[WalletActivityForm],
-    ) -> Response[Any]:
+    ) -> Stream:
         """Download all rows of a wallet activity report from a page.
 
         By a form, so that the browser saves the file as it comes, and no address holds the token.
@@ -280,11 +252,7 @@ class ReportIndexController(Controller):
 
     path = "/embed/data/index"
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=answering("index", ReportIndex, (404,)),
-    )
+    @get("/", answering("index", (404,)))
     def list_reports(
         self,
         call: Injected[EmbedCall],
@@ -294,14 +262,14 @@ class ReportIndexController(Controller):
         wallet_sort: WalletSort = "created",
         limit: RowLimit = 50,
         offset: RowOffset = 0,
-    ) -> Response[Any]:
+    ) -> ReportIndex:
         """List what there are reports of.
 
         The tenant's tokens and wallets, by default oldest first; limit and offset hold for each of the two lists.
         """
         with call.snapshot() as snapshot:
             found = read_index(call, snapshot, q, tracking_status, token_sort, wallet_sort, limit, offset)
-            return call.answer(found)
+            return found
 
 
 def _cap_table_file(
@@ -310,7 +278,7 @@ def _cap_table_file(
     q: str | None,
     reconciliation: Reconciliation | None,
     data_version: int | None,
-) -> Response[Any]:
+) -> Stream:
     with call.snapshot(data_version) as snapshot:
         found, holders = cap_table.open_holders(call, snapshot)
         filters = HolderFilters(sort, q, Names(call.store, found.subject).matching(q), reconciliation)
@@ -333,7 +301,7 @@ def _wallet_activity_file(
     token: str | None,
     direction: Direction | None,
     times: TimeRange,
-) -> Response[Any]:
+) -> Stream:
     with call.snapshot(data_version) as snapshot:
         wallet = wallet_activity.open_wallet(call, snapshot)
         filters = _activity_filters(wallet, sort, q, activity_type, token, direction, times)
@@ -379,7 +347,4 @@ def _asset(wallet: WalletView, token: str) -> str:
     """
     if token == NATIVE:
         return NATIVE
-    try:
-        return codec_for(wallet.view.subject.family).parse(token)
-    except InvalidAddress as error:
-        raise invalid_parameter("token", "invalid-address", f"{error}; or give `{NATIVE}`") from error
+    return parse_address(wallet.view.subject, "token", token, f"; or give `{NATIVE}`")

@@ -2,17 +2,17 @@
 
 from typing import Annotated, Any
 
-from litestar import Controller, Response, get, post, put
+from litestar import Controller, Response
 from litestar.params import QueryParameter
 from sqlalchemy.orm import Session
 
 from api import media_types
-from api.bodies import body_of
-from api.calls import Call
+from api.calls import Call, Written
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
 from api.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment
 from api.reports import links
 from api.reports.links import Shown
+from api.routes import get, post, put
 from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
 from control import embedding
 from control.access import Role
@@ -32,16 +32,11 @@ class ReportController(Controller):
 
     @get(
         "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=ReportLink,
-            tag=_TAG,
-            example=Example(query={"theme": "dark"}),
-            statuses=_STATUSES,
-            answers_as=media_types.JSON_OR_HTML,
+        Operation(
+            tag=_TAG, example=Example(query={"theme": "dark"}), statuses=_STATUSES, answers_as=media_types.JSON_OR_HTML
         ),
     )
-    def link_index(self, call: Injected[Call], theme: ReportTheme = "auto") -> Response[Any]:
+    def link_index(self, call: Injected[Call], theme: ReportTheme = "auto") -> ReportLink | Response[Any]:
         """Link to the list of the tenant's reports.
 
         A page from which every report of the tenant can be opened. The link holds for ten minutes, the page it opened
@@ -51,9 +46,7 @@ class ReportController(Controller):
 
     @get(
         "/cap-table",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=ReportLink,
+        Operation(
             tag=_TAG,
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID}),
             statuses=_STATUSES,
@@ -67,7 +60,7 @@ class ReportController(Controller):
         token_id: ReportTokenId,
         as_of: AsOfMoment = None,
         theme: ReportTheme = "auto",
-    ) -> Response[Any]:
+    ) -> ReportLink | Response[Any]:
         """Link to the cap table report of a token.
 
         The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
@@ -79,9 +72,7 @@ class ReportController(Controller):
 
     @get(
         "/cap-table-changes",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=ReportLink,
+        Operation(
             tag=_TAG,
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"}),
             statuses=_STATUSES,
@@ -96,7 +87,7 @@ class ReportController(Controller):
         start: FromMoment,
         end: ToMoment = None,
         theme: ReportTheme = "auto",
-    ) -> Response[Any]:
+    ) -> ReportLink | Response[Any]:
         """Link to the report of what differs between two cap tables of a token.
 
         The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
@@ -108,9 +99,7 @@ class ReportController(Controller):
 
     @get(
         "/wallet-activity",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=ReportLink,
+        Operation(
             tag=_TAG,
             example=Example(query={"walletId": EXAMPLE_WALLET_ID, "from": "2026-02-01", "theme": "light"}),
             statuses=_STATUSES,
@@ -125,7 +114,7 @@ class ReportController(Controller):
         start: From = None,
         end: To = None,
         theme: ReportTheme = "auto",
-    ) -> Response[Any]:
+    ) -> ReportLink | Response[Any]:
         """Link to the activity report of a wallet.
 
         The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
@@ -135,52 +124,42 @@ class ReportController(Controller):
             shown = links.wallet_activity(session, call.tenant_id, wallet_id, start, end)
         return _link(call, shown, theme)
 
-    @get(
-        "/embed-origins",
-        sync_to_thread=True,
-        operation=Operation(answer=EmbedOrigins, tag=_TAG, example=Example(), role=Role.ADMIN),
-    )
-    def read_embed_origins(self, call: Injected[Call]) -> Response[Any]:
+    @get("/embed-origins", Operation(tag=_TAG, role=Role.ADMIN))
+    def read_embed_origins(self, call: Injected[Call]) -> EmbedOrigins:
         """Read which sites may embed the tenant's reports.
 
         Without any, only pages of this service may.
         """
         with call.store.read() as session:
-            return call.answer(EmbedOrigins(embed_origins=embedding.list_origins(session, call.tenant_id)))
+            return EmbedOrigins(embed_origins=embedding.list_origins(session, call.tenant_id))
 
     @put(
         "/embed-origins",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(EmbedOrigins)},
-        operation=Operation(
-            answer=EmbedOrigins,
+        Operation(
             tag=_TAG,
             example=Example(body={"embedOrigins": ["https://portal.example", "https://intranet.example:8443"]}),
             role=Role.ADMIN,
-            body=EmbedOrigins,
         ),
     )
-    def put_embed_origins(self, call: Injected[Call], payload: Injected[EmbedOrigins]) -> Response[Any]:
+    def put_embed_origins(self, call: Injected[Call], payload: Injected[EmbedOrigins]) -> EmbedOrigins:
         """Replace the sites that may embed the tenant's reports.
 
         Each is scheme, host and port, without path or wildcard. Pages that are open already go on.
         """
         with call.store.write() as session:
             origins = embedding.set_origins(session, call.principal, payload.embed_origins)
-        return call.written(EmbedOrigins(embed_origins=origins))
+        return EmbedOrigins(embed_origins=origins)
 
     @post(
         "/revocations",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=Revocation,
+        Operation(
             tag=_TAG,
             example=Example(status=201),
             role=Role.ADMIN,
             statuses={201: "Nothing made before opens or shows a report any more."},
         ),
     )
-    def revoke_reports(self, call: Injected[Call]) -> Response[Any]:
+    def revoke_reports(self, call: Injected[Call]) -> Written[Revocation]:
         """End every link to the tenant's reports.
 
         Links, tokens and open pages stop at once; links made from now on work.
@@ -192,10 +171,10 @@ class ReportController(Controller):
         return call.write_once(201, work, "/v1/reports")
 
 
-def _link(call: Call, shown: Shown, theme: Theme) -> Response[Any]:
-    """Answer the link, or go to it where HTML is asked for; no cache keeps either."""
+def _link(call: Call, shown: Shown, theme: Theme) -> ReportLink | Response[Any]:
+    """Return the link, or go to it where HTML is asked for; no cache keeps either."""
     link = call.services.link_maker().open(call.principal, shown, theme)
     if call.media_type == media_types.HTML:
         headers = {"Location": link.report_url, "Cache-Control": "no-store"}
         return Response(b"", status_code=303, media_type=media_types.HTML, headers=headers)
-    return call.written(link)
+    return link

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from litestar import Controller, Response, delete, get, patch, put
+from litestar import Controller
 
-from api.bodies import body_of
 from api.calls import Call
 from api.operations import Example, Operation
 from api.parameters import Injected
@@ -16,6 +15,7 @@ from api.reading.estimates import to_tracking_history
 from api.reading.moments import View, read_view
 from api.reading.subjects import is_fungible, to_token, to_tracking_status, to_wallet, to_windows
 from api.reading.values import CURRENCY
+from api.routes import delete, get, patch, put
 from api.schemas.common import Schema, SubjectCoverage
 from api.schemas.tokens import Token, TokenPatch, TokenTracking, TrackingPut
 from api.schemas.wallets import Wallet, WalletPatch, WalletTracking
@@ -59,12 +59,8 @@ def subject_controller(of: Subjects) -> type[Controller]:
         path = of.one_path
         dependencies = of.dependencies
 
-        @get(
-            "/",
-            sync_to_thread=True,
-            operation=Operation(of=of.kind, answer=forms.detail, tag=tag, example=example, errors=(404,)),
-        )
-        def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Response[Any]:
+        @get("/", Operation(of=of.kind, answer=forms.detail, tag=tag, example=example, errors=(404,)))
+        def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Schema:
             """Read one {subject}.
 
             With its tracking windows; of a token also what its contract says, its supply and its holders at the newest
@@ -73,13 +69,11 @@ def subject_controller(of: Subjects) -> type[Controller]:
             with call.store.read() as session:
                 windows = subjects.windows(session, subject.subject_key)
             with call.snapshot() as snapshot:
-                return call.answer(forms.to_detail(snapshot, read_view(snapshot, subject, windows)))
+                return forms.to_detail(snapshot, read_view(snapshot, subject, windows))
 
         @patch(
             "/",
-            sync_to_thread=True,
-            dependencies={"payload": body_of(forms.patch)},
-            operation=Operation(
+            Operation(
                 of=of.kind,
                 answer=forms.detail,
                 tag=tag,
@@ -94,7 +88,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             call: Injected[Call],
             subject: Injected[SubjectRow],
             payload: Injected[Any],
-        ) -> Response[Any]:
+        ) -> Schema:
             """Change a {subject}.
 
             Name and external id, and the symbol of a token; what is left out stays, null clears. Ledger and address
@@ -104,15 +98,12 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 with call.store.write() as session:
                     changed = forms.update(session, call.principal, subject, **msgspec.structs.asdict(payload))
                     windows = subjects.windows(session, changed.subject_key)
-                return call.written(forms.to_detail(snapshot, read_view(snapshot, changed, windows)))
+                return forms.to_detail(snapshot, read_view(snapshot, changed, windows))
 
         @delete(
             "/",
-            sync_to_thread=True,
-            status_code=200,
-            operation=Operation(
+            Operation(
                 of=of.kind,
-                answer=None,
                 tag=tag,
                 example=Example(path=of.example(), status=204),
                 role=Role.ADMIN,
@@ -120,7 +111,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 errors=(404,),
             ),
         )
-        def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Response[Any]:
+        def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:
             """Remove a {subject}.
 
             Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
@@ -128,20 +119,16 @@ def subject_controller(of: Subjects) -> type[Controller]:
             """
             with call.store.write() as session:
                 subjects.remove(session, call.principal, subject)
-            return call.removed()
 
         @put(
             "/tracking",
-            sync_to_thread=True,
-            dependencies={"payload": body_of(TrackingPut)},
-            operation=Operation(
+            Operation(
                 of=of.kind,
                 answer=forms.tracking,
                 tag=tag,
                 example=Example(path=of.example(), body={"trackingStatus": "enabled"}),
                 role=Role.ADMIN,
                 errors=(404,),
-                body=TrackingPut,
             ),
         )
         def put_subject_tracking(
@@ -149,7 +136,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             call: Injected[Call],
             subject: Injected[SubjectRow],
             payload: Injected[TrackingPut],
-        ) -> Response[Any]:
+        ) -> Schema:
             """Enable or disable the tracking of a {subject}.
 
             Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for
@@ -174,23 +161,17 @@ def subject_controller(of: Subjects) -> type[Controller]:
             requested, estimate = to_tracking_history(call, tracking)
             # Tokens have a currency once they were tracked.
             priced = {"priced_in": CURRENCY if tracking.windows else None} if of.kind is Kind.TOKEN else {}
-            return call.written(
-                forms.tracking(
-                    id=tracking.subject.id,
-                    tracking_status=to_tracking_status(tracking.subject),
-                    windows=to_windows(tracking.windows),
-                    history_request=requested,
-                    history_estimate=estimate,
-                    **priced,
-                )
+            return forms.tracking(
+                id=tracking.subject.id,
+                tracking_status=to_tracking_status(tracking.subject),
+                windows=to_windows(tracking.windows),
+                history_request=requested,
+                history_estimate=estimate,
+                **priced,
             )
 
-        @get(
-            "/coverage",
-            sync_to_thread=True,
-            operation=Operation(of=of.kind, answer=SubjectCoverage, tag=tag, example=example, errors=(404,)),
-        )
-        def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Response[Any]:
+        @get("/coverage", Operation(of=of.kind, tag=tag, example=example, errors=(404,)))
+        def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> SubjectCoverage:
             """Read what is collected of a {subject}.
 
             Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
@@ -198,6 +179,6 @@ def subject_controller(of: Subjects) -> type[Controller]:
             with call.store.read() as session:
                 windows, history = subjects.windows(session, subject.subject_key), read_history(session, subject)
             with call.snapshot() as snapshot:
-                return call.answer(to_subject_coverage(snapshot, read_view(snapshot, subject, windows), history))
+                return to_subject_coverage(snapshot, read_view(snapshot, subject, windows), history)
 
     return SubjectController

@@ -1,14 +1,14 @@
 """What the page of a report asks for when Superset draws it."""
 
 from datetime import UTC, datetime
-from typing import Any
 
-from litestar import Controller, Response, post
+from litestar import Controller
 
-from api.operations import Example, Operation
+from api.operations import Operation
 from api.parameters import Injected
 from api.reports import superset
 from api.reports.calls import EmbedCall
+from api.routes import post
 from api.schemas.superset import GuestToken
 from control import embedding, tokens, wallets
 from control.clock import utc_now
@@ -21,18 +21,9 @@ class SupersetController(Controller):
 
     @post(
         "/superset-token",
-        status_code=200,
-        sync_to_thread=True,
-        operation=Operation(
-            answer=GuestToken,
-            tag="Embedded reports",
-            example=Example(),
-            role=None,
-            reports=("cap-table", "wallet-activity"),
-            errors=(404,),
-        ),
+        Operation(tag="Embedded reports", role=None, reports=("cap-table", "wallet-activity"), errors=(404,)),
     )
-    def make_guest_token(self, call: Injected[EmbedCall]) -> Response[Any]:
+    def make_guest_token(self, call: Injected[EmbedCall]) -> GuestToken:
         """Get a guest token of Superset for an open report.
 
         It opens the report's dashboard for five minutes, cut to the report's tenant and its token or wallet.
@@ -48,4 +39,4 @@ class SupersetController(Controller):
         signer = superset.GuestTokenSigner(superset.read_key(call.store), settings.superset_url, settings.public_origin)
         rules = superset.row_rules(call.tenant_id, dashboard, subject.subject_key, call.params)
         session_end = datetime.fromtimestamp(call.claims.sxp, UTC)
-        return call.answer(signer.sign(call.tenant_id, dashboard, rules, origins, utc_now(), session_end))
+        return signer.sign(call.tenant_id, dashboard, rules, origins, utc_now(), session_end)

@@ -1,14 +1,11 @@
 """Tokens: configuration, tracking, activities, cap table."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from litestar import Controller, Response, get, post
+from litestar import Controller
 from sqlalchemy.orm import Session
 
-from api.bodies import body_of
-from api.calls import Call
-from api.errors import invalid_parameter
+from api.calls import Call, Tabular, Written
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, Example, Operation
 from api.parameters import (
@@ -61,6 +58,7 @@ from api.reading.subjects import (
     to_token_summary,
 )
 from api.reading.values import CURRENCY, token_prices
+from api.routes import get, post
 from api.schemas.tokens import (
     CapTable,
     CapTableChanges,
@@ -73,11 +71,9 @@ from api.schemas.tokens import (
     TokenSummary,
 )
 from api.serving import Snapshot
-from api.subjects import find
+from api.subjects import find, parse_address
 from control import tokens
 from control.access import Role
-from control.networks.addresses import InvalidAddress
-from control.networks.families import codec_for
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Tokens"
@@ -91,10 +87,7 @@ class TokenController(Controller):
 
     @post(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(TokenCreate)},
-        operation=Operation(
-            answer=TokenSummary,
+        Operation(
             tag=_TAG,
             example=Example(
                 body={
@@ -109,10 +102,9 @@ class TokenController(Controller):
             role=Role.OPERATOR,
             statuses={201: "The token was stored."},
             errors=(409,),
-            body=TokenCreate,
         ),
     )
-    def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Response[Any]:
+    def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Written[TokenSummary]:
         """Add a token.
 
         Stored with tracking disabled. What is at the address is found out by the next cycle; until then
@@ -133,17 +125,7 @@ class TokenController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v1/tokens/{identifier}")
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=Tokens,
-            tag=_TAG,
-            example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"}),
-            row=TokenSummary,
-            is_paged=True,
-        ),
-    )
+    @get("/", Operation(tag=_TAG, example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"})))
     def list_tokens(
         self,
         call: Injected[Call],
@@ -156,7 +138,7 @@ class TokenController(Controller):
         sort: TokenSort = "createdAt",
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> Tokens | Tabular[TokenSummary]:
         """List the tenant's tokens.
 
         With summary data; all conditions given must hold. A token is in the list as soon as it is added.
@@ -180,14 +162,10 @@ class TokenController(Controller):
 
     @get(
         "/{tokenId:str}/activities",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=TokenActivities,
+        Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"type": "Transfer", "minAmount": "0.5"}),
-            row=TokenActivity,
             errors=(404, 410),
-            is_paged=True,
         ),
     )
     def list_token_activities(
@@ -204,7 +182,7 @@ class TokenController(Controller):
         explain: Explain = False,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> TokenActivities | Tabular[TokenActivity]:
         """List a token's activities.
 
         Movements seen from the token, newest first, as far as they are covered; `coverage` says what of the range is
@@ -224,7 +202,7 @@ class TokenController(Controller):
                 times,
                 activity_type,
                 status,
-                None if wallet is None else _address("wallet", view, wallet),
+                None if wallet is None else parse_address(subject, "wallet", wallet),
                 None if minimum_amount is None else scale_amount("minAmount", minimum_amount, _decimals(view)),
                 newest_first=sort == "-date",
                 explains=explain,
@@ -234,20 +212,14 @@ class TokenController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, TokenActivity, walk.fetch, as_of, coverage)
             fetched = go_on(snapshot, walk, position, limit)
-            page, headers = call.page(snapshot, fetched, limit)
+            page = call.page(snapshot, fetched, limit)
         answer = TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
-        return call.answer(answer, headers)
+        return answer
 
     @get(
         "/{tokenId:str}/cap-table",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=CapTable,
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}),
-            row=Holding,
-            errors=(404, 409, 410),
-            is_paged=True,
+        Operation(
+            tag=_TAG, example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}), errors=(404, 409, 410)
         ),
     )
     def read_token_cap_table(
@@ -259,7 +231,7 @@ class TokenController(Controller):
         explain: Explain = False,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> CapTable | Tabular[Holding]:
         """Read a token's cap table.
 
         Every holder whose balance at the moment is known and not zero. Percentages are of the total supply; what no
@@ -279,7 +251,7 @@ class TokenController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)
             fetched = fetch(snapshot, position.key if position else None, limit)
-            page, headers = call.rank_page(snapshot, fetched, limit, position)
+            page = call.rank_page(snapshot, fetched, limit, position)
         answer = CapTable(
             total_supply=summary.total_supply or summary.total_supply_raw,
             total_supply_raw=summary.total_supply_raw,
@@ -296,18 +268,14 @@ class TokenController(Controller):
             as_of_status=status,
             coverage=coverage,
         )
-        return call.answer(answer, headers)
+        return answer
 
     @get(
         "/{tokenId:str}/cap-table/changes",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=CapTableChanges,
+        Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"from": "block:260", "change": "New"}),
-            row=HolderChange,
             errors=(404, 409, 410),
-            is_paged=True,
         ),
     )
     def read_token_cap_table_changes(
@@ -320,7 +288,7 @@ class TokenController(Controller):
         sort: HolderChangeSort = "-difference",
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> CapTableChanges | Tabular[HolderChange]:
         """Compare a token's cap tables of two moments.
 
         Every holder whose quantity differs: new, gone or changed. Both moments must be covered; what lies between them
@@ -343,7 +311,7 @@ class TokenController(Controller):
                     changes.coverage,
                 )
             found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
-            page, headers = call.rank_page(snapshot, found.fetched, limit, position)
+            page = call.rank_page(snapshot, found.fetched, limit, position)
         answer = CapTableChanges(
             from_=echoes[0],
             to=echoes[1],
@@ -352,14 +320,7 @@ class TokenController(Controller):
             page=page,
             coverage=changes.coverage,
         )
-        return call.answer(answer, headers)
-
-
-def _address(parameter: str, view: View, text: str) -> str:
-    try:
-        return codec_for(view.subject.family).parse(text)
-    except InvalidAddress as error:
-        raise invalid_parameter(parameter, "invalid-address", str(error)) from error
+        return answer
 
 
 def _decimals(view: View) -> int:

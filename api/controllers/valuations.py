@@ -1,10 +1,8 @@
 """Values over time: market capitalization of tokens, value of wallets."""
 
-from typing import Any
+from litestar import Controller
 
-from litestar import Controller, Response, get
-
-from api.calls import Call, Fetched
+from api.calls import Call, Fetched, Tabular
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
 from api.parameters import Explain, From, Injected, IntervalChoice, To, TokenId, WalletId, read_range
 from api.reading import balances, capitalization, wallet_values
@@ -12,6 +10,7 @@ from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.subjects import to_wallet_summary
 from api.reading.values import CURRENCY, require_link, wallet_totals
+from api.routes import get
 from api.schemas.values import CapitalizationPoint, MarketCapitalization, WalletValueHistory, WalletValuePoint
 from control import subjects, tokens, wallets
 
@@ -23,12 +22,9 @@ class MarketCapitalizationController(Controller):
 
     @get(
         "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=MarketCapitalization,
+        Operation(
             tag="Tokens",
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}),
-            row=CapitalizationPoint,
             errors=(404, 409),
         ),
     )
@@ -40,7 +36,7 @@ class MarketCapitalizationController(Controller):
         end: To = None,
         interval: IntervalChoice = None,
         explain: Explain = False,
-    ) -> Response[Any]:
+    ) -> MarketCapitalization | Tabular[CapitalizationPoint]:
         """Read a token's market capitalization.
 
         Total supply times the price of the linked pair: now, and at the last moment of each interval, by default of the
@@ -61,17 +57,15 @@ class MarketCapitalizationController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, CapitalizationPoint, lambda *_: Fetched(history, None), as_of, coverage)
             current = capitalization.current(snapshot, view, state, as_of, explains=explain)
-        return call.answer(
-            MarketCapitalization(
-                current=current,
-                history=history,
-                interval=length,
-                pair_id=pair_id,
-                priced_as=priced_as,
-                currency=priced_in,
-                as_of=as_of,
-                coverage=coverage,
-            )
+        return MarketCapitalization(
+            current=current,
+            history=history,
+            interval=length,
+            pair_id=pair_id,
+            priced_as=priced_as,
+            currency=priced_in,
+            as_of=as_of,
+            coverage=coverage,
         )
 
 
@@ -82,12 +76,9 @@ class WalletValueController(Controller):
 
     @get(
         "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=WalletValueHistory,
+        Operation(
             tag="Wallets",
             example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1h"}),
-            row=WalletValuePoint,
             errors=(404,),
         ),
     )
@@ -99,7 +90,7 @@ class WalletValueController(Controller):
         end: To = None,
         interval: IntervalChoice = None,
         explain: Explain = False,
-    ) -> Response[Any]:
+    ) -> WalletValueHistory | Tabular[WalletValuePoint]:
         """Read what a wallet was worth.
 
         The sum of the values of its positions: now, and at the last moment of each interval, by default of the last 30
@@ -119,20 +110,18 @@ class WalletValueController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, WalletValuePoint, lambda *_: Fetched(points, None), as_of, coverage)
             total = to_wallet_summary(wallet, wallet_totals(snapshot, call.tenant_id, [wallet.subject_key]))
-        return call.answer(
-            WalletValueHistory(
-                total_value=total.total_value,
-                total_value_status=total.total_value_status,
-                value_complete=total.value_complete,
-                unpriced=total.unpriced,
-                change24h=total.change24h,
-                change24h_status=total.change24h_status,
-                change24h_omitted=total.change24h_omitted,
-                currency=CURRENCY,
-                holdings_complete=balances.is_complete(state),
-                points=points,
-                interval=length,
-                as_of=as_of,
-                coverage=coverage,
-            )
+        return WalletValueHistory(
+            total_value=total.total_value,
+            total_value_status=total.total_value_status,
+            value_complete=total.value_complete,
+            unpriced=total.unpriced,
+            change24h=total.change24h,
+            change24h_status=total.change24h_status,
+            change24h_omitted=total.change24h_omitted,
+            currency=CURRENCY,
+            holdings_complete=balances.is_complete(state),
+            points=points,
+            interval=length,
+            as_of=as_of,
+            coverage=coverage,
         )

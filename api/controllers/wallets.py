@@ -1,13 +1,11 @@
 """Wallets: configuration, tracking, activities, balances."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from litestar import Controller, Response, get, post
+from litestar import Controller
 from sqlalchemy.orm import Session
 
-from api.bodies import body_of
-from api.calls import Call, Fetched
+from api.calls import Call, Fetched, Tabular, Written
 from api.errors import invalid_parameter
 from api.lists import STORED, answer_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_WALLET_ID, Example, Operation
@@ -41,6 +39,7 @@ from api.reading.names import Names
 from api.reading.pages import go_on
 from api.reading.subjects import to_wallet_summary
 from api.reading.values import CURRENCY, wallet_totals
+from api.routes import get, post
 from api.schemas.wallets import (
     BalanceHistoryRow,
     Balances,
@@ -52,12 +51,10 @@ from api.schemas.wallets import (
     WalletSummary,
 )
 from api.serving import Snapshot
-from api.subjects import find
+from api.subjects import find, parse_address
 from control import tokens, wallets
 from control.access import Role
 from control.errors import NotFound
-from control.networks.addresses import InvalidAddress
-from control.networks.families import codec_for
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Wallets"
@@ -71,10 +68,7 @@ class WalletController(Controller):
 
     @post(
         "/",
-        sync_to_thread=True,
-        dependencies={"payload": body_of(WalletCreate)},
-        operation=Operation(
-            answer=WalletSummary,
+        Operation(
             tag=_TAG,
             example=Example(
                 body={
@@ -88,10 +82,9 @@ class WalletController(Controller):
             role=Role.OPERATOR,
             statuses={201: "The wallet was stored."},
             errors=(409,),
-            body=WalletCreate,
         ),
     )
-    def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Response[Any]:
+    def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Written[WalletSummary]:
         """Add a wallet.
 
         Stored with tracking disabled. The same address on the same ledger again is a conflict.
@@ -110,17 +103,7 @@ class WalletController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v1/wallets/{identifier}")
 
-    @get(
-        "/",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=Wallets,
-            tag=_TAG,
-            example=Example(query={"trackingStatus": "enabled"}),
-            row=WalletSummary,
-            is_paged=True,
-        ),
-    )
+    @get("/", Operation(tag=_TAG, example=Example(query={"trackingStatus": "enabled"})))
     def list_wallets(
         self,
         call: Injected[Call],
@@ -132,7 +115,7 @@ class WalletController(Controller):
         sort: WalletSort = "createdAt",
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> Wallets | Tabular[WalletSummary]:
         """List the tenant's wallets.
 
         With addresses, ledgers and tracking status; all conditions given must hold. A wallet is in the list as soon as
@@ -155,14 +138,10 @@ class WalletController(Controller):
 
     @get(
         "/{walletId:str}/activities",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=WalletActivities,
+        Operation(
             tag=_TAG,
             example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"}),
-            row=WalletActivity,
             errors=(404, 410),
-            is_paged=True,
         ),
     )
     def list_wallet_activities(
@@ -179,7 +158,7 @@ class WalletController(Controller):
         explain: Explain = False,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> Response[Any]:
+    ) -> WalletActivities | Tabular[WalletActivity]:
         """List a wallet's activities.
 
         Movements of all assets seen from the wallet, newest first, as far as they are covered; `coverage` says what of
@@ -197,7 +176,7 @@ class WalletController(Controller):
             activity_type,
             direction,
             None if token is None else _token_address(call, subject, token),
-            None if counterparty is None else _address("counterparty", subject, counterparty),
+            None if counterparty is None else parse_address(subject, "counterparty", counterparty),
             newest_first=sort == "-date",
             explains=explain,
         )
@@ -209,20 +188,14 @@ class WalletController(Controller):
             if call.is_tabular:
                 return call.tabular(snapshot, WalletActivity, walk.fetch, as_of, coverage)
             fetched = go_on(snapshot, walk, position, limit)
-            page, headers = call.page(snapshot, fetched, limit)
+            page = call.page(snapshot, fetched, limit)
         answer = WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
-        return call.answer(answer, headers)
+        return answer
 
     @get(
         "/{walletId:str}/balances",
-        sync_to_thread=True,
-        operation=Operation(
-            answer=Balances,
-            tag=_TAG,
-            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1d"}),
-            row=Position,
-            other_rows=(BalanceHistoryRow,),
-            errors=(404, 409),
+        Operation(
+            tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1d"}), errors=(404, 409)
         ),
     )
     def read_wallet_balances(
@@ -234,7 +207,7 @@ class WalletController(Controller):
         end: To = None,
         interval: IntervalChoice = None,
         explain: Explain = False,
-    ) -> Response[Any]:
+    ) -> Balances | Tabular[Position] | Tabular[BalanceHistoryRow]:
         """Read a wallet's balances.
 
         `current` holds the positions at `asOf`, or at the newest covered block; `history` the quantities at the end of
@@ -259,24 +232,15 @@ class WalletController(Controller):
             if call.is_tabular:
                 rows = balances.to_rows(history)
                 return call.tabular(snapshot, BalanceHistoryRow, lambda *_: Fetched(rows, None), echo, coverage)
-        return call.answer(
-            Balances(
-                current=current,
-                history=history,
-                interval=interval or "1d",
-                holdings_complete=balances.is_complete(state),
-                currency=CURRENCY,
-                as_of=echo,
-                coverage=coverage,
-            )
+        return Balances(
+            current=current,
+            history=history,
+            interval=interval or "1d",
+            holdings_complete=balances.is_complete(state),
+            currency=CURRENCY,
+            as_of=echo,
+            coverage=coverage,
         )
-
-
-def _address(parameter: str, subject: SubjectRow, text: str) -> str:
-    try:
-        return codec_for(subject.family).parse(text)
-    except InvalidAddress as error:
-        raise invalid_parameter(parameter, "invalid-address", str(error)) from error
 
 
 def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:
@@ -288,7 +252,7 @@ def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:
     if text == activities.NATIVE:
         return text
     if not text.startswith("tok_"):
-        return _address("token", wallet, text)
+        return parse_address(wallet, "token", text)
     try:
         with call.store.read() as session:
             token = tokens.get(session, call.tenant_id, text)

@@ -86,9 +86,9 @@ class EmbedCall:
         """
         return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
 
-    def answer(self, body: Schema) -> Response[bytes]:
+    def respond(self, found: Schema, operation: Operation) -> Response[bytes]:
         """Answer as JSON that no cache keeps, compressed where that is worth it: a year of days is some 200 kB."""
-        content, headers = msgspec.json.encode(body), {**NO_STORE, "Vary": "Accept-Encoding"}
+        content, headers = msgspec.json.encode(found), {**NO_STORE, "Vary": "Accept-Encoding"}
         accepted = self.request.headers.get("accept-encoding")
         contents = {"identity": content}
         if len(content) >= _LEAST_COMPRESSED and accepted is not None and "gzip" in accepted.lower():
@@ -96,7 +96,7 @@ class EmbedCall:
         coding = choose_coding(accepted, contents)
         if coding != "identity":
             headers["Content-Encoding"] = coding
-        return Response(contents[coding], status_code=200, media_type=media_types.JSON, headers=headers)
+        return Response(contents[coding], status_code=operation.status, media_type=media_types.JSON, headers=headers)
 
 
 async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:

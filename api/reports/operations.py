@@ -1,31 +1,25 @@
 """What data routes of reports share: how the OpenAPI document tells them, and how a page saves its rows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from litestar import post
-
 from api import media_types
-from api.bodies import MOST_FORM_BYTES, form_of
+from api.bodies import MOST_FORM_BYTES
 from api.operations import Example, Operation
+from api.routes import Handler, post
 from api.schemas.reports import Report
 
 _TAG = "Embedded reports"
 
 
-def answering(
-    report: Report, answer: type[Any], errors: tuple[int, ...], query: Mapping[str, str] | None = None
-) -> Operation:
+def answering(report: Report, errors: tuple[int, ...], query: Mapping[str, str] | None = None) -> Operation:
     """Describe a route that answers a part of a report."""
-    return Operation(
-        answer=answer, tag=_TAG, example=Example(query=query or {}), role=None, reports=(report,), errors=errors
-    )
+    return Operation(tag=_TAG, example=Example(query=query or {}), role=None, reports=(report,), errors=errors)
 
 
 def saving(report: Report, row: type[Any], errors: tuple[int, ...], form: type[Any] | None = None) -> Operation:
     """Describe a route that answers all rows of a report as a file; `form` is what a page asks for it by."""
     return Operation(
-        answer=None,
         tag=_TAG,
         example=Example(body={"token": "eyJ..."}) if form else Example(),
         role=None,
@@ -37,13 +31,6 @@ def saving(report: Report, row: type[Any], errors: tuple[int, ...], form: type[A
     )
 
 
-def saved_by_form(report: Report, row: type[Any], errors: tuple[int, ...], form: type[Any]) -> post:
+def saved_by_form(report: Report, row: type[Any], errors: tuple[int, ...], form: type[Any]) -> Callable[[Handler], Any]:
     """Return the route by which a page saves all rows of a report; `payload` is its form."""
-    return post(
-        "/csv",
-        status_code=200,
-        sync_to_thread=True,
-        dependencies={"payload": form_of(form)},
-        request_max_body_size=MOST_FORM_BYTES,
-        operation=saving(report, row, errors, form),
-    )
+    return post("/csv", saving(report, row, errors, form), request_max_body_size=MOST_FORM_BYTES)
