@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from api.calls import Call, Tabular
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.schemas.common import Schema
 from control import operations
 from control.operations import OperationKind, OperationRow
@@ -44,7 +44,7 @@ def list_operations(
         with call.store.read() as session:
             return operations.newest_report(session, *of)
 
-    return answer_list(call, answer, item, fetch, limit, call.position(cursor, STORED), state=reported)
+    return read_list(call, answer, item, fetch, limit, call.position(cursor, STORED), state=reported)
 
 
 def read_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:

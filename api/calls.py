@@ -36,6 +36,7 @@ from control.store import ControlStore
 
 Item = TypeVar("Item", bound=Schema)
 
+NO_STORE = {"Cache-Control": "no-store"}
 _BATCH = 5_000
 """Rows per query and chunk of a tabular answer: some megabytes at most, a small share of a query's fixed cost."""
 
@@ -130,6 +131,11 @@ class Written(Generic[Item]):
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+def written(status: int, stored: Item) -> Written[Item]:
+    """Return what a write stored, where its status depends on what there was."""
+    return Written(status, msgspec.json.encode(stored))
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One authorized request."""
@@ -210,15 +216,15 @@ class Call:
         """Make the answer of what a handler found; 304 where the client has it already."""
         match found:
             case None:
-                return Response(b"", status_code=204, media_type=media_types.JSON, headers=_NO_STORE)
+                return Response(b"", status_code=204, media_type=media_types.JSON, headers=NO_STORE)
             case Written(status, content, headers):
-                sent = {**headers, **_NO_STORE}
+                sent = {**headers, **NO_STORE}
                 return Response(content, status_code=status, media_type=media_types.JSON, headers=sent)
             case Tabular():
                 return self._respond_in_rows(found)
         content = msgspec.json.encode(found)
         if self.request.method != "GET" or not operation.is_conditional:
-            return Response(content, status_code=operation.status, media_type=media_types.JSON, headers=_NO_STORE)
+            return Response(content, status_code=operation.status, media_type=media_types.JSON, headers=NO_STORE)
         etag = f'"{self._identity(media_types.JSON, hashlib.sha256(content).hexdigest())}"'
         headers = {"ETag": etag, **_CACHING, **self._link(getattr(found, "page", None))}
         if self._has(etag):
@@ -335,5 +341,4 @@ def _id_of(content: bytes) -> str:
 # Of requests whose body nobody reads.
 _NO_BODY = hashlib.sha256(b"").hexdigest()
 
-_NO_STORE = {"Cache-Control": "no-store"}
 _CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}

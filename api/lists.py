@@ -42,7 +42,7 @@ def stored(
     return fetch
 
 
-def answer_list(
+def read_list(
     call: Call,
     answer: type[Answer],
     item: type[Item],

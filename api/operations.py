@@ -1,4 +1,4 @@
-"""What is said about each route beyond its signature: role, answers, formats, and an example that a test executes.
+"""What is said about each route beyond its signature: role, statuses, errors, and an example that a test executes.
 
 OpenAPI, authorization and content negotiation all read it; nothing of it is repeated elsewhere.
 """
@@ -26,7 +26,6 @@ class Example:
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
-    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +39,17 @@ class Operation:
         reports: the reports whose embed tokens it takes instead of a key; `role` is None then.
         statuses: success statuses and what each means.
         errors: error statuses beyond those every operation with a key has.
-        answer: struct of the JSON answer; None when there is no content.
-        body: struct of the request body.
-        form: struct of a form in place of a body; its field `token` is the embed token.
         answers_as: media types of a successful answer, the default first, where it is not JSON, or rows in any form.
-        dry_answer: struct of the answer with 200 to a request that is to store nothing, where that is another one.
-        bulk_answer: struct of the answer to many; the body may then be an array of `body`, or CSV with its fields, too.
-        row: struct of a row in tabular answers; None when there is JSON alone.
-        other_rows: further structs that rows may have, as the parameters say.
-        is_paged: it answers `Link`.
         of: what takes the place of `subject` in the handler's name, and of `{subject}` in its docstring, where one
             handler serves tokens and wallets.
+        answer: struct of the JSON answer; None when there is no content.
+        row: struct of a row in tabular answers; None when there is JSON alone.
+        body: struct of the request body.
+        form: struct of a form in place of a body; its field `token` is the embed token.
+        dry_answer: struct of the answer with 200 to a request that is to store nothing, where that is another one.
+        bulk_answer: struct of the answer to many; the body may then be an array of `body`, or CSV with its fields, too.
+        other_rows: further structs that rows may have, as the parameters say.
+        is_paged: it answers `Link`.
     """
 
     tag: str
@@ -59,16 +58,17 @@ class Operation:
     reports: tuple[Report, ...] = ()
     statuses: Mapping[int, str] = field(default_factory=lambda: {200: "The answer."})
     errors: tuple[int, ...] = ()
-    answer: type[Schema] | None = None
-    body: type[Schema] | None = None
-    dry_answer: type[Schema] | None = None
-    bulk_answer: type[Schema] | None = None
-    row: type[Schema] | None = None
-    other_rows: tuple[type[Schema], ...] = ()
-    is_paged: bool = False
-    form: type[Schema] | None = None
     answers_as: tuple[str, ...] | None = None
     of: Kind | None = None
+    answer: type[Schema] | None = None
+    row: type[Schema] | None = None
+    body: type[Schema] | None = None
+    # Always from the signature.
+    form: type[Schema] | None = None
+    dry_answer: type[Schema] | None = None
+    bulk_answer: type[Schema] | None = None
+    other_rows: tuple[type[Schema], ...] = ()
+    is_paged: bool = False
 
     @property
     def media_types(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Routes: a handler returns what it found, as structs, and the one answer is made of it here.
+"""Routes: a handler returns what it found, as structs; here its call is asked to make the response of it.
 
 What a route answers and which body it takes is what its signature says; `Operation` says the rest.
 """
@@ -7,46 +7,55 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, wraps
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union
 
 import litestar
 import msgspec
 from litestar import Response
-from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 
 from api import media_types
-from api.bodies import Rows, body_of, form_of, rows_of
-from api.calls import Tabular, Written
+from api.bodies import MOST_FORM_BYTES, Rows, body_of, form_of, rows_of
+from api.calls import NO_STORE, Tabular, Written
 from api.operations import OPERATION, Operation
-from api.schemas.common import Schema
+from api.schemas.common import Form, Schema
 
 Found: TypeAlias = Schema | Tabular[Any] | Written[Any] | Response[Any] | None
 """What handlers return: an answer, all rows of one, what a write stored, what is answered as it is, or nothing."""
 
 Handler = Callable[..., Found]
 
-_PAYLOAD = "payload"
+_CALL, _PAYLOAD, _CURSOR = "call", "payload", "cursor"
+_FORM_EXAMPLE = {"token": "eyJ..."}
 
 
-def _route(kind: type[HTTPRouteHandler], path: str, operation: Operation, **options: Any) -> Callable[[Handler], Any]:
-    """Return the decorator of a handler, which runs in a thread.
+def _route(
+    kind: type[HTTPRouteHandler], path: str, operation: Operation, **options: Any
+) -> Callable[[Handler], HTTPRouteHandler]:
+    """Return the decorator of a handler, which runs in a thread unless the options say otherwise.
 
     Args:
-        kind: the method.
+        kind: the framework's class of routes of one method.
         path: below that of the controller.
-        operation: what the signature does not say; what it says of answers and body goes before the signature.
-        options: of the framework.
+        operation: what the signature does not say; its `answer`, `row` and `body` are given where one handler serves
+            several structs, and hold then.
+        options: the framework's own, which go before what is set here.
     """
 
     def decorate(function: Handler) -> HTTPRouteHandler:
         hints = typing.get_type_hints(function)
         described = _complete(operation, hints)
-        taken = _dependencies(described, hints)
-        # Each answer has its own status.
-        made = {"sync_to_thread": True, "status_code": 200, "dependencies": taken, OPERATION: described, **options}
-        return kind(path, **made)(_answering(function, described))
+        if described.is_guarded and _CALL not in hints:
+            raise TypeError("who is asked for a key or a token takes the call")
+        # Every response says its status, but for streams, whose status is 200.
+        made: dict[str, Any] = {"sync_to_thread": True, "status_code": 200, OPERATION: described}
+        if described.form is not None:
+            made |= {"dependencies": {_PAYLOAD: form_of(described.form)}, "request_max_body_size": MOST_FORM_BYTES}
+        elif described.body is not None:
+            read = rows_of if typing.get_origin(hints[_PAYLOAD]) is Rows else body_of
+            made["dependencies"] = {_PAYLOAD: read(described.body)}
+        return kind(path, **{**made, **options})(_answering(function, described))
 
     return decorate
 
@@ -65,49 +74,58 @@ def _answering(function: Handler, operation: Operation) -> Callable[..., Respons
         if isinstance(found, Response):
             return found
         if operation.is_guarded:
-            answered: Response[Any] = named["call"].respond(found, operation)
+            answered: Response[Any] = named[_CALL].respond(found, operation)
             return answered
-        return Response(msgspec.json.encode(found), media_type=media_types.JSON, headers={"Cache-Control": "no-store"})
+        return Response(msgspec.json.encode(found), media_type=media_types.JSON, headers=NO_STORE)
 
-    # What the framework is told: it would send rows as JSON where it is told of structs.
+    # The framework is told of a response: a route declared to return a struct has JSON as its media type, which would
+    # take the place of a stream's own.
     answer.__annotations__ = {**function.__annotations__, "return": Response[Any]}
     return answer
 
 
 def _complete(operation: Operation, hints: Mapping[str, Any]) -> Operation:
-    answers: list[type[Schema]] = []
+    """Return the operation with what the handler's signature says.
+
+    Raises:
+        TypeError: the signature is not one of a handler.
+    """
+    written: list[type[Schema]] = []
+    shown: list[type[Schema]] = []
     rows: list[type[Schema]] = []
     for kind in _alternatives(hints["return"]):
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        plain = origin or kind
         if origin is Tabular:
             rows += arguments
         elif origin is Written:
-            answers += _alternatives(arguments[0])
-        elif isinstance(kind, type) and issubclass(kind, Schema):
-            answers.append(kind)
-    answer, other = (*answers, None, None)[:2]
+            written += _alternatives(arguments[0])
+        elif issubclass(plain, Schema):
+            shown.append(plain)
+        elif not issubclass(plain, (Response, NoneType)):
+            raise TypeError(f"a handler returns structs, Tabular, Written, a Response or None, not {kind}")
     taken = hints.get(_PAYLOAD)
     is_bulk = typing.get_origin(taken) is Rows
     body = typing.get_args(taken)[0] if is_bulk else taken
-    return replace(
+    form = body if isinstance(body, type) and issubclass(body, Form) else None
+    answer, other, *further = (*written, *shown, None, None)
+    if any(further) or len(written) > (2 if is_bulk else 1) or len(shown) > 1:
+        raise TypeError("a handler answers one struct, and another one where it takes many rows or a dry run")
+    described = replace(
         operation,
+        example=operation.example if form is None else replace(operation.example, body=_FORM_EXAMPLE),
         answer=operation.answer or answer,
+        row=operation.row or (rows[0] if rows else None),
+        body=None if form else operation.body or body,
+        form=form,
         bulk_answer=other if is_bulk else None,
         dry_answer=None if is_bulk else other,
-        row=operation.row or (rows[0] if rows else None),
         other_rows=tuple(rows[1:]),
-        body=None if operation.form else operation.body or body,
-        is_paged="cursor" in hints,
+        is_paged=_CURSOR in hints,
     )
-
-
-def _dependencies(operation: Operation, hints: Mapping[str, Any]) -> dict[str, Provide]:
-    if operation.form is not None:
-        return {_PAYLOAD: form_of(operation.form)}
-    if operation.body is None:
-        return {}
-    read = rows_of if typing.get_origin(hints[_PAYLOAD]) is Rows else body_of
-    return {_PAYLOAD: read(operation.body)}
+    if Schema in (described.answer, described.row):
+        raise TypeError("where the signature says Schema, the operation says which")
+    return described
 
 
 def _alternatives(annotation: Any) -> Iterator[Any]:

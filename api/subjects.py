@@ -66,10 +66,10 @@ def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = 
         subject: the token or wallet.
         parameter: its name.
         text: what it says.
-        others: what it may be besides.
+        others: said behind what is wrong with it, such as what else the parameter takes.
 
     Raises:
-        ApiError: 422, it is none.
+        ApiError: 422, it is no address of that network.
     """
     try:
         return codec_for(subject.family).parse(text)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, read_operation
 from api.calls import Call, Tabular, Written
-from api.lists import answer_list
+from api.lists import read_list
 from api.operations import EXAMPLE_TOKEN_ATTESTATION_ID, EXAMPLE_WALLET_ATTESTATION_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit
 from api.reading.attestations import (
@@ -63,7 +63,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             Operation(
                 of=of.kind,
                 tag=_TAG,
-                example=Example(path=of.example(), body={"asOf": "block:120"}, status=202),
+                example=Example(path=of.example(), body={"asOf": "block:120"}),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
                 errors=(404, 409),
@@ -107,9 +107,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @get(
             "/",
-            Operation(
-                of=of.kind, answer=items, tag=_TAG, example=Example(path=of.example()), row=item, errors=(404, 410)
-            ),
+            Operation(of=of.kind, answer=items, tag=_TAG, example=Example(path=of.example()), row=item, errors=(404,)),
         )
         def list_subject_attestations(
             self,
@@ -126,7 +124,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             position = call.position(cursor, tuple[int, int])
 
             with call.snapshot(position) as snapshot:
-                return answer_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
+                return read_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
 
         @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one), errors=(404,)))
         def read_subject_attestation(
@@ -144,12 +142,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         @delete(
             "/{operationId:str}",
             Operation(
-                of=of.kind,
-                tag=_TAG,
-                example=Example(path=one, status=202),
-                role=Role.ADMIN,
-                statuses=_CANCELLED,
-                errors=(404, 409),
+                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(404, 409)
             ),
         )
         def cancel_subject_attestation(

@@ -6,7 +6,7 @@ from litestar import Controller
 from litestar.params import QueryParameter
 
 from api.calls import Call, Tabular
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import Example, Operation
 from api.parameters import Cursor, From, Injected, Limit, To, read_range
 from api.routes import get
@@ -59,7 +59,7 @@ class AuditController(Controller):
                 return audit.newest_id(session, call.tenant_id)
 
         position = call.position(cursor, STORED)
-        return answer_list(call, AuditEvents, AuditEvent, fetch, limit, position, state=newest)
+        return read_list(call, AuditEvents, AuditEvent, fetch, limit, position, state=newest)
 
 
 def _to_event(event: AuditEventModel) -> AuditEvent:

@@ -16,9 +16,9 @@ from api.reading.moments import to_as_of
 from api.reports.calls import EmbedCall
 from api.reports.cap_table_changes import open_changes, read_report
 from api.reports.files import stream_report
-from api.reports.operations import answering, saved_by_form, saving
+from api.reports.operations import answering, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
-from api.routes import get
+from api.routes import get, post
 from api.schemas.report_data import CapTableChangesForm, CapTableChangesReport, ReportChanges
 from api.schemas.tokens import HolderChange, HolderChangeKind, HolderChangeOrder
 from api.serving import Snapshot
@@ -83,7 +83,7 @@ class CapTableChangesReportController(Controller):
         """
         return _file(call, sort, q, change, data_version)
 
-    @saved_by_form("cap-table-changes", HolderChange, _ERRORS, CapTableChangesForm)
+    @post("/csv", saving("cap-table-changes", HolderChange, _ERRORS))
     def save_cap_table_changes(
         self,
         call: Injected[EmbedCall],

@@ -48,7 +48,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             Operation(
                 of=of.kind,
                 tag=_TAG,
-                example=Example(path=of.example(), body=asked, status=202),
+                example=Example(path=of.example(), body=asked),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
                 errors=(404, 409),
@@ -128,12 +128,7 @@ def history_controller(of: Subjects) -> type[Controller]:
         @delete(
             "/{operationId:str}",
             Operation(
-                of=of.kind,
-                tag=_TAG,
-                example=Example(path=one, status=202),
-                role=Role.ADMIN,
-                statuses=_CANCELLED,
-                errors=(404, 409),
+                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(404, 409)
             ),
         )
         def cancel_subject_history_request(

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from api.bodies import Rows
 from api.calls import Call, Tabular, Written
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import (
     EXAMPLE_SOURCE_ID,
     EXAMPLE_SUPPORTED_PAIR_ID,
@@ -51,9 +51,7 @@ class SupportedPairController(Controller):
         "/",
         Operation(
             tag=_TAG,
-            example=Example(
-                path=_SOURCE, body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}, status=201
-            ),
+            example=Example(path=_SOURCE, body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}),
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
             errors=(404, 409),
@@ -105,7 +103,7 @@ class SupportedPairController(Controller):
         )
         position = call.position(cursor, STORED)
         fetch(None, None, 1)  # What is wrong is told before the first of many rows.
-        return answer_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
+        return read_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
 
     @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path=_PAIR), errors=(404,)))
     def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> SupportedPair:
@@ -121,7 +119,7 @@ class SupportedPairController(Controller):
         "/{pairId:str}",
         Operation(
             tag=_TAG,
-            example=Example(path={**_SOURCE, "pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}, status=204),
+            example=Example(path={**_SOURCE, "pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
             errors=(404, 409),
@@ -140,9 +138,7 @@ class SupportedPairController(Controller):
         Operation(
             tag=_TAG,
             example=Example(
-                path=_PAIR,
-                body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"},
-                status=201,
+                path=_PAIR, body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"}
             ),
             role=Role.OPERATOR,
             statuses={201: "The prices were stored."},
@@ -212,7 +208,7 @@ class SupportedPairController(Controller):
         )
         position = call.position(cursor, STORED)
         fetch(None, None, 1)  # What is wrong is told before the first of many rows.
-        return answer_list(call, ManualPrices, ManualPrice, fetch, limit, position)
+        return read_list(call, ManualPrices, ManualPrice, fetch, limit, position)
 
 
 def _to_supported_pair(pair: SupportedPairRow) -> SupportedPair:

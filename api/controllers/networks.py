@@ -1,10 +1,9 @@
 """Networks and ledgers."""
 
-import msgspec
 from litestar import Controller
 
-from api.calls import Call, Fetched, Tabular, Written
-from api.lists import STORED, answer_list, stored
+from api.calls import Call, Fetched, Tabular, Written, written
+from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER, Example, Operation
 from api.parameters import Cursor, From, Injected, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
 from api.reading.statistics import read_members, read_statistics
@@ -59,9 +58,7 @@ class NetworkController(Controller):
         Operation(
             tag=_TAG,
             example=Example(
-                path={"name": EXAMPLE_NETWORK},
-                body={"name": "ethereum-archive", "displayName": "Ethereum, archive"},
-                status=201,
+                path={"name": EXAMPLE_NETWORK}, body={"name": "ethereum-archive", "displayName": "Ethereum, archive"}
             ),
             role=Role.OPERATOR,
             statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
@@ -89,7 +86,7 @@ class NetworkController(Controller):
                 payload.display_name,
                 payload.description,
             )
-        return Written(201 if is_created else 200, msgspec.json.encode(_to_ledger(ledger)))
+        return written(201 if is_created else 200, _to_ledger(ledger))
 
     @get("/ledgers", Operation(tag=_TAG))
     def list_ledgers(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Ledgers | Tabular[Ledger]:
@@ -103,7 +100,7 @@ class NetworkController(Controller):
             lambda session, count, after: ledgers.list_page(session, call.tenant_id, count, after),
             lambda rows, *_: [_to_ledger(ledger) for ledger in rows],
         )
-        return answer_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
+        return read_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
 
     @get("/ledgers/{name:str}", Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}), errors=(404,)))
     def read_ledger(self, call: Injected[Call], name: LedgerName) -> Ledger:
@@ -147,7 +144,7 @@ class NetworkController(Controller):
         "/ledgers/{name:str}",
         Operation(
             tag=_TAG,
-            example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}, status=204),
+            example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}),
             role=Role.ADMIN,
             statuses={204: "The ledger is removed."},
             errors=(404, 409),

@@ -44,7 +44,6 @@ class PriceDiscoveryController(Controller):
             example=Example(
                 path={"pairId": EXAMPLE_MARKET_PAIR_ID},
                 body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"},
-                status=202,
             ),
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
@@ -106,7 +105,7 @@ class PriceDiscoveryController(Controller):
         "/async-operations/{operationId:str}",
         Operation(
             tag=_TAG,
-            example=Example(path=_ONE.path, status=202),
+            example=Example(path=_ONE.path),
             role=Role.OPERATOR,
             statuses={202: "The discovery is asked to stop."},
             errors=(404, 409),

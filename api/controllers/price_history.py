@@ -4,7 +4,7 @@ from litestar import Controller
 
 from api.calls import Call, Tabular
 from api.errors import invalid_parameter
-from api.lists import answer_list
+from api.lists import read_list
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, Example, Operation
 from api.parameters import (
     Cursor,
@@ -38,9 +38,7 @@ class PairPriceController(Controller):
     @get(
         "/",
         Operation(
-            tag="Pairs",
-            example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"}),
-            errors=(404, 410),
+            tag="Pairs", example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"}), errors=(404,)
         ),
     )
     def list_pair_prices(
@@ -63,7 +61,7 @@ class PairPriceController(Controller):
         """
         with call.store.read() as session:
             pair = pairs.get(session, call.tenant_id, pair_id)
-        return _answer(call, pair, read_range(start, end), interval, price_source, limit, cursor)
+        return _read_prices(call, pair, read_range(start, end), interval, price_source, limit, cursor)
 
 
 class TokenPriceController(Controller):
@@ -76,7 +74,7 @@ class TokenPriceController(Controller):
         Operation(
             tag="Tokens",
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}),
-            errors=(404, 409, 410),
+            errors=(404, 409),
         ),
     )
     def list_token_prices(
@@ -97,10 +95,10 @@ class TokenPriceController(Controller):
         with call.store.read() as session:
             linked, _, _ = require_link(tokens.get(session, call.tenant_id, token_id))
             pair = pairs.get(session, call.tenant_id, linked)
-        return _answer(call, pair, read_range(start, end), interval, price_source, limit, cursor)
+        return _read_prices(call, pair, read_range(start, end), interval, price_source, limit, cursor)
 
 
-def _answer(
+def _read_prices(
     call: Call,
     pair: PairRow,
     times: TimeRange,
@@ -125,7 +123,7 @@ def _answer(
     else:
         fetch = price_steps(filters)
     with call.snapshot(position) as snapshot:
-        return answer_list(
+        return read_list(
             call,
             PriceHistory,
             PricePoint,

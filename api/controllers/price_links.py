@@ -54,7 +54,7 @@ class TokenLinkController(Controller):
         "/",
         Operation(
             tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, status=204),
+            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}),
             role=Role.OPERATOR,
             statuses={204: "The token is linked to no pair."},
             errors=(404,),

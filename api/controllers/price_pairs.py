@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
 from api.errors import invalid_body
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, PairId
 from api.reading.price_pairs import markets_in, to_pairs
@@ -38,8 +38,7 @@ class PairController(Controller):
                     "priceSources": ["src_kraken"],
                     "maxAge": "PT1H",
                     "maxJump": "25",
-                },
-                status=201,
+                }
             ),
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
@@ -98,7 +97,7 @@ class PairController(Controller):
         position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
             # Whether a price is stale changes with the time alone.
-            return answer_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
+            return read_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
 
     @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID}), errors=(404,)))
     def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
@@ -155,7 +154,7 @@ class PairController(Controller):
         "/{pairId:str}",
         Operation(
             tag=_TAG,
-            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}, status=204),
+            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
             errors=(404, 409),

@@ -8,7 +8,7 @@ from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Fetched, Tabular, Written
-from api.lists import answer_list
+from api.lists import read_list
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PRICE_ID, Example, Operation
 from api.paging import Key
 from api.parameters import Cursor, Injected, Limit, PairId
@@ -38,7 +38,7 @@ class PriceReviewController(Controller):
 
     path = "/v2/pairs/{pairId:str}/prices/quarantined"
 
-    @get("/", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}), errors=(404, 410)))
+    @get("/", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}), errors=(404,)))
     def list_quarantined_prices(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> QuarantinedPrices | Tabular[QuarantinedPrice]:
@@ -67,7 +67,7 @@ class PriceReviewController(Controller):
             return Fetched([_to_quarantined(row, decided.get(row.price_id)) for row in kept], last)
 
         with call.snapshot(position) as snapshot:
-            return answer_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
+            return read_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
 
     @post(
         "/{priceId:str}/accept",

@@ -7,7 +7,7 @@ from litestar import Controller
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_UNUSED_SOURCE_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, SourceId
 from api.reading.price_sources import read_polls, to_price_source
@@ -31,7 +31,7 @@ class PriceSourceController(Controller):
         "/",
         Operation(
             tag=_TAG,
-            example=Example(body={"name": "Fund administrator"}, status=201),
+            example=Example(body={"name": "Fund administrator"}),
             role=Role.OPERATOR,
             statuses={201: "The source was stored."},
             errors=(409,),
@@ -70,7 +70,7 @@ class PriceSourceController(Controller):
         position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
             polled = partial(read_polls, snapshot, call.tenant_id)
-            return answer_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
+            return read_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
 
     @get("/{id:str}", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(404,)))
     def read_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
@@ -110,7 +110,7 @@ class PriceSourceController(Controller):
         "/{id:str}",
         Operation(
             tag=_TAG,
-            example=Example(path={"id": EXAMPLE_UNUSED_SOURCE_ID}, status=204),
+            example=Example(path={"id": EXAMPLE_UNUSED_SOURCE_ID}),
             role=Role.ADMIN,
             statuses={204: "The source is removed."},
             errors=(404, 409),

@@ -7,7 +7,7 @@ from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Operation
 from api.parameters import Cursor, Injected, Limit
 from api.reading.price_sources import mapping_statuses, to_priced_item
@@ -33,7 +33,7 @@ class PricedItemController(Controller):
         "/",
         Operation(
             tag=_TAG,
-            example=Example(body={"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}, status=201),
+            example=Example(body={"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}),
             role=Role.OPERATOR,
             statuses={201: "The item was stored."},
             errors=(409,),
@@ -70,7 +70,7 @@ class PricedItemController(Controller):
             lambda session, count, after: items.list_page(session, call.tenant_id, count, after),
             lambda rows, *_: [to_priced_item(item) for item in rows],
         )
-        return answer_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
+        return read_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
 
     @get("/{symbol:str}", Operation(tag=_TAG, example=Example(path=_PATH), errors=(404,)))
     def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> PricedItem:
@@ -111,7 +111,7 @@ class PricedItemController(Controller):
         "/{symbol:str}",
         Operation(
             tag=_TAG,
-            example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}, status=204),
+            example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}),
             role=Role.ADMIN,
             statuses={204: "The item is removed."},
             errors=(404, 409),

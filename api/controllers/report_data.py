@@ -31,10 +31,10 @@ from api.reports.calls import EmbedCall
 from api.reports.files import stream_report
 from api.reports.holders import HolderFilters
 from api.reports.index import read_index
-from api.reports.operations import answering, saved_by_form, saving
+from api.reports.operations import answering, saving
 from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.reports.wallet_activity import WalletView
-from api.routes import get
+from api.routes import get, post
 from api.schemas.common import Reconciliation
 from api.schemas.report_data import (
     ActivityReportSort,
@@ -142,7 +142,7 @@ class CapTableReportController(Controller):
         """
         return _cap_table_file(call, sort, q, reconciliation, data_version)
 
-    @saved_by_form("cap-table", ReportHolding, (404, 409, 410), CapTableForm)
+    @post("/csv", saving("cap-table", ReportHolding, (404, 409, 410)))
     def save_cap_table(
         self,
         call: Injected[EmbedCall],
@@ -225,7 +225,7 @@ class WalletActivityReportController(Controller):
         asked = (sort, q, activity_type, token, direction, read_range(start, end))
         return _wallet_activity_file(call, data_version, *asked)
 
-    @saved_by_form("wallet-activity", WalletActivity, (404, 410), WalletActivityForm)
+    @post("/csv", saving("wallet-activity", WalletActivity, (404, 410)))
     def save_wallet_activity(
         self,
         call: Injected[EmbedCall],
@@ -268,8 +268,7 @@ class ReportIndexController(Controller):
         The tenant's tokens and wallets, by default oldest first; limit and offset hold for each of the two lists.
         """
         with call.snapshot() as snapshot:
-            found = read_index(call, snapshot, q, tracking_status, token_sort, wallet_sort, limit, offset)
-            return found
+            return read_index(call, snapshot, q, tracking_status, token_sort, wallet_sort, limit, offset)
 
 
 def _cap_table_file(

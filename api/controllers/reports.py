@@ -7,7 +7,7 @@ from litestar.params import QueryParameter
 from sqlalchemy.orm import Session
 
 from api import media_types
-from api.calls import Call, Written
+from api.calls import NO_STORE, Call, Written
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
 from api.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment
 from api.reports import links
@@ -152,12 +152,7 @@ class ReportController(Controller):
 
     @post(
         "/revocations",
-        Operation(
-            tag=_TAG,
-            example=Example(status=201),
-            role=Role.ADMIN,
-            statuses={201: "Nothing made before opens or shows a report any more."},
-        ),
+        Operation(tag=_TAG, role=Role.ADMIN, statuses={201: "Nothing made before opens or shows a report any more."}),
     )
     def revoke_reports(self, call: Injected[Call]) -> Written[Revocation]:
         """End every link to the tenant's reports.
@@ -175,6 +170,6 @@ def _link(call: Call, shown: Shown, theme: Theme) -> ReportLink | Response[Any]:
     """Return the link, or go to it where HTML is asked for; no cache keeps either."""
     link = call.services.link_maker().open(call.principal, shown, theme)
     if call.media_type == media_types.HTML:
-        headers = {"Location": link.report_url, "Cache-Control": "no-store"}
+        headers = {"Location": link.report_url, **NO_STORE}
         return Response(b"", status_code=303, media_type=media_types.HTML, headers=headers)
     return link

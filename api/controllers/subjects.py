@@ -105,7 +105,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
             Operation(
                 of=of.kind,
                 tag=tag,
-                example=Example(path=of.example(), status=204),
+                example=Example(path=of.example()),
                 role=Role.ADMIN,
                 statuses={204: f"The {of.kind} is removed."},
                 errors=(404,),

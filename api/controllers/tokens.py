@@ -6,7 +6,7 @@ from litestar import Controller
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, Example, Operation
 from api.parameters import (
     ActivityStatusFilter,
@@ -96,8 +96,7 @@ class TokenController(Controller):
                     "ledgerId": "0x6B175474E89094C44Da98b954EedeAC495271d0F",
                     "externalId": "asset-17",
                     "name": "Dai Stablecoin",
-                },
-                status=201,
+                }
             ),
             role=Role.OPERATOR,
             statuses={201: "The token was stored."},
@@ -158,14 +157,14 @@ class TokenController(Controller):
         )
         position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            return answer_list(call, Tokens, TokenSummary, fetch, limit, position, snapshot)
+            return read_list(call, Tokens, TokenSummary, fetch, limit, position, snapshot)
 
     @get(
         "/{tokenId:str}/activities",
         Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"type": "Transfer", "minAmount": "0.5"}),
-            errors=(404, 410),
+            errors=(404,),
         ),
     )
     def list_token_activities(
@@ -213,13 +212,12 @@ class TokenController(Controller):
                 return call.tabular(snapshot, TokenActivity, walk.fetch, as_of, coverage)
             fetched = go_on(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
-        answer = TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
-        return answer
+        return TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
 
     @get(
         "/{tokenId:str}/cap-table",
         Operation(
-            tag=_TAG, example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}), errors=(404, 409, 410)
+            tag=_TAG, example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}), errors=(404, 409)
         ),
     )
     def read_token_cap_table(
@@ -252,7 +250,7 @@ class TokenController(Controller):
                 return call.tabular(snapshot, Holding, fetch, echo, coverage)
             fetched = fetch(snapshot, position.key if position else None, limit)
             page = call.rank_page(snapshot, fetched, limit, position)
-        answer = CapTable(
+        return CapTable(
             total_supply=summary.total_supply or summary.total_supply_raw,
             total_supply_raw=summary.total_supply_raw,
             total_supply_status=summary.supply_status,
@@ -268,14 +266,13 @@ class TokenController(Controller):
             as_of_status=status,
             coverage=coverage,
         )
-        return answer
 
     @get(
         "/{tokenId:str}/cap-table/changes",
         Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"from": "block:260", "change": "New"}),
-            errors=(404, 409, 410),
+            errors=(404, 409),
         ),
     )
     def read_token_cap_table_changes(
@@ -312,7 +309,7 @@ class TokenController(Controller):
                 )
             found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
             page = call.rank_page(snapshot, found.fetched, limit, position)
-        answer = CapTableChanges(
+        return CapTableChanges(
             from_=echoes[0],
             to=echoes[1],
             totals=found.totals,
@@ -320,7 +317,6 @@ class TokenController(Controller):
             page=page,
             coverage=changes.coverage,
         )
-        return answer
 
 
 def _decimals(view: View) -> int:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from api.calls import Call, Fetched, Tabular, Written
 from api.errors import invalid_parameter
-from api.lists import STORED, answer_list, stored
+from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_WALLET_ID, Example, Operation
 from api.parameters import (
     AsOfMoment,
@@ -76,8 +76,7 @@ class WalletController(Controller):
                     "ledgerId": "0x742d35Cc6634C0532925a3b844Bc454e4438f44e",
                     "externalId": "treasury-2",
                     "name": "Treasury",
-                },
-                status=201,
+                }
             ),
             role=Role.OPERATOR,
             statuses={201: "The wallet was stored."},
@@ -134,14 +133,12 @@ class WalletController(Controller):
         )
         position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            return answer_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
+            return read_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
 
     @get(
         "/{walletId:str}/activities",
         Operation(
-            tag=_TAG,
-            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"}),
-            errors=(404, 410),
+            tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"}), errors=(404,)
         ),
     )
     def list_wallet_activities(
@@ -189,8 +186,7 @@ class WalletController(Controller):
                 return call.tabular(snapshot, WalletActivity, walk.fetch, as_of, coverage)
             fetched = go_on(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
-        answer = WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
-        return answer
+        return WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
 
     @get(
         "/{walletId:str}/balances",

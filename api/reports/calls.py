@@ -19,7 +19,7 @@ from litestar.handlers import BaseRouteHandler
 from api import formats, media_types
 from api.auth import bearer
 from api.bodies import content_of, form_fields
-from api.calls import Services
+from api.calls import NO_STORE, Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
 from api.parameters import check_query
@@ -33,8 +33,6 @@ from control import access, embedding
 from control.clock import utc_now
 from control.errors import Unauthenticated
 from control.store import ControlStore
-
-NO_STORE = {"Cache-Control": "no-store"}
 
 _LEAST_COMPRESSED = 1_024
 _GZIP_LEVEL = 4
@@ -87,7 +85,7 @@ class EmbedCall:
         return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
 
     def respond(self, found: Schema, operation: Operation) -> Response[bytes]:
-        """Answer as JSON that no cache keeps, compressed where that is worth it: a year of days is some 200 kB."""
+        """Make the answer: JSON that no cache keeps, compressed where that is worth it (a year of days is some 200 kB)."""
         content, headers = msgspec.json.encode(found), {**NO_STORE, "Vary": "Accept-Encoding"}
         accepted = self.request.headers.get("accept-encoding")
         contents = {"identity": content}

@@ -6,8 +6,8 @@ from typing import TypeVar
 from litestar.response import Stream
 
 from api import formats
-from api.calls import Fetch, read_batches
-from api.reports.calls import NO_STORE, EmbedCall
+from api.calls import NO_STORE, Fetch, read_batches
+from api.reports.calls import EmbedCall
 from api.schemas.common import AsOf, Coverage, Schema
 
 Item = TypeVar("Item", bound=Schema)

@@ -102,6 +102,12 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     """Base of every struct that crosses the wire."""
 
 
+class Form(Schema, frozen=True, kw_only=True):
+    """Base of what a page sends as a browser sends a form; its token is the credential."""
+
+    token: Annotated[str, Meta(description="The embed token.")]
+
+
 class TokenReference(Schema, frozen=True, kw_only=True):
     """The asset of an activity or a position."""
 

@@ -13,6 +13,7 @@ from api.schemas.common import (
     AsOfStatus,
     Coverage,
     Decimal,
+    Form,
     Instant,
     Interval,
     OwnName,
@@ -392,30 +393,27 @@ class ReportIndex(Schema, frozen=True, kw_only=True):
     data_version: Version
 
 
-class CapTableForm(Schema, frozen=True, kw_only=True):
+class CapTableForm(Form, frozen=True, kw_only=True):
     """What a page sends for the file of a cap table report: the rows' parameters, and the embed token."""
 
-    token: Annotated[str, Meta(description="The embed token.")]
     sort: HolderReportSort = "rank"
     q: str | None = None
     reconciliation: Reconciliation | None = None
     data_version: Annotated[int, Meta(ge=0)] | None = None
 
 
-class CapTableChangesForm(Schema, frozen=True, kw_only=True):
+class CapTableChangesForm(Form, frozen=True, kw_only=True):
     """What a page sends for the file of a report of changes: the rows' parameters, and the embed token."""
 
-    token: Annotated[str, Meta(description="The embed token.")]
     sort: HolderChangeOrder = "-difference"
     q: str | None = None
     change: HolderChangeKind | None = None
     data_version: Annotated[int, Meta(ge=0)] | None = None
 
 
-class WalletActivityForm(Schema, frozen=True, kw_only=True):
+class WalletActivityForm(Form, frozen=True, kw_only=True):
     """What a page sends for the file of a wallet activity report: the rows' parameters, and the embed token."""
 
-    token: Annotated[str, Meta(description="The embed token.")]
     sort: ActivityReportSort = "-date"
     q: str | None = None
     type: WalletActivityType | None = None
