@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo misfortunes superset test-superset up test test-commands test-services test-marts test-integration test-api test-rest test-workbench test-misfortunes test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-commands test-services test-marts test-integration test-api test-rest test-workbench test-misfortunes test-slow test-long bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -53,9 +53,13 @@ test-superset: install build/superset/installed ## Attack an own Superset, and e
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
-test: install ## Prove the system; a few of the misfortunes, `make test-misfortunes` has all
+test: install ## Prove the system; `make test-slow` and `make test-misfortunes` go further
 	tests/debian-packages
 	$(AT_ONCE) lint
+
+test-slow: install ## What takes long of the rest
+	tests/debian-packages
+	$(AT_ONCE) SHORT='-m "slow and not long and not bench"' OR_NOTHING_CHOSEN='|| [ $$? = 5 ]'
 
 # The parts of `make test`, the longest first, five at once on two cores: they wait for nodes and other processes half of
 # their time.
@@ -75,7 +79,7 @@ MARTS := $(call integration,attestations differences exact_to_json fees interlea
 	rests scale tenant_versions transform values_transform) tests/unit/dbt
 # These have a target of their own.
 WORKBENCH := $(call integration,analysts_page sandbox)
-SHORT := -m "not long and not bench"
+SHORT := -m "not slow and not long and not bench"
 
 test-commands:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/commands $(COMMANDS) $(ARGS) $(OR_NOTHING_CHOSEN)

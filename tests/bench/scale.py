@@ -20,7 +20,7 @@ from pipelines.load.warehouse import open_warehouse
 from tests.bench.handwritten import compute, expect_equal
 from tests.bench.measurement import Clock, Measurement, peak_bytes
 from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, attest_past, make_warehouse, read_past, record_built
-from tests.integration.dbt_runner import WITHOUT_PRICES, WITHOUT_VIEWS, Stores, Used, run_dbt
+from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, Used, run_dbt
 from warehouse.port import Warehouse
 
 # So many for every token to have been minted and paid on.
@@ -29,7 +29,7 @@ BLOCK = ROWS_PER_BLOCK
 _REPEAT = 3
 _MIB = 2**20
 # What a cycle builds where nothing but rows is new.
-_LATER = ("run", "--exclude", *WITHOUT_VIEWS, *WITHOUT_PRICES)
+_LATER = ("run", "--exclude", *WITHOUT_VIEWS)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from tests.integration.warm_processes import run_forked
 
 BUILD = ("build", "--exclude-resource-type", "unit_test")
 CYCLE = (*BUILD, "--exclude", "tag:audit")
-# To follow CYCLE, or `build_over_nothing`, where the views are there already.
+# To follow CYCLE, or `build_over_nothing`, where the views are there already; what is empty and would be is left as it
+# is, too.
 WITHOUT_VIEWS = ("config.materialized:view",)
-# The same where there is no price pair: then a cycle leaves these as they are, too.
-WITHOUT_PRICES = ("tag:needs_pairs",)
-LATER_CYCLE = (*CYCLE, *WITHOUT_VIEWS, *WITHOUT_PRICES)
+LATER_CYCLE = (*CYCLE, *WITHOUT_VIEWS)
 
 
 class Stores(NamedTuple):
@@ -89,8 +88,8 @@ def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     # Here, because it is dear: only the process that forks has to have it.
     from dbt.cli.main import dbtRunner
 
-    from pipelines.defs.dbt import failures
-    from tests.integration.dbt_warm import MANIFEST, dbt_environment, take_shortcuts
+    from pipelines.defs.dbt import NEEDED, failures
+    from tests.integration.dbt_warm import MANIFEST, WAREHOUSE, dbt_environment, take_shortcuts
 
     os.environ.update(dbt_environment(folder))
     if memory_mb is None:
@@ -98,6 +97,11 @@ def _run(folder: Path, arguments: list[str], memory_mb: int | None) -> None:
     else:
         # Its use of the processor and of memory is measured.
         os.environ["LEDGERMART_PIPELINE_MEMORY_MB"] = str(memory_mb)
+    if "--full-refresh" not in arguments and WITHOUT_VIEWS[0] in arguments:
+        with duckdb.connect(folder / WAREHOUSE, read_only=True) as connection:
+            empty = [f"tag:{tag}" for tag, has_any in NEEDED.items() if not has_any(connection)]
+        behind = arguments.index(WITHOUT_VIEWS[0]) + 1
+        arguments = [*arguments[:behind], *empty, *arguments[behind:]]
     done = dbtRunner(MANIFEST).invoke(arguments)
     if done.exception is not None:
         raise done.exception

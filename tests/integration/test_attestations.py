@@ -252,6 +252,7 @@ def readings(case: Case) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.slow
 def test_what_was_read_stays_and_is_not_read_again(hush: Case) -> None:
     """Killed within every part, an attestation comes to the record that it comes to at once."""
     block, kills = hush.created + 9, 0
@@ -306,6 +307,7 @@ def die_after(work: Callable[..., Any], times: int) -> Callable[..., Any]:
     return dying
 
 
+@pytest.mark.slow
 def test_one_that_is_cancelled_stops_and_may_be_asked_for_again(hush: Case) -> None:
     block = hush.created + 9
     operation = hush.ask(block)
@@ -352,6 +354,7 @@ def test_a_block_waits_until_it_is_final_and_is_attested_once(hush: Case) -> Non
     assert len(hush.records()) == 1
 
 
+@pytest.mark.slow
 def test_its_requests_are_counted_bounded_and_few_where_readings_confirm(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -391,6 +394,7 @@ def test_its_requests_are_counted_bounded_and_few_where_readings_confirm(
         assert case.service.operation(later).presented_status == "WaitingForBudget"
 
 
+@pytest.mark.slow
 def test_a_holder_found_later_supersedes_a_record_and_changes_nothing_in_it(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -424,6 +428,7 @@ def test_a_holder_found_later_supersedes_a_record_and_changes_nothing_in_it(
     case.expect_attested(block, is_whole=False)
 
 
+@pytest.mark.slow
 def test_a_gap_that_is_filled_supersedes_records_behind_it(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service, "RebaseToken")
     case.live(2, 12)
@@ -441,6 +446,7 @@ def test_a_gap_that_is_filled_supersedes_records_behind_it(node: AnvilNode, make
     case.expect_attested(begin + 4)
 
 
+@pytest.mark.slow
 def test_a_balance_found_to_be_another_supersedes_the_records_behind_its_change(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -472,6 +478,7 @@ def test_a_balance_found_to_be_another_supersedes_the_records_behind_its_change(
     assert case.records("superseded_by") == [(None,), ("OtherBalance",), (None,)]
 
 
+@pytest.mark.slow
 def test_another_block_in_the_place_of_an_attested_one_supersedes_its_record(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -592,6 +599,7 @@ def test_without_past_states_it_fails_and_says_why(node: AnvilNode, make_service
         assert len(proxy.calls) == before
 
 
+@pytest.mark.slow
 def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
     node: AnvilNode, make_service: MakeService
 ) -> None:

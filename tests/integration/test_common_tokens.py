@@ -28,6 +28,7 @@ def ask(client: TestClient[Any], method: str, path: str, body: Any = None) -> An
     return answer.json()
 
 
+@pytest.mark.slow
 def test_a_common_token_that_rests_is_scaled_by_its_contract_and_valued(
     node: AnvilNode, ready_folder: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

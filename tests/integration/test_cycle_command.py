@@ -107,6 +107,7 @@ def test_cycle_publishes_what_went_well_and_tells_what_did_not(node: AnvilNode, 
     assert rows["second"]["collectedTo"] == opening
 
 
+@pytest.mark.slow
 def test_every_cycle_tells_of_a_dead_node_in_one_line_and_counts_its_failures(ready_service: Service) -> None:
     service = ready_service
     tenant = service.tenant()
@@ -137,6 +138,7 @@ def test_every_cycle_tells_of_a_dead_node_in_one_line_and_counts_its_failures(re
     assert "Stack Trace" in (service.settings.data_dir / "logs" / "cycle.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: Service) -> None:
     service = ready_service
     before = output(service, "cycle")["published"]
@@ -166,6 +168,7 @@ def test_the_last_wallet_that_goes_leaves_no_row(node: AnvilNode, ready_service:
     assert service.published("select count(*) from marts.wallets") == [(0,)]
 
 
+@pytest.mark.slow
 def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
     node: AnvilNode, ready_service: Service
 ) -> None:

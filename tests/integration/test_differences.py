@@ -102,6 +102,7 @@ def test_a_difference_is_booked_in_the_block_that_made_it(node: AnvilNode, make_
     assert case.service.query("select count(*) from raw.balance_observations") == readings
 
 
+@pytest.mark.slow
 def test_what_one_cycle_does_not_come_to_is_left_to_the_next(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

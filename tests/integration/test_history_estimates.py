@@ -3,6 +3,7 @@
 from fractions import Fraction
 from math import ceil
 
+import pytest
 from litestar.testing import TestClient
 
 from api.app import create_app
@@ -14,6 +15,7 @@ from tests.integration.harness import Service
 from tests.integration.oracle import instant
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_what_was_observed(node: AnvilNode, ready_service: Service) -> None:
     service = ready_service
     world = World(node, wallet_count=4)

@@ -129,6 +129,7 @@ def test_whom_a_constructor_credits_silently_is_found(node: AnvilNode, make_serv
     assert case.service.query("select count(*) from raw.searched_remainders") == [(0,)]
 
 
+@pytest.mark.slow
 def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, stranger, *_ = case.world.wallets
@@ -165,6 +166,7 @@ def test_whom_a_migration_credits_is_found_among_senders(node: AnvilNode, make_s
     assert case.summary() == ("0", "Complete")
 
 
+@pytest.mark.slow
 def test_senders_of_blocks_that_replaced_others_are_searched(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, stranger, other, *_ = case.world.wallets
@@ -195,6 +197,7 @@ def test_senders_of_blocks_that_replaced_others_are_searched(node: AnvilNode, ma
     assert case.searched() == spent
 
 
+@pytest.mark.slow
 def test_without_past_states_what_is_found_is_booked_where_it_was_seen(
     node: AnvilNode, make_service: MakeService
 ) -> None:
@@ -223,6 +226,7 @@ def test_without_past_states_what_is_found_is_booked_where_it_was_seen(
     assert case.summary() == (str(*case.chain_balances(case.world.deployer).values()), "HoldersUnknown")
 
 
+@pytest.mark.slow
 def test_a_token_that_rebases_is_not_searched(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "RebaseToken")
     case.world.distribute(case.token, 1_000, case.world.wallets)
@@ -237,6 +241,7 @@ def test_a_token_that_rebases_is_not_searched(node: AnvilNode, make_service: Mak
     assert case.searched() == 0
 
 
+@pytest.mark.slow
 def test_a_search_is_bounded_and_goes_on(
     node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +270,7 @@ def test_a_search_is_bounded_and_goes_on(
     assert readings <= 5
 
 
+@pytest.mark.slow
 def test_what_one_tenant_is_found_another_does_not_see(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     case.tracked(make_service)
@@ -296,6 +302,7 @@ def test_a_search_waits_for_the_budget(node: AnvilNode, make_service: MakeServic
     assert 0 < case.searched() < live
 
 
+@pytest.mark.slow
 def test_a_search_that_fails_stops_nothing(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     sender, receiver, *_ = case.world.wallets

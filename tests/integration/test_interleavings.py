@@ -29,7 +29,7 @@ from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data
 from tests.integration.clean_collection import Rows, check_against_clean, collect_cleanly, small_parts
-from tests.integration.dbt_runner import WITHOUT_PRICES, WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
+from tests.integration.dbt_runner import WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import instant
 from tests.integration.test_transform import content
@@ -243,7 +243,7 @@ class Interleaving:
         self.history(None)
         self.cycle()
         if self.stores.marts.exists():
-            run_dbt(self.stores, "run", "--exclude", *WITHOUT_PRICES, *WITHOUT_VIEWS)
+            run_dbt(self.stores, "run", "--exclude", *WITHOUT_VIEWS)
         self._record_publication()
         self.history(0)
         with self.service.store.read() as session:
@@ -387,6 +387,7 @@ def examples(count: int) -> settings:
     )
 
 
+@pytest.mark.slow
 def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
     with Interleaving() as run:
         finals = []
@@ -399,6 +400,7 @@ def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [8, pytest.param(1, marks=_LONG)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Cycles that repair a reorganisation and slices that collect a new request, each killed one statement later."""

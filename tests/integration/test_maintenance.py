@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
 
 from control import idempotency
@@ -55,6 +56,7 @@ def _build_part() -> None:
     assert {event.asset_key for event in done.get_asset_materialization_events()} == {SNAPSHOT, chosen}
 
 
+@pytest.mark.slow
 def test_a_part_of_the_models_is_no_build_of_what_was_collected(ready_service: Service) -> None:
     """As somebody builds it in Dagster's pages: what the other models have not followed stays to be built."""
     built = ready_service.query("from raw.transforms")

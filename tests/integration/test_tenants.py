@@ -240,6 +240,7 @@ def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Wor
         assert beside > alone > 0
 
 
+@pytest.mark.slow
 def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> None:
     """Checks, behaviour and as-of of B, whatever A's readings at the same blocks say."""
     start, chain = worlds.traffic(6), worlds.chain
@@ -266,6 +267,7 @@ def test_what_is_read_for_one_tenant_is_not_shown_to_another(worlds: Worlds) -> 
     worlds.read_everything(random.Random(1), 100)
 
 
+@pytest.mark.slow
 def test_what_a_contract_says_is_what_it_said_to_the_tenant(worlds: Worlds) -> None:
     """One that gave no decimals when B's wallet first got some of it, and does when A adds it."""
     node, chain, hush = worlds.node, worlds.chain, worlds.hush

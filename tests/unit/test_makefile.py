@@ -31,10 +31,11 @@ def test_only_arguments_may_choose_nothing(part: str, tmp_path: Path) -> None:
     assert not _ends_well(part, 1, tmp_path, "ARGS=-k 'one or other'")
 
 
-def test_every_part_is_part_of_the_whole() -> None:
-    command = ["make", "--no-print-directory", "--dry-run", "test"]
+@pytest.mark.parametrize("target", ["test", "test-slow", "test-long"])
+def test_every_part_is_part_of_the_whole(target: str) -> None:
+    command = ["make", "--no-print-directory", "--dry-run", target]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert {*_PARTS, "lint"} <= set(done.stdout.split())
+    assert {*_PARTS, *(["lint"] if target == "test" else [])} <= set(done.stdout.split())
 
 
 def _files(target: str) -> list[Path]:
@@ -58,4 +59,6 @@ def test_every_file_is_in_one_part() -> None:
     expected = Counter((CHECKOUT / "tests").rglob("test_*.py"))
     assert found == expected
     submitted = (CHECKOUT / ".ci" / "run").read_text().split()
-    assert {"test", *_BESIDE} <= set(submitted)
+    assert {"test", "test-slow", *_BESIDE} <= set(submitted)
+    slow = {path for path in expected if "pytest.mark.slow" in path.read_text()}
+    assert slow <= {path for target in _PARTS for path in _files(target)} | {Path(__file__)}
