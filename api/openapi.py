@@ -98,7 +98,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(types, schema_hook=_describe_type, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for path, method, handler in described:
-        paths.setdefault(path, {})[method.lower()] = _describe(handler)
+        paths.setdefault(path, {})[method.lower()] = _describe(path, handler)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -157,7 +157,7 @@ def _sections(used: AbstractSet[str]) -> list[dict[str, str]]:
     return [{"name": name, "description": description} for name, description in _SECTIONS.items()]
 
 
-def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
+def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
     operation: Operation = handler.opt[OPERATION]
     # A handler that runs in a thread is wrapped; the docstring is that of the function inside.
     function = getattr(handler.fn, "func", handler.fn)
@@ -190,7 +190,9 @@ def _describe(handler: HTTPRouteHandler) -> dict[str, Any]:
                 if "GET" in handler.http_methods and operation.is_conditional
                 else {}
             ),
-            **{str(status): {"$ref": f"#/components/responses/{status}"} for status in _error_statuses(operation)},
+            **{
+                str(status): {"$ref": f"#/components/responses/{status}"} for status in _error_statuses(path, operation)
+            },
         },
     }
     if is_created:
@@ -335,8 +337,12 @@ def _describe_headers(meanings: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _error_statuses(operation: Operation) -> list[int]:
-    statuses = {*operation.errors, 500, *((410,) if operation.is_paged else ())}
+def _error_statuses(path: str, operation: Operation) -> list[int]:
+    statuses = {*operation.errors, 500}
+    if "{" in path:
+        statuses.add(404)
+    if operation.is_paged:
+        statuses.add(410)
     if operation.is_guarded:
         statuses |= {400, 401, 403, 406, 422, 429, 503}
     if operation.body is not None or operation.form is not None:

@@ -38,7 +38,7 @@ class Operation:
         role: the lowest role that may call it; None needs no key.
         reports: the reports whose embed tokens it takes instead of a key; `role` is None then.
         statuses: success statuses and what each means.
-        errors: error statuses beyond those every operation with a key has.
+        errors: error statuses beyond those that follow from path, signature and role.
         answers_as: media types of a successful answer, the default first, where it is not JSON, or rows in any form.
         of: what takes the place of `subject` in the handler's name, and of `{subject}` in its docstring, where one
             handler serves tokens and wallets.

@@ -66,7 +66,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
                 example=Example(path=of.example(), body={"asOf": "block:120"}),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
-                errors=(404, 409),
+                errors=(409,),
             ),
         )
         def attest_subject(
@@ -105,10 +105,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/attestations"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get(
-            "/",
-            Operation(of=of.kind, answer=items, tag=_TAG, example=Example(path=of.example()), row=item, errors=(404,)),
-        )
+        @get("/", Operation(of=of.kind, answer=items, tag=_TAG, example=Example(path=of.example()), row=item))
         def list_subject_attestations(
             self,
             call: Injected[Call],
@@ -126,7 +123,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             with call.snapshot(position) as snapshot:
                 return read_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
 
-        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one), errors=(404,)))
+        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one)))
         def read_subject_attestation(
             self,
             call: Injected[Call],
@@ -142,7 +139,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         @delete(
             "/{operationId:str}",
             Operation(
-                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(404, 409)
+                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)
             ),
         )
         def cancel_subject_attestation(

@@ -51,7 +51,7 @@ def history_controller(of: Subjects) -> type[Controller]:
                 example=Example(path=of.example(), body=asked),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
-                errors=(404, 409),
+                errors=(409,),
             ),
         )
         def request_subject_history(
@@ -98,7 +98,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/history-requests"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind, tag=_TAG, example=Example(path=of.example()), errors=(404,)))
+        @get("/", Operation(of=of.kind, tag=_TAG, example=Example(path=of.example())))
         def list_subject_history_requests(
             self,
             call: Injected[Call],
@@ -112,7 +112,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             """
             return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
-        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one), errors=(404,)))
+        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one)))
         def read_subject_history_request(
             self,
             call: Injected[Call],
@@ -128,7 +128,7 @@ def history_controller(of: Subjects) -> type[Controller]:
         @delete(
             "/{operationId:str}",
             Operation(
-                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(404, 409)
+                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)
             ),
         )
         def cancel_subject_history_request(

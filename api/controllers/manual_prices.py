@@ -54,7 +54,7 @@ class SupportedPairController(Controller):
             example=Example(path=_SOURCE, body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}),
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def create_supported_pair(
@@ -84,7 +84,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
 
-    @get("/", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(404, 409)))
+    @get("/", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(409,)))
     def list_supported_pairs(
         self, call: Injected[Call], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
     ) -> SupportedPairs | Tabular[SupportedPair]:
@@ -105,7 +105,7 @@ class SupportedPairController(Controller):
         fetch(None, None, 1)  # What is wrong is told before the first of many rows.
         return read_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
 
-    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path=_PAIR), errors=(404,)))
+    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path=_PAIR)))
     def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> SupportedPair:
         """Read one pair of a manual price source.
 
@@ -122,7 +122,7 @@ class SupportedPairController(Controller):
             example=Example(path={**_SOURCE, "pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def remove_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> None:
@@ -142,7 +142,6 @@ class SupportedPairController(Controller):
             ),
             role=Role.OPERATOR,
             statuses={201: "The prices were stored."},
-            errors=(404,),
         ),
     )
     def create_manual_prices(
@@ -172,7 +171,7 @@ class SupportedPairController(Controller):
 
     @get(
         "/{pairId:str}/prices",
-        Operation(tag=_TAG, example=Example(path=_PAIR, query={"from": "2026-01-01", "limit": "10"}), errors=(404,)),
+        Operation(tag=_TAG, example=Example(path=_PAIR, query={"from": "2026-01-01", "limit": "10"})),
     )
     def list_manual_prices(
         self,

@@ -62,7 +62,7 @@ class NetworkController(Controller):
             ),
             role=Role.OPERATOR,
             statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def put_ledger(
@@ -102,7 +102,7 @@ class NetworkController(Controller):
         )
         return read_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
 
-    @get("/ledgers/{name:str}", Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}), errors=(404,)))
+    @get("/ledgers/{name:str}", Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER})))
     def read_ledger(self, call: Injected[Call], name: LedgerName) -> Ledger:
         """Read one ledger.
 
@@ -117,7 +117,6 @@ class NetworkController(Controller):
             tag=_TAG,
             example=Example(path={"name": EXAMPLE_LEDGER}, body={"displayName": "Ethereum", "description": None}),
             role=Role.OPERATOR,
-            errors=(404,),
         ),
     )
     def patch_ledger(
@@ -147,7 +146,7 @@ class NetworkController(Controller):
             example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}),
             role=Role.ADMIN,
             statuses={204: "The ledger is removed."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def remove_ledger(self, call: Injected[Call], name: LedgerName) -> None:
@@ -160,7 +159,7 @@ class NetworkController(Controller):
 
     @get(
         "/ledgers/{name:str}/statistics",
-        Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}, query={"interval": "1d"}), errors=(404,)),
+        Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}, query={"interval": "1d"})),
     )
     def read_ledger_statistics(
         self,

@@ -47,7 +47,6 @@ class PriceDiscoveryController(Controller):
             ),
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
-            errors=(404,),
         ),
     )
     def request_price_discovery(
@@ -80,10 +79,7 @@ class PriceDiscoveryController(Controller):
         location = f"/v2/pairs/{pair_id}/prices/async-operations"
         return call.write_once(202, work, lambda identifier: f"{location}/{identifier}")
 
-    @get(
-        "/async-operations",
-        Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}), errors=(404,)),
-    )
+    @get("/async-operations", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID})))
     def list_price_discoveries(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> PriceDiscoveries | Tabular[PriceDiscovery]:
@@ -93,7 +89,7 @@ class PriceDiscoveryController(Controller):
         """
         return list_operations(call, _owned(call, pair_id), PriceDiscoveries, PriceDiscovery, limit, cursor)
 
-    @get("/async-operations/{operationId:str}", Operation(tag=_TAG, example=_ONE, errors=(404,)))
+    @get("/async-operations/{operationId:str}", Operation(tag=_TAG, example=_ONE))
     def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> PriceDiscovery:
         """Read one discovery of a pair.
 
@@ -108,7 +104,7 @@ class PriceDiscoveryController(Controller):
             example=Example(path=_ONE.path),
             role=Role.OPERATOR,
             statuses={202: "The discovery is asked to stop."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def cancel_price_discovery(

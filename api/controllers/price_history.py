@@ -35,12 +35,7 @@ class PairPriceController(Controller):
 
     path = "/v2/pairs/{pairId:str}/prices/history"
 
-    @get(
-        "/",
-        Operation(
-            tag="Pairs", example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"}), errors=(404,)
-        ),
-    )
+    @get("/", Operation(tag="Pairs", example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"})))
     def list_pair_prices(
         self,
         call: Injected[Call],
@@ -74,7 +69,7 @@ class TokenPriceController(Controller):
         Operation(
             tag="Tokens",
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}),
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def list_token_prices(

@@ -25,7 +25,7 @@ class TokenLinkController(Controller):
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"pricedAs": EXAMPLE_SYMBOL}),
             role=Role.OPERATOR,
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def put_token_priced_as(
@@ -57,7 +57,6 @@ class TokenLinkController(Controller):
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}),
             role=Role.OPERATOR,
             statuses={204: "The token is linked to no pair."},
-            errors=(404,),
         ),
     )
     def remove_token_priced_as(self, call: Injected[Call], token_id: TokenId) -> None:

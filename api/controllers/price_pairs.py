@@ -99,7 +99,7 @@ class PairController(Controller):
             # Whether a price is stale changes with the time alone.
             return read_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
 
-    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID}), errors=(404,)))
+    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID})))
     def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
         """Read one pair.
 
@@ -118,7 +118,7 @@ class PairController(Controller):
                 body={"maxAge": None, "maxDeviation": 2.5, "allowInverse": True},
             ),
             role=Role.OPERATOR,
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def patch_pair(
@@ -157,7 +157,7 @@ class PairController(Controller):
             example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:

@@ -38,7 +38,7 @@ class PriceReviewController(Controller):
 
     path = "/v2/pairs/{pairId:str}/prices/quarantined"
 
-    @get("/", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}), errors=(404,)))
+    @get("/", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID})))
     def list_quarantined_prices(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> QuarantinedPrices | Tabular[QuarantinedPrice]:
@@ -70,8 +70,7 @@ class PriceReviewController(Controller):
             return read_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
 
     @post(
-        "/{priceId:str}/accept",
-        Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED, errors=(404, 409)),
+        "/{priceId:str}/accept", Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED, errors=(409,))
     )
     def accept_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
@@ -83,9 +82,7 @@ class PriceReviewController(Controller):
         """
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 
-    @post(
-        "/{priceId:str}/reject", Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED, errors=(404,))
-    )
+    @post("/{priceId:str}/reject", Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED))
     def reject_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:

@@ -72,7 +72,7 @@ class PriceSourceController(Controller):
             polled = partial(read_polls, snapshot, call.tenant_id)
             return read_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
 
-    @get("/{id:str}", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(404,)))
+    @get("/{id:str}", Operation(tag=_TAG, example=Example(path=_SOURCE)))
     def read_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Read one price source.
 
@@ -89,7 +89,7 @@ class PriceSourceController(Controller):
             tag=_TAG,
             example=Example(path=_SOURCE, body={"name": "Fund desk, London"}),
             role=Role.OPERATOR,
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def patch_price_source(
@@ -113,7 +113,7 @@ class PriceSourceController(Controller):
             example=Example(path={"id": EXAMPLE_UNUSED_SOURCE_ID}),
             role=Role.ADMIN,
             statuses={204: "The source is removed."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def remove_price_source(self, call: Injected[Call], source_id: SourceId) -> None:
@@ -125,7 +125,7 @@ class PriceSourceController(Controller):
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)
 
-    @patch("/{id:str}/enable", Operation(tag=_TAG, example=Example(path=_SOURCE), role=Role.OPERATOR, errors=(404,)))
+    @patch("/{id:str}/enable", Operation(tag=_TAG, example=Example(path=_SOURCE), role=Role.OPERATOR))
     def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Enable a price source.
 
@@ -133,10 +133,7 @@ class PriceSourceController(Controller):
         """
         return _switch(call, source_id, enabled=True)
 
-    @patch(
-        "/{id:str}/disable",
-        Operation(tag=_TAG, example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR, errors=(404,)),
-    )
+    @patch("/{id:str}/disable", Operation(tag=_TAG, example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR))
     def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Disable a price source.
 

@@ -72,7 +72,7 @@ class PricedItemController(Controller):
         )
         return read_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
 
-    @get("/{symbol:str}", Operation(tag=_TAG, example=Example(path=_PATH), errors=(404,)))
+    @get("/{symbol:str}", Operation(tag=_TAG, example=Example(path=_PATH)))
     def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> PricedItem:
         """Read one priced item.
 
@@ -89,7 +89,6 @@ class PricedItemController(Controller):
             tag=_TAG,
             example=Example(path=_PATH, body={"name": "Bitcoin", "class": "Cryptocurrency"}),
             role=Role.OPERATOR,
-            errors=(404,),
         ),
     )
     def patch_priced_item(
@@ -114,7 +113,7 @@ class PricedItemController(Controller):
             example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}),
             role=Role.ADMIN,
             statuses={204: "The item is removed."},
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def remove_priced_item(self, call: Injected[Call], symbol: Symbol) -> None:
@@ -132,7 +131,6 @@ class PricedItemController(Controller):
             tag=_TAG,
             example=Example(path=_PATH, body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}),
             role=Role.OPERATOR,
-            errors=(404,),
         ),
     )
     def put_mapping_symbols(

@@ -59,7 +59,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
         path = of.one_path
         dependencies = of.dependencies
 
-        @get("/", Operation(of=of.kind, answer=forms.detail, tag=tag, example=example, errors=(404,)))
+        @get("/", Operation(of=of.kind, answer=forms.detail, tag=tag, example=example))
         def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Schema:
             """Read one {subject}.
 
@@ -79,7 +79,6 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 tag=tag,
                 example=Example(path=of.example(), body=forms.patch_example),
                 role=Role.OPERATOR,
-                errors=(404,),
                 body=forms.patch,
             ),
         )
@@ -108,7 +107,6 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 example=Example(path=of.example()),
                 role=Role.ADMIN,
                 statuses={204: f"The {of.kind} is removed."},
-                errors=(404,),
             ),
         )
         def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:
@@ -128,7 +126,6 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 tag=tag,
                 example=Example(path=of.example(), body={"trackingStatus": "enabled"}),
                 role=Role.ADMIN,
-                errors=(404,),
             ),
         )
         def put_subject_tracking(
@@ -170,7 +167,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 **priced,
             )
 
-        @get("/coverage", Operation(of=of.kind, tag=tag, example=example, errors=(404,)))
+        @get("/coverage", Operation(of=of.kind, tag=tag, example=example))
         def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> SubjectCoverage:
             """Read what is collected of a {subject}.
 

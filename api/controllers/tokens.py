@@ -164,7 +164,6 @@ class TokenController(Controller):
         Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"type": "Transfer", "minAmount": "0.5"}),
-            errors=(404,),
         ),
     )
     def list_token_activities(
@@ -216,9 +215,7 @@ class TokenController(Controller):
 
     @get(
         "/{tokenId:str}/cap-table",
-        Operation(
-            tag=_TAG, example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}), errors=(404, 409)
-        ),
+        Operation(tag=_TAG, example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}), errors=(409,)),
     )
     def read_token_cap_table(
         self,
@@ -272,7 +269,7 @@ class TokenController(Controller):
         Operation(
             tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"from": "block:260", "change": "New"}),
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def read_token_cap_table_changes(

@@ -25,7 +25,7 @@ class MarketCapitalizationController(Controller):
         Operation(
             tag="Tokens",
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}),
-            errors=(404, 409),
+            errors=(409,),
         ),
     )
     def read_market_capitalization(
@@ -74,14 +74,7 @@ class WalletValueController(Controller):
 
     path = "/v1/wallets/{walletId:str}/value-history"
 
-    @get(
-        "/",
-        Operation(
-            tag="Wallets",
-            example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1h"}),
-            errors=(404,),
-        ),
-    )
+    @get("/", Operation(tag="Wallets", example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1h"})))
     def read_wallet_value_history(
         self,
         call: Injected[Call],

@@ -137,9 +137,7 @@ class WalletController(Controller):
 
     @get(
         "/{walletId:str}/activities",
-        Operation(
-            tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"}), errors=(404,)
-        ),
+        Operation(tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"})),
     )
     def list_wallet_activities(
         self,
@@ -191,7 +189,7 @@ class WalletController(Controller):
     @get(
         "/{walletId:str}/balances",
         Operation(
-            tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1d"}), errors=(404, 409)
+            tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1d"}), errors=(409,)
         ),
     )
     def read_wallet_balances(

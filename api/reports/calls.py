@@ -85,7 +85,7 @@ class EmbedCall:
         return self.services.serving.tenant_snapshot(self.tenant_id, data_version)
 
     def respond(self, found: Schema, operation: Operation) -> Response[bytes]:
-        """Make the answer: JSON that no cache keeps, compressed where that is worth it (a year of days is some 200 kB)."""
+        """Make the answer: JSON that no cache keeps, compressed where that is worth it, as 200 kB of a year of days."""
         content, headers = msgspec.json.encode(found), {**NO_STORE, "Vary": "Accept-Encoding"}
         accepted = self.request.headers.get("accept-encoding")
         contents = {"identity": content}
