@@ -267,8 +267,9 @@ def _describe_parameter(
         "description": declared.description or name,
         "schema": schema,
     }
-    if name in examples:
-        described["example"] = int(examples[name]) if schema.get("type") == "integer" else examples[name]
+    shown = examples.get(name, declared.examples[0].value if declared.examples else None)
+    if shown is not None:
+        described["example"] = int(shown) if schema.get("type") == "integer" else shown
     return described
 
 

@@ -21,7 +21,7 @@ ARGUMENT_NAMES = "argument_names"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request; ids are those of `EXAMPLE_IDS`."""
+    """An example request of the example data; `path` is given where its parameters' own examples do not fit."""
 
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)

@@ -12,9 +12,18 @@ from urllib.parse import parse_qsl
 
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
+from litestar.openapi.spec import Example
 from litestar.params import PathParameter, QueryParameter, SkipValidation
 
 from api.errors import ApiError, invalid_parameter, malformed_parameters
+from api.operations import (
+    EXAMPLE_LEDGER,
+    EXAMPLE_MARKET_PAIR_ID,
+    EXAMPLE_NETWORK,
+    EXAMPLE_SOURCE_ID,
+    EXAMPLE_TOKEN_ID,
+    EXAMPLE_WALLET_ID,
+)
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
 from api.schemas.tokens import HolderChangeKind, HolderChangeOrder, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
@@ -40,6 +49,12 @@ _FORMS = {
     "integer": (re.compile(r"-?\d+", re.ASCII), "a whole number such as 50"),
     "boolean": (re.compile("true|false|1|0", re.IGNORECASE | re.ASCII), "true or false"),
 }
+
+
+def in_path(name: str, description: str, example: str) -> Any:
+    """Declare a parameter of the path, with the id of the example data that the document shows."""
+    return PathParameter(name=name, description=description, examples=[Example(value=example)])
+
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Most rows of a page.")]
 Cursor = Annotated[
@@ -80,13 +95,13 @@ ExternalIdFilter = Annotated[str | None, QueryParameter(name="externalId", descr
 Search = Annotated[
     str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
 ]
-TokenId = Annotated[str, PathParameter(name="tokenId", description="Id of the token, `tok_...`.")]
-WalletId = Annotated[str, PathParameter(name="walletId", description="Id of the wallet, `wal_...`.")]
-SourceId = Annotated[str, PathParameter(name="id", description="Id of the price source, `src_...`.")]
-PairId = Annotated[str, PathParameter(name="pairId", description="Id of the pair, `pair_...`.")]
+TokenId = Annotated[str, in_path("tokenId", "Id of the token, `tok_...`.", EXAMPLE_TOKEN_ID)]
+WalletId = Annotated[str, in_path("walletId", "Id of the wallet, `wal_...`.", EXAMPLE_WALLET_ID)]
+SourceId = Annotated[str, in_path("id", "Id of the price source, `src_...`.", EXAMPLE_SOURCE_ID)]
+PairId = Annotated[str, in_path("pairId", "Id of the pair, `pair_...`.", EXAMPLE_MARKET_PAIR_ID)]
 
-NetworkName = Annotated[str, PathParameter(name="name", description="Name of the network.")]
-LedgerName = Annotated[str, PathParameter(name="name", description="Name or id of the ledger.")]
+NetworkName = Annotated[str, in_path("name", "Name of the network.", EXAMPLE_NETWORK)]
+LedgerName = Annotated[str, in_path("name", "Name or id of the ledger.", EXAMPLE_LEDGER)]
 SymbolFilter = Annotated[str | None, QueryParameter(description="Exact symbol.")]
 TrackingStatusFilter = Annotated[
     TrackingStatus | None, QueryParameter(name="trackingStatus", description="Whether tracking is enabled.")

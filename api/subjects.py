@@ -7,7 +7,6 @@ from litestar.di import Provide
 
 from api.calls import Call
 from api.errors import invalid_parameter
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.parameters import Injected, TokenId, WalletId
 from control import subjects
 from control.networks.addresses import InvalidAddress
@@ -24,14 +23,12 @@ class Subjects:
         path: of the collection.
         parameter: name of the path parameter that holds an id.
         find: a dependency; reads the one that the path names.
-        example_id: the id of the example data.
     """
 
     kind: Kind
     path: str
     parameter: str
     find: Callable[..., SubjectRow]
-    example_id: str
 
     @property
     def one_path(self) -> str:
@@ -42,10 +39,6 @@ class Subjects:
     def dependencies(self) -> Mapping[str, Provide]:
         """What hands the one that the path names to handlers, as `subject`."""
         return {"subject": Provide(self.find, sync_to_thread=True)}
-
-    def example(self, **others: str) -> dict[str, str]:
-        """Return the path parameters of an example."""
-        return {self.parameter: self.example_id, **others}
 
 
 def find(call: Call, kind: Kind, subject_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
@@ -87,5 +80,5 @@ def _find_wallet(call: Injected[Call], wallet_id: WalletId) -> SubjectRow:
         return subjects.get(session, call.tenant_id, Kind.WALLET, wallet_id)
 
 
-TOKENS = Subjects(Kind.TOKEN, "/v1/tokens", "tokenId", _find_token, EXAMPLE_TOKEN_ID)
-WALLETS = Subjects(Kind.WALLET, "/v1/wallets", "walletId", _find_wallet, EXAMPLE_WALLET_ID)
+TOKENS = Subjects(Kind.TOKEN, "/v1/tokens", "tokenId", _find_token)
+WALLETS = Subjects(Kind.WALLET, "/v1/wallets", "walletId", _find_wallet)

@@ -52,7 +52,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
     is_token = of.kind is Kind.TOKEN
     item: type[Any] = TokenAttestation if is_token else WalletAttestation
     items: type[Any] = TokenAttestations if is_token else WalletAttestations
-    one = of.example(operationId=EXAMPLE_TOKEN_ATTESTATION_ID if is_token else EXAMPLE_WALLET_ATTESTATION_ID)
+    one = Example(path={"operationId": EXAMPLE_TOKEN_ATTESTATION_ID if is_token else EXAMPLE_WALLET_ATTESTATION_ID})
 
     class AttestationController(Controller):
         path = f"{of.one_path}/attestations"
@@ -63,7 +63,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             Operation(
                 of=of.kind,
                 tag=_TAG,
-                example=Example(path=of.example(), body={"asOf": "block:120"}),
+                example=Example(body={"asOf": "block:120"}),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
                 errors=(409,),
@@ -105,7 +105,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/attestations"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind, answer=items, tag=_TAG, example=Example(path=of.example()), row=item))
+        @get("/", Operation(of=of.kind, answer=items, tag=_TAG, row=item))
         def list_subject_attestations(
             self,
             call: Injected[Call],
@@ -123,7 +123,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             with call.snapshot(position) as snapshot:
                 return read_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
 
-        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one)))
+        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=one))
         def read_subject_attestation(
             self,
             call: Injected[Call],
@@ -138,9 +138,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            Operation(
-                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)
-            ),
+            Operation(of=of.kind, tag=_TAG, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
         )
         def cancel_subject_attestation(
             self,

@@ -37,7 +37,7 @@ def history_controller(of: Subjects) -> type[Controller]:
     asked: dict[str, Any] = {"from": "creation", "to": "now"}
     if not is_token:
         asked = {"from": "2026-01-01", "to": "2026-02-01T00:00:00Z", "native": "full"}
-    one = of.example(operationId=EXAMPLE_TOKEN_OPERATION_ID if is_token else EXAMPLE_WALLET_OPERATION_ID)
+    one = Example(path={"operationId": EXAMPLE_TOKEN_OPERATION_ID if is_token else EXAMPLE_WALLET_OPERATION_ID})
 
     class HistoryController(Controller):
         path = f"{of.one_path}/history-requests"
@@ -46,12 +46,7 @@ def history_controller(of: Subjects) -> type[Controller]:
         @post(
             "/",
             Operation(
-                of=of.kind,
-                tag=_TAG,
-                example=Example(path=of.example(), body=asked),
-                role=Role.ADMIN,
-                statuses=_REQUESTED,
-                errors=(409,),
+                of=of.kind, tag=_TAG, example=Example(body=asked), role=Role.ADMIN, statuses=_REQUESTED, errors=(409,)
             ),
         )
         def request_subject_history(
@@ -98,7 +93,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/history-requests"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind, tag=_TAG, example=Example(path=of.example())))
+        @get("/", Operation(of=of.kind, tag=_TAG))
         def list_subject_history_requests(
             self,
             call: Injected[Call],
@@ -112,7 +107,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             """
             return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
-        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=Example(path=one)))
+        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=one))
         def read_subject_history_request(
             self,
             call: Injected[Call],
@@ -127,9 +122,7 @@ def history_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            Operation(
-                of=of.kind, tag=_TAG, example=Example(path=one), role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)
-            ),
+            Operation(of=of.kind, tag=_TAG, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
         )
         def cancel_subject_history_request(
             self,

@@ -3,21 +3,19 @@
 from typing import Annotated
 
 from litestar import Controller
-from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.bodies import Rows
 from api.calls import Call, Tabular, Written
 from api.lists import STORED, read_list, stored
 from api.operations import (
-    EXAMPLE_SOURCE_ID,
     EXAMPLE_SUPPORTED_PAIR_ID,
     EXAMPLE_SYMBOL,
     EXAMPLE_UNUSED_SUPPORTED_PAIR_ID,
     Example,
     Operation,
 )
-from api.parameters import Cursor, From, Injected, Limit, SourceId, To, read_range
+from api.parameters import Cursor, From, Injected, Limit, SourceId, To, in_path, read_range
 from api.routes import delete, get, post
 from api.schemas.price_sources import (
     ManualPrice,
@@ -34,11 +32,9 @@ from control.pricing.manual_prices import ManualPriceRow, PriceEntry
 from control.pricing.supported_pairs import SupportedPairRow
 
 _TAG = "Manual prices"
-_SOURCE = {"id": EXAMPLE_SOURCE_ID}
-_PAIR = {**_SOURCE, "pairId": EXAMPLE_SUPPORTED_PAIR_ID}
 
 SupportedPairId = Annotated[
-    str, PathParameter(name="pairId", description="Id of the pair of this source, `spair_...`.")
+    str, in_path("pairId", "Id of the pair of this source, `spair_...`.", EXAMPLE_SUPPORTED_PAIR_ID)
 ]
 
 
@@ -51,7 +47,7 @@ class SupportedPairController(Controller):
         "/",
         Operation(
             tag=_TAG,
-            example=Example(path=_SOURCE, body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}),
+            example=Example(body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}),
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
             errors=(409,),
@@ -84,7 +80,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
 
-    @get("/", Operation(tag=_TAG, example=Example(path=_SOURCE), errors=(409,)))
+    @get("/", Operation(tag=_TAG, errors=(409,)))
     def list_supported_pairs(
         self, call: Injected[Call], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
     ) -> SupportedPairs | Tabular[SupportedPair]:
@@ -105,7 +101,7 @@ class SupportedPairController(Controller):
         fetch(None, None, 1)  # What is wrong is told before the first of many rows.
         return read_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
 
-    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path=_PAIR)))
+    @get("/{pairId:str}", Operation(tag=_TAG))
     def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> SupportedPair:
         """Read one pair of a manual price source.
 
@@ -119,7 +115,7 @@ class SupportedPairController(Controller):
         "/{pairId:str}",
         Operation(
             tag=_TAG,
-            example=Example(path={**_SOURCE, "pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}),
+            example=Example(path={"pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
             errors=(409,),
@@ -137,9 +133,7 @@ class SupportedPairController(Controller):
         "/{pairId:str}/prices",
         Operation(
             tag=_TAG,
-            example=Example(
-                path=_PAIR, body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"}
-            ),
+            example=Example(body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"}),
             role=Role.OPERATOR,
             statuses={201: "The prices were stored."},
         ),
@@ -169,10 +163,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, f"/v2/price-sources/{source_id}/pairs/{pair_id}/prices")
 
-    @get(
-        "/{pairId:str}/prices",
-        Operation(tag=_TAG, example=Example(path=_PAIR, query={"from": "2026-01-01", "limit": "10"})),
-    )
+    @get("/{pairId:str}/prices", Operation(tag=_TAG, example=Example(query={"from": "2026-01-01", "limit": "10"})))
     def list_manual_prices(
         self,
         call: Injected[Call],

@@ -4,7 +4,7 @@ from litestar import Controller
 
 from api.calls import Call, Fetched, Tabular, Written, written
 from api.lists import STORED, read_list, stored
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_NETWORK, EXAMPLE_UNUSED_LEDGER, Example, Operation
+from api.operations import EXAMPLE_UNUSED_LEDGER, Example, Operation
 from api.parameters import Cursor, From, Injected, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
 from api.reading.statistics import read_members, read_statistics
 from api.routes import delete, get, patch, put
@@ -57,9 +57,7 @@ class NetworkController(Controller):
         "/{name:str}/ledgers",
         Operation(
             tag=_TAG,
-            example=Example(
-                path={"name": EXAMPLE_NETWORK}, body={"name": "ethereum-archive", "displayName": "Ethereum, archive"}
-            ),
+            example=Example(body={"name": "ethereum-archive", "displayName": "Ethereum, archive"}),
             role=Role.OPERATOR,
             statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
             errors=(409,),
@@ -102,7 +100,7 @@ class NetworkController(Controller):
         )
         return read_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
 
-    @get("/ledgers/{name:str}", Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER})))
+    @get("/ledgers/{name:str}", Operation(tag=_TAG))
     def read_ledger(self, call: Injected[Call], name: LedgerName) -> Ledger:
         """Read one ledger.
 
@@ -113,11 +111,7 @@ class NetworkController(Controller):
 
     @patch(
         "/ledgers/{name:str}",
-        Operation(
-            tag=_TAG,
-            example=Example(path={"name": EXAMPLE_LEDGER}, body={"displayName": "Ethereum", "description": None}),
-            role=Role.OPERATOR,
-        ),
+        Operation(tag=_TAG, example=Example(body={"displayName": "Ethereum", "description": None}), role=Role.OPERATOR),
     )
     def patch_ledger(
         self,
@@ -157,10 +151,7 @@ class NetworkController(Controller):
         with call.store.write() as session:
             ledgers.remove(session, call.principal, name)
 
-    @get(
-        "/ledgers/{name:str}/statistics",
-        Operation(tag=_TAG, example=Example(path={"name": EXAMPLE_LEDGER}, query={"interval": "1d"})),
-    )
+    @get("/ledgers/{name:str}/statistics", Operation(tag=_TAG, example=Example(query={"interval": "1d"})))
     def read_ledger_statistics(
         self,
         call: Injected[Call],

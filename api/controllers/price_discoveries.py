@@ -4,14 +4,13 @@ from decimal import Decimal
 from typing import Annotated, cast
 
 from litestar import Controller
-from litestar.params import PathParameter
 from msgspec import UNSET
 from sqlalchemy.orm import Session
 
 from api.async_operations import Owned, cancel_operation, list_operations, read_operation
 from api.calls import Call, Tabular, Written
-from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, Example, Operation
-from api.parameters import Cursor, Injected, Limit, PairId
+from api.operations import EXAMPLE_PAIR_OPERATION_ID, Example, Operation
+from api.parameters import Cursor, Injected, Limit, PairId, in_path
 from api.routes import delete, get, post
 from api.schemas.price_pairs import (
     MissingPrices,
@@ -27,9 +26,8 @@ from control.operations import OperationKind, OperationRow
 from control.pricing import discovery, pairs
 
 _TAG = "Pairs"
-_ONE = Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID, "operationId": EXAMPLE_PAIR_OPERATION_ID})
 
-OperationId = Annotated[str, PathParameter(name="operationId", description="Id of the discovery, `op_...`.")]
+OperationId = Annotated[str, in_path("operationId", "Id of the discovery, `op_...`.", EXAMPLE_PAIR_OPERATION_ID)]
 
 
 class PriceDiscoveryController(Controller):
@@ -41,10 +39,7 @@ class PriceDiscoveryController(Controller):
         "/discovery",
         Operation(
             tag=_TAG,
-            example=Example(
-                path={"pairId": EXAMPLE_MARKET_PAIR_ID},
-                body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"},
-            ),
+            example=Example(body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"}),
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
         ),
@@ -79,7 +74,7 @@ class PriceDiscoveryController(Controller):
         location = f"/v2/pairs/{pair_id}/prices/async-operations"
         return call.write_once(202, work, lambda identifier: f"{location}/{identifier}")
 
-    @get("/async-operations", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID})))
+    @get("/async-operations", Operation(tag=_TAG))
     def list_price_discoveries(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> PriceDiscoveries | Tabular[PriceDiscovery]:
@@ -89,7 +84,7 @@ class PriceDiscoveryController(Controller):
         """
         return list_operations(call, _owned(call, pair_id), PriceDiscoveries, PriceDiscovery, limit, cursor)
 
-    @get("/async-operations/{operationId:str}", Operation(tag=_TAG, example=_ONE))
+    @get("/async-operations/{operationId:str}", Operation(tag=_TAG))
     def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> PriceDiscovery:
         """Read one discovery of a pair.
 
@@ -99,13 +94,7 @@ class PriceDiscoveryController(Controller):
 
     @delete(
         "/async-operations/{operationId:str}",
-        Operation(
-            tag=_TAG,
-            example=Example(path=_ONE.path),
-            role=Role.OPERATOR,
-            statuses={202: "The discovery is asked to stop."},
-            errors=(409,),
-        ),
+        Operation(tag=_TAG, role=Role.OPERATOR, statuses={202: "The discovery is asked to stop."}, errors=(409,)),
     )
     def cancel_price_discovery(
         self, call: Injected[Call], pair_id: PairId, operation_id: OperationId

@@ -3,7 +3,7 @@
 from litestar import Controller
 
 from api.calls import Call
-from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, Example, Operation
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_SYMBOL, Example, Operation
 from api.parameters import Injected, TokenId
 from api.routes import delete, put
 from api.schemas.price_pairs import PricedAsPut, TokenLink
@@ -20,13 +20,7 @@ class TokenLinkController(Controller):
     path = "/v1/tokens/{tokenId:str}/priced-as"
 
     @put(
-        "/",
-        Operation(
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, body={"pricedAs": EXAMPLE_SYMBOL}),
-            role=Role.OPERATOR,
-            errors=(409,),
-        ),
+        "/", Operation(tag=_TAG, example=Example(body={"pricedAs": EXAMPLE_SYMBOL}), role=Role.OPERATOR, errors=(409,))
     )
     def put_token_priced_as(
         self,

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from api.calls import Call, Tabular, Written
 from api.errors import invalid_body
 from api.lists import STORED, read_list, stored
-from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, Example, Operation
+from api.operations import EXAMPLE_PAIR_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, PairId
 from api.reading.price_pairs import markets_in, to_pairs
 from api.routes import delete, get, patch, post
@@ -113,10 +113,7 @@ class PairController(Controller):
         "/{pairId:str}",
         Operation(
             tag=_TAG,
-            example=Example(
-                path={"pairId": EXAMPLE_MARKET_PAIR_ID},
-                body={"maxAge": None, "maxDeviation": 2.5, "allowInverse": True},
-            ),
+            example=Example(body={"maxAge": None, "maxDeviation": 2.5, "allowInverse": True}),
             role=Role.OPERATOR,
             errors=(409,),
         ),
@@ -151,14 +148,7 @@ class PairController(Controller):
         return answer
 
     @delete(
-        "/{pairId:str}",
-        Operation(
-            tag=_TAG,
-            example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID}),
-            role=Role.ADMIN,
-            statuses={204: "The pair is removed."},
-            errors=(409,),
-        ),
+        "/{pairId:str}", Operation(tag=_TAG, role=Role.ADMIN, statuses={204: "The pair is removed."}, errors=(409,))
     )
     def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:
         """Remove a pair.

@@ -4,14 +4,13 @@ from datetime import datetime
 from typing import Annotated
 
 from litestar import Controller
-from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Fetched, Tabular, Written
 from api.lists import read_list
-from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PRICE_ID, Example, Operation
+from api.operations import EXAMPLE_PRICE_ID, Operation
 from api.paging import Key
-from api.parameters import Cursor, Injected, Limit, PairId
+from api.parameters import Cursor, Injected, Limit, PairId, in_path
 from api.price_rows import StoppedPriceRow
 from api.routes import get, post
 from api.rows import as_utc
@@ -24,10 +23,9 @@ from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision
 
 _TAG = "Pairs"
-_ONE = Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID, "priceId": EXAMPLE_PRICE_ID})
 _DECIDED = {200: "The price with what was decided."}
 
-PriceId = Annotated[str, PathParameter(name="priceId", description="Id of the price, `price_...`.")]
+PriceId = Annotated[str, in_path("priceId", "Id of the price, `price_...`.", EXAMPLE_PRICE_ID)]
 
 # Behind every price there is.
 _START = (datetime.max, "")  # noqa: DTZ901  (naive UTC, as in the marts)
@@ -38,7 +36,7 @@ class PriceReviewController(Controller):
 
     path = "/v2/pairs/{pairId:str}/prices/quarantined"
 
-    @get("/", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_MARKET_PAIR_ID})))
+    @get("/", Operation(tag=_TAG))
     def list_quarantined_prices(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> QuarantinedPrices | Tabular[QuarantinedPrice]:
@@ -69,9 +67,7 @@ class PriceReviewController(Controller):
         with call.snapshot(position) as snapshot:
             return read_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
 
-    @post(
-        "/{priceId:str}/accept", Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED, errors=(409,))
-    )
+    @post("/{priceId:str}/accept", Operation(tag=_TAG, role=Role.OPERATOR, statuses=_DECIDED, errors=(409,)))
     def accept_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:
@@ -82,7 +78,7 @@ class PriceReviewController(Controller):
         """
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 
-    @post("/{priceId:str}/reject", Operation(tag=_TAG, example=_ONE, role=Role.OPERATOR, statuses=_DECIDED))
+    @post("/{priceId:str}/reject", Operation(tag=_TAG, role=Role.OPERATOR, statuses=_DECIDED))
     def reject_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
 from api.lists import STORED, read_list, stored
-from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_UNUSED_SOURCE_ID, Example, Operation
+from api.operations import EXAMPLE_UNUSED_SOURCE_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, SourceId
 from api.reading.price_sources import read_polls, to_price_source
 from api.routes import delete, get, patch, post
@@ -19,7 +19,6 @@ from control.pricing import sources
 from control.pricing.sources import SourceRow
 
 _TAG = "Price sources"
-_SOURCE = {"id": EXAMPLE_SOURCE_ID}
 
 
 class PriceSourceController(Controller):
@@ -72,7 +71,7 @@ class PriceSourceController(Controller):
             polled = partial(read_polls, snapshot, call.tenant_id)
             return read_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
 
-    @get("/{id:str}", Operation(tag=_TAG, example=Example(path=_SOURCE)))
+    @get("/{id:str}", Operation(tag=_TAG))
     def read_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Read one price source.
 
@@ -85,12 +84,7 @@ class PriceSourceController(Controller):
 
     @patch(
         "/{id:str}",
-        Operation(
-            tag=_TAG,
-            example=Example(path=_SOURCE, body={"name": "Fund desk, London"}),
-            role=Role.OPERATOR,
-            errors=(409,),
-        ),
+        Operation(tag=_TAG, example=Example(body={"name": "Fund desk, London"}), role=Role.OPERATOR, errors=(409,)),
     )
     def patch_price_source(
         self,
@@ -125,7 +119,7 @@ class PriceSourceController(Controller):
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)
 
-    @patch("/{id:str}/enable", Operation(tag=_TAG, example=Example(path=_SOURCE), role=Role.OPERATOR))
+    @patch("/{id:str}/enable", Operation(tag=_TAG, role=Role.OPERATOR))
     def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Enable a price source.
 

@@ -3,13 +3,12 @@
 from typing import Annotated
 
 from litestar import Controller
-from litestar.params import PathParameter
 from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
 from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Operation
-from api.parameters import Cursor, Injected, Limit
+from api.parameters import Cursor, Injected, Limit, in_path
 from api.reading.price_sources import mapping_statuses, to_priced_item
 from api.routes import delete, get, patch, post, put
 from api.schemas.priced_items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
@@ -19,9 +18,8 @@ from control.pricing import items
 from control.pricing.items import ItemRow
 
 _TAG = "Priced items"
-_PATH = {"symbol": EXAMPLE_SYMBOL}
 
-Symbol = Annotated[str, PathParameter(name="symbol", description="Symbol of the item, as it was added.")]
+Symbol = Annotated[str, in_path("symbol", "Symbol of the item, as it was added.", EXAMPLE_SYMBOL)]
 
 
 class PricedItemController(Controller):
@@ -72,7 +70,7 @@ class PricedItemController(Controller):
         )
         return read_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
 
-    @get("/{symbol:str}", Operation(tag=_TAG, example=Example(path=_PATH)))
+    @get("/{symbol:str}", Operation(tag=_TAG))
     def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> PricedItem:
         """Read one priced item.
 
@@ -85,11 +83,7 @@ class PricedItemController(Controller):
 
     @patch(
         "/{symbol:str}",
-        Operation(
-            tag=_TAG,
-            example=Example(path=_PATH, body={"name": "Bitcoin", "class": "Cryptocurrency"}),
-            role=Role.OPERATOR,
-        ),
+        Operation(tag=_TAG, example=Example(body={"name": "Bitcoin", "class": "Cryptocurrency"}), role=Role.OPERATOR),
     )
     def patch_priced_item(
         self,
@@ -129,7 +123,7 @@ class PricedItemController(Controller):
         "/{symbol:str}/mapping-symbols",
         Operation(
             tag=_TAG,
-            example=Example(path=_PATH, body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}),
+            example=Example(body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}),
             role=Role.OPERATOR,
         ),
     )

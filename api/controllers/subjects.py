@@ -53,13 +53,12 @@ def subject_controller(of: Subjects) -> type[Controller]:
     """Return the routes of one token, or of one wallet, that are the same for both."""
     forms = _FORMS[of.kind]
     tag = f"{of.kind.capitalize()}s"
-    example = Example(path=of.example())
 
     class SubjectController(Controller):
         path = of.one_path
         dependencies = of.dependencies
 
-        @get("/", Operation(of=of.kind, answer=forms.detail, tag=tag, example=example))
+        @get("/", Operation(of=of.kind, answer=forms.detail, tag=tag))
         def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Schema:
             """Read one {subject}.
 
@@ -77,7 +76,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 of=of.kind,
                 answer=forms.detail,
                 tag=tag,
-                example=Example(path=of.example(), body=forms.patch_example),
+                example=Example(body=forms.patch_example),
                 role=Role.OPERATOR,
                 body=forms.patch,
             ),
@@ -99,16 +98,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                     windows = subjects.windows(session, changed.subject_key)
                 return forms.to_detail(snapshot, read_view(snapshot, changed, windows))
 
-        @delete(
-            "/",
-            Operation(
-                of=of.kind,
-                tag=tag,
-                example=Example(path=of.example()),
-                role=Role.ADMIN,
-                statuses={204: f"The {of.kind} is removed."},
-            ),
-        )
+        @delete("/", Operation(of=of.kind, tag=tag, role=Role.ADMIN, statuses={204: f"The {of.kind} is removed."}))
         def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:
             """Remove a {subject}.
 
@@ -124,7 +114,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 of=of.kind,
                 answer=forms.tracking,
                 tag=tag,
-                example=Example(path=of.example(), body={"trackingStatus": "enabled"}),
+                example=Example(body={"trackingStatus": "enabled"}),
                 role=Role.ADMIN,
             ),
         )
@@ -167,7 +157,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 **priced,
             )
 
-        @get("/coverage", Operation(of=of.kind, tag=tag, example=example))
+        @get("/coverage", Operation(of=of.kind, tag=tag))
         def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> SubjectCoverage:
             """Read what is collected of a {subject}.
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
 from api.lists import STORED, read_list, stored
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, Example, Operation
+from api.operations import EXAMPLE_LEDGER, Example, Operation
 from api.parameters import (
     ActivityStatusFilter,
     AsOfMoment,
@@ -77,7 +77,6 @@ from control.access import Role
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Tokens"
-_EXAMPLE = Example(path={"tokenId": EXAMPLE_TOKEN_ID})
 
 
 class TokenController(Controller):
@@ -161,10 +160,7 @@ class TokenController(Controller):
 
     @get(
         "/{tokenId:str}/activities",
-        Operation(
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"type": "Transfer", "minAmount": "0.5"}),
-        ),
+        Operation(tag=_TAG, example=Example(query={"type": "Transfer", "minAmount": "0.5"})),
     )
     def list_token_activities(
         self,
@@ -213,10 +209,7 @@ class TokenController(Controller):
             page = call.page(snapshot, fetched, limit)
         return TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
 
-    @get(
-        "/{tokenId:str}/cap-table",
-        Operation(tag=_TAG, example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"limit": "10"}), errors=(409,)),
-    )
+    @get("/{tokenId:str}/cap-table", Operation(tag=_TAG, example=Example(query={"limit": "10"}), errors=(409,)))
     def read_token_cap_table(
         self,
         call: Injected[Call],
@@ -266,11 +259,7 @@ class TokenController(Controller):
 
     @get(
         "/{tokenId:str}/cap-table/changes",
-        Operation(
-            tag=_TAG,
-            example=Example(path={"tokenId": EXAMPLE_TOKEN_ID}, query={"from": "block:260", "change": "New"}),
-            errors=(409,),
-        ),
+        Operation(tag=_TAG, example=Example(query={"from": "block:260", "change": "New"}), errors=(409,)),
     )
     def read_token_cap_table_changes(
         self,

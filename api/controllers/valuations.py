@@ -3,7 +3,7 @@
 from litestar import Controller
 
 from api.calls import Call, Fetched, Tabular
-from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
+from api.operations import EXAMPLE_LINKED_TOKEN_ID, Example, Operation
 from api.parameters import Explain, From, Injected, IntervalChoice, To, TokenId, WalletId, read_range
 from api.reading import balances, capitalization, wallet_values
 from api.reading.explain import check_explain
@@ -74,7 +74,7 @@ class WalletValueController(Controller):
 
     path = "/v1/wallets/{walletId:str}/value-history"
 
-    @get("/", Operation(tag="Wallets", example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1h"})))
+    @get("/", Operation(tag="Wallets", example=Example(query={"interval": "1h"})))
     def read_wallet_value_history(
         self,
         call: Injected[Call],

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from api.calls import Call, Fetched, Tabular, Written
 from api.errors import invalid_parameter
 from api.lists import STORED, read_list, stored
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_WALLET_ID, Example, Operation
+from api.operations import EXAMPLE_LEDGER, Example, Operation
 from api.parameters import (
     AsOfMoment,
     CounterpartyFilter,
@@ -58,7 +58,6 @@ from control.errors import NotFound
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
 _TAG = "Wallets"
-_EXAMPLE = Example(path={"walletId": EXAMPLE_WALLET_ID})
 
 
 class WalletController(Controller):
@@ -135,10 +134,7 @@ class WalletController(Controller):
         with call.snapshot() as snapshot:
             return read_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
 
-    @get(
-        "/{walletId:str}/activities",
-        Operation(tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"direction": "In"})),
-    )
+    @get("/{walletId:str}/activities", Operation(tag=_TAG, example=Example(query={"direction": "In"})))
     def list_wallet_activities(
         self,
         call: Injected[Call],
@@ -186,12 +182,7 @@ class WalletController(Controller):
             page = call.page(snapshot, fetched, limit)
         return WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
 
-    @get(
-        "/{walletId:str}/balances",
-        Operation(
-            tag=_TAG, example=Example(path={"walletId": EXAMPLE_WALLET_ID}, query={"interval": "1d"}), errors=(409,)
-        ),
-    )
+    @get("/{walletId:str}/balances", Operation(tag=_TAG, example=Example(query={"interval": "1d"}), errors=(409,)))
     def read_wallet_balances(
         self,
         call: Injected[Call],
