@@ -109,7 +109,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": _sections({handler.opt[OPERATION].tag for _, _, handler in described}),
+        "tags": _sections({tag for _, _, handler in described for tag in handler.resolve_tags()}),
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -172,7 +172,7 @@ def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
     is_created = "POST" in handler.http_methods and operation.role is not None
     described: dict[str, Any] = {
         "operationId": name,
-        "tags": [operation.tag],
+        "tags": handler.resolve_tags(),
         "summary": summary.strip().removesuffix("."),
         "description": " ".join(description.split()) + needed,
         "security": _security(operation),

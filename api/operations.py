@@ -33,7 +33,6 @@ class Operation:
     """One operation of the interface; what the signature of its handler says `api.routes` fills in.
 
     Args:
-        tag: section of the interface.
         example: a request that succeeds on the example data.
         role: the lowest role that may call it; None needs no key.
         reports: the reports whose embed tokens it takes instead of a key; `role` is None then.
@@ -52,7 +51,6 @@ class Operation:
         is_paged: it answers `Link`.
     """
 
-    tag: str
     example: Example = field(default_factory=Example)
     role: Role | None = Role.VIEWER
     reports: tuple[Report, ...] = ()

@@ -27,11 +27,12 @@ Found: TypeAlias = Schema | Tabular[Any] | Written[Any] | Response[Any] | None
 Handler = Callable[..., Found]
 
 _CALL, _PAYLOAD, _CURSOR = "call", "payload", "cursor"
+_PLAIN = Operation()
 _FORM_EXAMPLE = {"token": "eyJ..."}
 
 
 def _route(
-    kind: type[HTTPRouteHandler], path: str, operation: Operation, **options: Any
+    kind: type[HTTPRouteHandler], path: str, operation: Operation = _PLAIN, **options: Any
 ) -> Callable[[Handler], HTTPRouteHandler]:
     """Return the decorator of a handler, which runs in a thread unless the options say otherwise.
 

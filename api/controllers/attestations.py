@@ -37,7 +37,6 @@ from control.access import Role
 from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
 
-_TAG = "Attestations"
 _REQUESTED = {
     202: "The attestation that was asked for, or the one of the moment that is under way or whose record stands.",
     200: "A dry run: what it would ask of the node. Nothing was stored.",
@@ -56,13 +55,13 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
     class AttestationController(Controller):
         path = f"{of.one_path}/attestations"
+        tags = ("Attestations",)
         dependencies = of.dependencies
 
         @post(
             "/",
             Operation(
                 of=of.kind,
-                tag=_TAG,
                 example=Example(body={"asOf": "block:120"}),
                 role=Role.ADMIN,
                 statuses=_REQUESTED,
@@ -105,7 +104,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/attestations"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind, answer=items, tag=_TAG, row=item))
+        @get("/", Operation(of=of.kind, answer=items, row=item))
         def list_subject_attestations(
             self,
             call: Injected[Call],
@@ -123,7 +122,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             with call.snapshot(position) as snapshot:
                 return read_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
 
-        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=one))
+        @get("/{operationId:str}", Operation(of=of.kind, example=one))
         def read_subject_attestation(
             self,
             call: Injected[Call],
@@ -138,7 +137,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            Operation(of=of.kind, tag=_TAG, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
+            Operation(of=of.kind, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
         )
         def cancel_subject_attestation(
             self,

@@ -16,8 +16,6 @@ from control.access import Role
 from control.audit import Action, AuditFilters, ObjectKind
 from control.models import AuditEvent as AuditEventModel
 
-_TAG = "Audit"
-
 ActionFilter = Annotated[Action | None, QueryParameter(description="What was done.")]
 ObjectIdFilter = Annotated[
     str | None, QueryParameter(name="objectId", description="Id of the object, such as `tok_...`; removed ones too.")
@@ -28,8 +26,9 @@ class AuditController(Controller):
     """A tenant's audit events."""
 
     path = "/v1/audit-events"
+    tags = ("Audit",)
 
-    @get("/", Operation(tag=_TAG, example=Example(query={"from": "2026-01-01", "limit": "10"}), role=Role.ADMIN))
+    @get("/", Operation(example=Example(query={"from": "2026-01-01", "limit": "10"}), role=Role.ADMIN))
     def list_audit_events(
         self,
         call: Injected[Call],

@@ -30,6 +30,7 @@ class CapTableChangesReportController(Controller):
     """Data of the report of changes."""
 
     path = "/embed/data/cap-table-changes"
+    tags = ("Embedded reports",)
 
     @get("/summary", answering("cap-table-changes", _ERRORS))
     def read_cap_table_changes_report(

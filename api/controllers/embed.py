@@ -14,15 +14,14 @@ from api.schemas.reports import EmbedToken, IndexLink, IndexLinkCreate, Report
 from control.clock import utc_now
 from control.errors import Invalid
 
-_TAG = "Embedded reports"
-
 
 class EmbedController(Controller):
     """Sessions of embedded reports."""
 
     path = "/embed"
+    tags = ("Embedded reports",)
 
-    @post("/token", Operation(tag=_TAG, role=None, reports=get_args(Report), errors=(404,)))
+    @post("/token", Operation(role=None, reports=get_args(Report), errors=(404,)))
     def renew_token(self, call: Injected[EmbedCall]) -> EmbedToken:
         """Get a further token for an open report.
 
@@ -40,7 +39,6 @@ class EmbedController(Controller):
     @post(
         "/index-links",
         Operation(
-            tag=_TAG,
             example=Example(body={"type": "cap-table", "id": EXAMPLE_TOKEN_ID}),
             role=None,
             reports=("index",),

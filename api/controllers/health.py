@@ -9,15 +9,14 @@ from api.routes import get
 from api.schemas.health import Live, Ready
 from control.errors import StoreUnavailable
 
-_TAG = "Operations"
-
 
 class HealthController(Controller):
     """Whether the process lives, and whether it can answer."""
 
     path = "/health"
+    tags = ("Operations",)
 
-    @get("/live", Operation(tag=_TAG, role=None), sync_to_thread=False)
+    @get("/live", Operation(role=None), sync_to_thread=False)
     def read_live(self) -> Live:
         """Say that the process lives.
 
@@ -25,7 +24,7 @@ class HealthController(Controller):
         """
         return Live(status="live")
 
-    @get("/ready", Operation(tag=_TAG, role=None, errors=(503,)))
+    @get("/ready", Operation(role=None, errors=(503,)))
     def read_ready(self, state: State) -> Ready:
         """Say whether requests can be answered.
 

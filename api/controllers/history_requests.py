@@ -21,7 +21,6 @@ from control.access import Role
 from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
 
-_TAG = "History requests"
 _REQUESTED = {
     202: "The request was stored; the pipeline takes it up in its next cycle.",
     200: "A dry run: what it would ask of the node. Nothing was stored.",
@@ -41,13 +40,11 @@ def history_controller(of: Subjects) -> type[Controller]:
 
     class HistoryController(Controller):
         path = f"{of.one_path}/history-requests"
+        tags = ("History requests",)
         dependencies = of.dependencies
 
         @post(
-            "/",
-            Operation(
-                of=of.kind, tag=_TAG, example=Example(body=asked), role=Role.ADMIN, statuses=_REQUESTED, errors=(409,)
-            ),
+            "/", Operation(of=of.kind, example=Example(body=asked), role=Role.ADMIN, statuses=_REQUESTED, errors=(409,))
         )
         def request_subject_history(
             self,
@@ -93,7 +90,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             path = f"{of.path}/{subject.id}/history-requests"
             return call.write_once(202, work, lambda identifier: f"{path}/{identifier}")
 
-        @get("/", Operation(of=of.kind, tag=_TAG))
+        @get("/", Operation(of=of.kind))
         def list_subject_history_requests(
             self,
             call: Injected[Call],
@@ -107,7 +104,7 @@ def history_controller(of: Subjects) -> type[Controller]:
             """
             return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
-        @get("/{operationId:str}", Operation(of=of.kind, tag=_TAG, example=one))
+        @get("/{operationId:str}", Operation(of=of.kind, example=one))
         def read_subject_history_request(
             self,
             call: Injected[Call],
@@ -122,7 +119,7 @@ def history_controller(of: Subjects) -> type[Controller]:
 
         @delete(
             "/{operationId:str}",
-            Operation(of=of.kind, tag=_TAG, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
+            Operation(of=of.kind, example=one, role=Role.ADMIN, statuses=_CANCELLED, errors=(409,)),
         )
         def cancel_subject_history_request(
             self,

@@ -31,8 +31,6 @@ from control.pricing import manual_prices, supported_pairs
 from control.pricing.manual_prices import ManualPriceRow, PriceEntry
 from control.pricing.supported_pairs import SupportedPairRow
 
-_TAG = "Manual prices"
-
 SupportedPairId = Annotated[
     str, in_path("pairId", "Id of the pair of this source, `spair_...`.", EXAMPLE_SUPPORTED_PAIR_ID)
 ]
@@ -42,11 +40,11 @@ class SupportedPairController(Controller):
     """What manual sources have prices of."""
 
     path = "/v2/price-sources/{id:str}/pairs"
+    tags = ("Manual prices",)
 
     @post(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(body={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"}),
             role=Role.OPERATOR,
             statuses={201: "The pair was stored."},
@@ -80,7 +78,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{source_id}/pairs/{identifier}")
 
-    @get("/", Operation(tag=_TAG, errors=(409,)))
+    @get("/", Operation(errors=(409,)))
     def list_supported_pairs(
         self, call: Injected[Call], source_id: SourceId, limit: Limit = 50, cursor: Cursor = None
     ) -> SupportedPairs | Tabular[SupportedPair]:
@@ -101,7 +99,7 @@ class SupportedPairController(Controller):
         fetch(None, None, 1)  # What is wrong is told before the first of many rows.
         return read_list(call, SupportedPairs, SupportedPair, fetch, limit, position)
 
-    @get("/{pairId:str}", Operation(tag=_TAG))
+    @get("/{pairId:str}")
     def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> SupportedPair:
         """Read one pair of a manual price source.
 
@@ -114,7 +112,6 @@ class SupportedPairController(Controller):
     @delete(
         "/{pairId:str}",
         Operation(
-            tag=_TAG,
             example=Example(path={"pairId": EXAMPLE_UNUSED_SUPPORTED_PAIR_ID}),
             role=Role.ADMIN,
             statuses={204: "The pair is removed."},
@@ -132,7 +129,6 @@ class SupportedPairController(Controller):
     @post(
         "/{pairId:str}/prices",
         Operation(
-            tag=_TAG,
             example=Example(body={"price": "1043.2718", "effectiveFrom": "2026-01-31", "note": "Audited NAV"}),
             role=Role.OPERATOR,
             statuses={201: "The prices were stored."},
@@ -163,7 +159,7 @@ class SupportedPairController(Controller):
 
         return call.write_once(201, work, f"/v2/price-sources/{source_id}/pairs/{pair_id}/prices")
 
-    @get("/{pairId:str}/prices", Operation(tag=_TAG, example=Example(query={"from": "2026-01-01", "limit": "10"})))
+    @get("/{pairId:str}/prices", Operation(example=Example(query={"from": "2026-01-01", "limit": "10"})))
     def list_manual_prices(
         self,
         call: Injected[Call],

@@ -27,15 +27,14 @@ from control.networks.definitions import Network as NetworkDefinition
 from control.networks.families import codec_for
 from control.networks.pins import enforce_pins
 
-_TAG = "Networks and ledgers"
-
 
 class NetworkController(Controller):
     """The preconfigured networks and a tenant's names for them."""
 
     path = "/v1/networks"
+    tags = ("Networks and ledgers",)
 
-    @get("/", Operation(tag=_TAG))
+    @get("/")
     def list_networks(self, call: Injected[Call]) -> Networks | Tabular[Network]:
         """List the preconfigured networks.
 
@@ -56,7 +55,6 @@ class NetworkController(Controller):
     @put(
         "/{name:str}/ledgers",
         Operation(
-            tag=_TAG,
             example=Example(body={"name": "ethereum-archive", "displayName": "Ethereum, archive"}),
             role=Role.OPERATOR,
             statuses={201: "The ledger was created.", 200: "The ledger existed and was updated."},
@@ -86,7 +84,7 @@ class NetworkController(Controller):
             )
         return written(201 if is_created else 200, _to_ledger(ledger))
 
-    @get("/ledgers", Operation(tag=_TAG))
+    @get("/ledgers")
     def list_ledgers(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Ledgers | Tabular[Ledger]:
         """List the tenant's ledgers.
 
@@ -100,7 +98,7 @@ class NetworkController(Controller):
         )
         return read_list(call, Ledgers, Ledger, fetch, limit, call.position(cursor, STORED))
 
-    @get("/ledgers/{name:str}", Operation(tag=_TAG))
+    @get("/ledgers/{name:str}")
     def read_ledger(self, call: Injected[Call], name: LedgerName) -> Ledger:
         """Read one ledger.
 
@@ -111,7 +109,7 @@ class NetworkController(Controller):
 
     @patch(
         "/ledgers/{name:str}",
-        Operation(tag=_TAG, example=Example(body={"displayName": "Ethereum", "description": None}), role=Role.OPERATOR),
+        Operation(example=Example(body={"displayName": "Ethereum", "description": None}), role=Role.OPERATOR),
     )
     def patch_ledger(
         self,
@@ -136,7 +134,6 @@ class NetworkController(Controller):
     @delete(
         "/ledgers/{name:str}",
         Operation(
-            tag=_TAG,
             example=Example(path={"name": EXAMPLE_UNUSED_LEDGER}),
             role=Role.ADMIN,
             statuses={204: "The ledger is removed."},
@@ -151,7 +148,7 @@ class NetworkController(Controller):
         with call.store.write() as session:
             ledgers.remove(session, call.principal, name)
 
-    @get("/ledgers/{name:str}/statistics", Operation(tag=_TAG, example=Example(query={"interval": "1d"})))
+    @get("/ledgers/{name:str}/statistics", Operation(example=Example(query={"interval": "1d"})))
     def read_ledger_statistics(
         self,
         call: Injected[Call],

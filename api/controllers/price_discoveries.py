@@ -25,8 +25,6 @@ from control.instants import read_instant_or_day
 from control.operations import OperationKind, OperationRow
 from control.pricing import discovery, pairs
 
-_TAG = "Pairs"
-
 OperationId = Annotated[str, in_path("operationId", "Id of the discovery, `op_...`.", EXAMPLE_PAIR_OPERATION_ID)]
 
 
@@ -34,11 +32,11 @@ class PriceDiscoveryController(Controller):
     """Discoveries of a pair's past prices."""
 
     path = "/v2/pairs/{pairId:str}/prices"
+    tags = ("Pairs",)
 
     @post(
         "/discovery",
         Operation(
-            tag=_TAG,
             example=Example(body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"}),
             role=Role.OPERATOR,
             statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
@@ -74,7 +72,7 @@ class PriceDiscoveryController(Controller):
         location = f"/v2/pairs/{pair_id}/prices/async-operations"
         return call.write_once(202, work, lambda identifier: f"{location}/{identifier}")
 
-    @get("/async-operations", Operation(tag=_TAG))
+    @get("/async-operations")
     def list_price_discoveries(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> PriceDiscoveries | Tabular[PriceDiscovery]:
@@ -84,7 +82,7 @@ class PriceDiscoveryController(Controller):
         """
         return list_operations(call, _owned(call, pair_id), PriceDiscoveries, PriceDiscovery, limit, cursor)
 
-    @get("/async-operations/{operationId:str}", Operation(tag=_TAG))
+    @get("/async-operations/{operationId:str}")
     def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> PriceDiscovery:
         """Read one discovery of a pair.
 
@@ -94,7 +92,7 @@ class PriceDiscoveryController(Controller):
 
     @delete(
         "/async-operations/{operationId:str}",
-        Operation(tag=_TAG, role=Role.OPERATOR, statuses={202: "The discovery is asked to stop."}, errors=(409,)),
+        Operation(role=Role.OPERATOR, statuses={202: "The discovery is asked to stop."}, errors=(409,)),
     )
     def cancel_price_discovery(
         self, call: Injected[Call], pair_id: PairId, operation_id: OperationId

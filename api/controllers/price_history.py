@@ -34,8 +34,9 @@ class PairPriceController(Controller):
     """Prices of a tenant's pairs."""
 
     path = "/v2/pairs/{pairId:str}/prices/history"
+    tags = ("Pairs",)
 
-    @get("/", Operation(tag="Pairs", example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"})))
+    @get("/", Operation(example=Example(path={"pairId": EXAMPLE_PAIR_ID}, query={"from": "2026-01-31"})))
     def list_pair_prices(
         self,
         call: Injected[Call],
@@ -63,13 +64,12 @@ class TokenPriceController(Controller):
     """Prices of a tenant's tokens."""
 
     path = "/v1/tokens/{tokenId:str}/price-history"
+    tags = ("Tokens",)
 
     @get(
         "/",
         Operation(
-            tag="Tokens",
-            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}),
-            errors=(409,),
+            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"from": "2026-01-31"}), errors=(409,)
         ),
     )
     def list_token_prices(

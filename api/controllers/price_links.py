@@ -11,17 +11,14 @@ from control import tokens
 from control.access import Role
 from control.pricing import links
 
-_TAG = "Tokens"
-
 
 class TokenLinkController(Controller):
     """The pair that values a token."""
 
     path = "/v1/tokens/{tokenId:str}/priced-as"
+    tags = ("Tokens",)
 
-    @put(
-        "/", Operation(tag=_TAG, example=Example(body={"pricedAs": EXAMPLE_SYMBOL}), role=Role.OPERATOR, errors=(409,))
-    )
+    @put("/", Operation(example=Example(body={"pricedAs": EXAMPLE_SYMBOL}), role=Role.OPERATOR, errors=(409,)))
     def put_token_priced_as(
         self,
         call: Injected[Call],
@@ -47,7 +44,6 @@ class TokenLinkController(Controller):
     @delete(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}),
             role=Role.OPERATOR,
             statuses={204: "The token is linked to no pair."},

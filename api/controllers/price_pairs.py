@@ -18,18 +18,16 @@ from control.clock import utc_now
 from control.errors import Invalid
 from control.pricing import pairs
 
-_TAG = "Pairs"
-
 
 class PairController(Controller):
     """A tenant's pairs."""
 
     path = "/v2/pairs"
+    tags = ("Pairs",)
 
     @post(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(
                 body={
                     "pricedAs": "BTC",
@@ -82,7 +80,7 @@ class PairController(Controller):
         with call.snapshot() as snapshot:
             return call.write_once(201, work, lambda identifier: f"/v2/pairs/{identifier}")
 
-    @get("/", Operation(tag=_TAG, example=Example(query={"limit": "10"})))
+    @get("/", Operation(example=Example(query={"limit": "10"})))
     def list_pairs(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Pairs | Tabular[Pair]:
         """List the tenant's pairs.
 
@@ -99,7 +97,7 @@ class PairController(Controller):
             # Whether a price is stale changes with the time alone.
             return read_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
 
-    @get("/{pairId:str}", Operation(tag=_TAG, example=Example(path={"pairId": EXAMPLE_PAIR_ID})))
+    @get("/{pairId:str}", Operation(example=Example(path={"pairId": EXAMPLE_PAIR_ID})))
     def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
         """Read one pair.
 
@@ -112,7 +110,6 @@ class PairController(Controller):
     @patch(
         "/{pairId:str}",
         Operation(
-            tag=_TAG,
             example=Example(body={"maxAge": None, "maxDeviation": 2.5, "allowInverse": True}),
             role=Role.OPERATOR,
             errors=(409,),
@@ -147,9 +144,7 @@ class PairController(Controller):
             answer = to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
         return answer
 
-    @delete(
-        "/{pairId:str}", Operation(tag=_TAG, role=Role.ADMIN, statuses={204: "The pair is removed."}, errors=(409,))
-    )
+    @delete("/{pairId:str}", Operation(role=Role.ADMIN, statuses={204: "The pair is removed."}, errors=(409,)))
     def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:
         """Remove a pair.
 

@@ -22,7 +22,6 @@ from control.pricing import pairs, reviews
 from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision
 
-_TAG = "Pairs"
 _DECIDED = {200: "The price with what was decided."}
 
 PriceId = Annotated[str, in_path("priceId", "Id of the price, `price_...`.", EXAMPLE_PRICE_ID)]
@@ -35,8 +34,9 @@ class PriceReviewController(Controller):
     """Prices that a pair's guards stopped."""
 
     path = "/v2/pairs/{pairId:str}/prices/quarantined"
+    tags = ("Pairs",)
 
-    @get("/", Operation(tag=_TAG))
+    @get("/")
     def list_quarantined_prices(
         self, call: Injected[Call], pair_id: PairId, limit: Limit = 50, cursor: Cursor = None
     ) -> QuarantinedPrices | Tabular[QuarantinedPrice]:
@@ -67,7 +67,7 @@ class PriceReviewController(Controller):
         with call.snapshot(position) as snapshot:
             return read_list(call, QuarantinedPrices, QuarantinedPrice, fetch, limit, position, snapshot)
 
-    @post("/{priceId:str}/accept", Operation(tag=_TAG, role=Role.OPERATOR, statuses=_DECIDED, errors=(409,)))
+    @post("/{priceId:str}/accept", Operation(role=Role.OPERATOR, statuses=_DECIDED, errors=(409,)))
     def accept_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:
@@ -78,7 +78,7 @@ class PriceReviewController(Controller):
         """
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 
-    @post("/{priceId:str}/reject", Operation(tag=_TAG, role=Role.OPERATOR, statuses=_DECIDED))
+    @post("/{priceId:str}/reject", Operation(role=Role.OPERATOR, statuses=_DECIDED))
     def reject_quarantined_price(
         self, call: Injected[Call], pair_id: PairId, price_id: PriceId
     ) -> Written[QuarantinedPrice]:

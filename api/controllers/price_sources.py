@@ -18,18 +18,16 @@ from control.access import Role
 from control.pricing import sources
 from control.pricing.sources import SourceRow
 
-_TAG = "Price sources"
-
 
 class PriceSourceController(Controller):
     """The preconfigured price sources and a tenant's manual ones."""
 
     path = "/v2/price-sources"
+    tags = ("Price sources",)
 
     @post(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(body={"name": "Fund administrator"}),
             role=Role.OPERATOR,
             statuses={201: "The source was stored."},
@@ -47,7 +45,7 @@ class PriceSourceController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v2/price-sources/{identifier}")
 
-    @get("/", Operation(tag=_TAG, example=Example(query={"limit": "10"})))
+    @get("/", Operation(example=Example(query={"limit": "10"})))
     def list_price_sources(
         self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None
     ) -> PriceSources | Tabular[PriceSource]:
@@ -71,7 +69,7 @@ class PriceSourceController(Controller):
             polled = partial(read_polls, snapshot, call.tenant_id)
             return read_list(call, PriceSources, PriceSource, fetch, limit, position, snapshot, state=polled)
 
-    @get("/{id:str}", Operation(tag=_TAG))
+    @get("/{id:str}")
     def read_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Read one price source.
 
@@ -83,8 +81,7 @@ class PriceSourceController(Controller):
             return to_price_source(source, read_polls(snapshot, call.tenant_id))
 
     @patch(
-        "/{id:str}",
-        Operation(tag=_TAG, example=Example(body={"name": "Fund desk, London"}), role=Role.OPERATOR, errors=(409,)),
+        "/{id:str}", Operation(example=Example(body={"name": "Fund desk, London"}), role=Role.OPERATOR, errors=(409,))
     )
     def patch_price_source(
         self,
@@ -103,7 +100,6 @@ class PriceSourceController(Controller):
     @delete(
         "/{id:str}",
         Operation(
-            tag=_TAG,
             example=Example(path={"id": EXAMPLE_UNUSED_SOURCE_ID}),
             role=Role.ADMIN,
             statuses={204: "The source is removed."},
@@ -119,7 +115,7 @@ class PriceSourceController(Controller):
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)
 
-    @patch("/{id:str}/enable", Operation(tag=_TAG, role=Role.OPERATOR))
+    @patch("/{id:str}/enable", Operation(role=Role.OPERATOR))
     def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Enable a price source.
 
@@ -127,7 +123,7 @@ class PriceSourceController(Controller):
         """
         return _switch(call, source_id, enabled=True)
 
-    @patch("/{id:str}/disable", Operation(tag=_TAG, example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR))
+    @patch("/{id:str}/disable", Operation(example=Example(path={"id": "src_kraken"}), role=Role.OPERATOR))
     def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Disable a price source.
 

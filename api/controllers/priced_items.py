@@ -17,8 +17,6 @@ from control.access import Role
 from control.pricing import items
 from control.pricing.items import ItemRow
 
-_TAG = "Priced items"
-
 Symbol = Annotated[str, in_path("symbol", "Symbol of the item, as it was added.", EXAMPLE_SYMBOL)]
 
 
@@ -26,11 +24,11 @@ class PricedItemController(Controller):
     """A tenant's priced items."""
 
     path = "/v1/priced-items"
+    tags = ("Priced items",)
 
     @post(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(body={"symbol": "ETH", "name": "Ether", "class": "Cryptocurrency"}),
             role=Role.OPERATOR,
             statuses={201: "The item was stored."},
@@ -54,7 +52,7 @@ class PricedItemController(Controller):
 
         return call.write_once(201, work, f"/v1/priced-items/{payload.symbol}")
 
-    @get("/", Operation(tag=_TAG, example=Example(query={"limit": "10"})))
+    @get("/", Operation(example=Example(query={"limit": "10"})))
     def list_priced_items(
         self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None
     ) -> PricedItems | Tabular[PricedItem]:
@@ -70,7 +68,7 @@ class PricedItemController(Controller):
         )
         return read_list(call, PricedItems, PricedItem, fetch, limit, call.position(cursor, STORED))
 
-    @get("/{symbol:str}", Operation(tag=_TAG))
+    @get("/{symbol:str}")
     def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> PricedItem:
         """Read one priced item.
 
@@ -83,7 +81,7 @@ class PricedItemController(Controller):
 
     @patch(
         "/{symbol:str}",
-        Operation(tag=_TAG, example=Example(body={"name": "Bitcoin", "class": "Cryptocurrency"}), role=Role.OPERATOR),
+        Operation(example=Example(body={"name": "Bitcoin", "class": "Cryptocurrency"}), role=Role.OPERATOR),
     )
     def patch_priced_item(
         self,
@@ -103,7 +101,6 @@ class PricedItemController(Controller):
     @delete(
         "/{symbol:str}",
         Operation(
-            tag=_TAG,
             example=Example(path={"symbol": EXAMPLE_UNUSED_SYMBOL}),
             role=Role.ADMIN,
             statuses={204: "The item is removed."},
@@ -122,9 +119,7 @@ class PricedItemController(Controller):
     @put(
         "/{symbol:str}/mapping-symbols",
         Operation(
-            tag=_TAG,
-            example=Example(body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}),
-            role=Role.OPERATOR,
+            example=Example(body={"mappings": [{"priceSource": "src_kraken", "symbol": "XBT"}]}), role=Role.OPERATOR
         ),
     )
     def put_mapping_symbols(

@@ -89,6 +89,7 @@ class CapTableReportController(Controller):
     """Data of the cap table report."""
 
     path = "/embed/data/cap-table"
+    tags = ("Embedded reports",)
 
     @get("/summary", answering("cap-table", (404, 409, 410)))
     def read_cap_table_report(self, call: Injected[EmbedCall], data_version: PinnedVersion = None) -> CapTableReport:
@@ -159,6 +160,7 @@ class WalletActivityReportController(Controller):
     """Data of the wallet activity report."""
 
     path = "/embed/data/wallet-activity"
+    tags = ("Embedded reports",)
 
     @get("/summary", answering("wallet-activity", (404, 410)))
     def read_wallet_activity_report(
@@ -251,6 +253,7 @@ class ReportIndexController(Controller):
     """Data of the index page."""
 
     path = "/embed/data/index"
+    tags = ("Embedded reports",)
 
     @get("/", answering("index", (404,)))
     def list_reports(

@@ -17,7 +17,6 @@ from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
 from control import embedding
 from control.access import Role
 
-_TAG = "Reports"
 _STATUSES = {200: "The link.", 303: "The report, where `Accept` asks for HTML."}
 
 ReportTheme = Annotated[Theme, QueryParameter(name="theme", description="Colours; `auto` follows the reader's system.")]
@@ -29,12 +28,11 @@ class ReportController(Controller):
     """A tenant's reports."""
 
     path = "/v1/reports"
+    tags = ("Reports",)
 
     @get(
         "/",
-        Operation(
-            tag=_TAG, example=Example(query={"theme": "dark"}), statuses=_STATUSES, answers_as=media_types.JSON_OR_HTML
-        ),
+        Operation(example=Example(query={"theme": "dark"}), statuses=_STATUSES, answers_as=media_types.JSON_OR_HTML),
     )
     def link_index(self, call: Injected[Call], theme: ReportTheme = "auto") -> ReportLink | Response[Any]:
         """Link to the list of the tenant's reports.
@@ -47,7 +45,6 @@ class ReportController(Controller):
     @get(
         "/cap-table",
         Operation(
-            tag=_TAG,
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID}),
             statuses=_STATUSES,
             errors=(404,),
@@ -73,7 +70,6 @@ class ReportController(Controller):
     @get(
         "/cap-table-changes",
         Operation(
-            tag=_TAG,
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"}),
             statuses=_STATUSES,
             errors=(404,),
@@ -100,7 +96,6 @@ class ReportController(Controller):
     @get(
         "/wallet-activity",
         Operation(
-            tag=_TAG,
             example=Example(query={"walletId": EXAMPLE_WALLET_ID, "from": "2026-02-01", "theme": "light"}),
             statuses=_STATUSES,
             errors=(404,),
@@ -124,7 +119,7 @@ class ReportController(Controller):
             shown = links.wallet_activity(session, call.tenant_id, wallet_id, start, end)
         return _link(call, shown, theme)
 
-    @get("/embed-origins", Operation(tag=_TAG, role=Role.ADMIN))
+    @get("/embed-origins", Operation(role=Role.ADMIN))
     def read_embed_origins(self, call: Injected[Call]) -> EmbedOrigins:
         """Read which sites may embed the tenant's reports.
 
@@ -136,7 +131,6 @@ class ReportController(Controller):
     @put(
         "/embed-origins",
         Operation(
-            tag=_TAG,
             example=Example(body={"embedOrigins": ["https://portal.example", "https://intranet.example:8443"]}),
             role=Role.ADMIN,
         ),
@@ -152,7 +146,7 @@ class ReportController(Controller):
 
     @post(
         "/revocations",
-        Operation(tag=_TAG, role=Role.ADMIN, statuses={201: "Nothing made before opens or shows a report any more."}),
+        Operation(role=Role.ADMIN, statuses={201: "Nothing made before opens or shows a report any more."}),
     )
     def revoke_reports(self, call: Injected[Call]) -> Written[Revocation]:
         """End every link to the tenant's reports.

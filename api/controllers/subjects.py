@@ -56,9 +56,10 @@ def subject_controller(of: Subjects) -> type[Controller]:
 
     class SubjectController(Controller):
         path = of.one_path
+        tags = (tag,)
         dependencies = of.dependencies
 
-        @get("/", Operation(of=of.kind, answer=forms.detail, tag=tag))
+        @get("/", Operation(of=of.kind, answer=forms.detail))
         def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Schema:
             """Read one {subject}.
 
@@ -75,7 +76,6 @@ def subject_controller(of: Subjects) -> type[Controller]:
             Operation(
                 of=of.kind,
                 answer=forms.detail,
-                tag=tag,
                 example=Example(body=forms.patch_example),
                 role=Role.OPERATOR,
                 body=forms.patch,
@@ -98,7 +98,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                     windows = subjects.windows(session, changed.subject_key)
                 return forms.to_detail(snapshot, read_view(snapshot, changed, windows))
 
-        @delete("/", Operation(of=of.kind, tag=tag, role=Role.ADMIN, statuses={204: f"The {of.kind} is removed."}))
+        @delete("/", Operation(of=of.kind, role=Role.ADMIN, statuses={204: f"The {of.kind} is removed."}))
         def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:
             """Remove a {subject}.
 
@@ -111,11 +111,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
         @put(
             "/tracking",
             Operation(
-                of=of.kind,
-                answer=forms.tracking,
-                tag=tag,
-                example=Example(body={"trackingStatus": "enabled"}),
-                role=Role.ADMIN,
+                of=of.kind, answer=forms.tracking, example=Example(body={"trackingStatus": "enabled"}), role=Role.ADMIN
             ),
         )
         def put_subject_tracking(
@@ -157,7 +153,7 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 **priced,
             )
 
-        @get("/coverage", Operation(of=of.kind, tag=tag))
+        @get("/coverage", Operation(of=of.kind))
         def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> SubjectCoverage:
             """Read what is collected of a {subject}.
 

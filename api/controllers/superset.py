@@ -18,11 +18,9 @@ class SupersetController(Controller):
     """Guest tokens of Superset."""
 
     path = "/embed"
+    tags = ("Embedded reports",)
 
-    @post(
-        "/superset-token",
-        Operation(tag="Embedded reports", role=None, reports=("cap-table", "wallet-activity"), errors=(404,)),
-    )
+    @post("/superset-token", Operation(role=None, reports=("cap-table", "wallet-activity"), errors=(404,)))
     def make_guest_token(self, call: Injected[EmbedCall]) -> GuestToken:
         """Get a guest token of Superset for an open report.
 

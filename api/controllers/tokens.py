@@ -76,18 +76,16 @@ from control import tokens
 from control.access import Role
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
-_TAG = "Tokens"
-
 
 class TokenController(Controller):
     """A tenant's tokens."""
 
     path = "/v1/tokens"
+    tags = ("Tokens",)
 
     @post(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(
                 body={
                     "ledger": EXAMPLE_LEDGER,
@@ -123,7 +121,7 @@ class TokenController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v1/tokens/{identifier}")
 
-    @get("/", Operation(tag=_TAG, example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"})))
+    @get("/", Operation(example=Example(query={"ledger": EXAMPLE_LEDGER, "sort": "symbol", "limit": "10"})))
     def list_tokens(
         self,
         call: Injected[Call],
@@ -158,10 +156,7 @@ class TokenController(Controller):
         with call.snapshot() as snapshot:
             return read_list(call, Tokens, TokenSummary, fetch, limit, position, snapshot)
 
-    @get(
-        "/{tokenId:str}/activities",
-        Operation(tag=_TAG, example=Example(query={"type": "Transfer", "minAmount": "0.5"})),
-    )
+    @get("/{tokenId:str}/activities", Operation(example=Example(query={"type": "Transfer", "minAmount": "0.5"})))
     def list_token_activities(
         self,
         call: Injected[Call],
@@ -209,7 +204,7 @@ class TokenController(Controller):
             page = call.page(snapshot, fetched, limit)
         return TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
 
-    @get("/{tokenId:str}/cap-table", Operation(tag=_TAG, example=Example(query={"limit": "10"}), errors=(409,)))
+    @get("/{tokenId:str}/cap-table", Operation(example=Example(query={"limit": "10"}), errors=(409,)))
     def read_token_cap_table(
         self,
         call: Injected[Call],
@@ -259,7 +254,7 @@ class TokenController(Controller):
 
     @get(
         "/{tokenId:str}/cap-table/changes",
-        Operation(tag=_TAG, example=Example(query={"from": "block:260", "change": "New"}), errors=(409,)),
+        Operation(example=Example(query={"from": "block:260", "change": "New"}), errors=(409,)),
     )
     def read_token_cap_table_changes(
         self,

@@ -19,14 +19,11 @@ class MarketCapitalizationController(Controller):
     """Market capitalization of a tenant's tokens."""
 
     path = "/v1/tokens/{tokenId:str}/market-capitalization"
+    tags = ("Tokens",)
 
     @get(
         "/",
-        Operation(
-            tag="Tokens",
-            example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}),
-            errors=(409,),
-        ),
+        Operation(example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}, query={"interval": "1h"}), errors=(409,)),
     )
     def read_market_capitalization(
         self,
@@ -73,8 +70,9 @@ class WalletValueController(Controller):
     """Value of a tenant's wallets."""
 
     path = "/v1/wallets/{walletId:str}/value-history"
+    tags = ("Wallets",)
 
-    @get("/", Operation(tag="Wallets", example=Example(query={"interval": "1h"})))
+    @get("/", Operation(example=Example(query={"interval": "1h"})))
     def read_wallet_value_history(
         self,
         call: Injected[Call],

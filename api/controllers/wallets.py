@@ -57,18 +57,16 @@ from control.access import Role
 from control.errors import NotFound
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
-_TAG = "Wallets"
-
 
 class WalletController(Controller):
     """A tenant's wallets."""
 
     path = "/v1/wallets"
+    tags = ("Wallets",)
 
     @post(
         "/",
         Operation(
-            tag=_TAG,
             example=Example(
                 body={
                     "ledger": EXAMPLE_LEDGER,
@@ -101,7 +99,7 @@ class WalletController(Controller):
 
         return call.write_once(201, work, lambda identifier: f"/v1/wallets/{identifier}")
 
-    @get("/", Operation(tag=_TAG, example=Example(query={"trackingStatus": "enabled"})))
+    @get("/", Operation(example=Example(query={"trackingStatus": "enabled"})))
     def list_wallets(
         self,
         call: Injected[Call],
@@ -134,7 +132,7 @@ class WalletController(Controller):
         with call.snapshot() as snapshot:
             return read_list(call, Wallets, WalletSummary, fetch, limit, position, snapshot)
 
-    @get("/{walletId:str}/activities", Operation(tag=_TAG, example=Example(query={"direction": "In"})))
+    @get("/{walletId:str}/activities", Operation(example=Example(query={"direction": "In"})))
     def list_wallet_activities(
         self,
         call: Injected[Call],
@@ -182,7 +180,7 @@ class WalletController(Controller):
             page = call.page(snapshot, fetched, limit)
         return WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
 
-    @get("/{walletId:str}/balances", Operation(tag=_TAG, example=Example(query={"interval": "1d"}), errors=(409,)))
+    @get("/{walletId:str}/balances", Operation(example=Example(query={"interval": "1d"}), errors=(409,)))
     def read_wallet_balances(
         self,
         call: Injected[Call],

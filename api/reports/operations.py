@@ -7,14 +7,12 @@ from api.operations import Example, Operation
 from api.schemas.common import Schema
 from api.schemas.reports import Report
 
-_TAG = "Embedded reports"
-
 
 def answering(report: Report, errors: tuple[int, ...], query: Mapping[str, str] | None = None) -> Operation:
     """Describe a route that answers a part of a report."""
-    return Operation(tag=_TAG, example=Example(query=query or {}), role=None, reports=(report,), errors=errors)
+    return Operation(example=Example(query=query or {}), role=None, reports=(report,), errors=errors)
 
 
 def saving(report: Report, row: type[Schema], errors: tuple[int, ...]) -> Operation:
     """Describe a route that answers all rows of a report as a file."""
-    return Operation(tag=_TAG, role=None, reports=(report,), errors=errors, row=row, answers_as=(media_types.CSV,))
+    return Operation(role=None, reports=(report,), errors=errors, row=row, answers_as=(media_types.CSV,))

@@ -7,7 +7,7 @@ import pytest
 
 from api.bodies import Rows
 from api.calls import Call, Tabular, Written
-from api.operations import OPERATION, Operation
+from api.operations import OPERATION
 from api.routes import get, post
 from api.schemas.common import Page, Schema, TokenReference
 from api.schemas.report_data import CapTableForm
@@ -37,7 +37,7 @@ def _save(call: Call, payload: CapTableForm) -> None: ...
     ],
 )
 def test_an_operation_says_what_the_signature_says(handler: Callable[..., Any], expected: dict[str, Any]) -> None:
-    described = post("/", Operation(tag="Tokens"))(handler).opt[OPERATION]
+    described = post("/")(handler).opt[OPERATION]
     assert {name: getattr(described, name) for name in expected} == expected
 
 
@@ -52,4 +52,4 @@ def _without_call() -> _Answer: ...
 @pytest.mark.parametrize("handler", [_two, _three, _any_struct, _rows_of_any, _a_list, _without_call])
 def test_a_signature_that_says_nothing_definite_is_refused(handler: Callable[..., Any]) -> None:
     with pytest.raises(TypeError):
-        get("/", Operation(tag="Tokens"))(handler)
+        get("/")(handler)
