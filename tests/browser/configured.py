@@ -20,6 +20,12 @@ from tests.browser.market import (
 LUMEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0b01"
 TREASURY_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0b02"
 DESK_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0b03"
+# A report of each kind, and what it is asked for.
+REPORTS = {
+    "cap-table": {"tokenId": LUMEN_ID},
+    "cap-table-changes": {"tokenId": LUMEN_ID, "from": "2026-04-30"},
+    "wallet-activity": {"walletId": TREASURY_ID},
+}
 
 LUMEN_NAME = "Lumen <b>Network</b>"
 TREASURY_NAME = "Treasury & <script>document.title='pwned'</script>"

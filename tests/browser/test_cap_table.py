@@ -86,6 +86,7 @@ def test_every_sort_and_page(servers: Servers, visit: Visit, holders: Holders) -
         check_every_sort_and_page(table, SORTS, holders, PAGE, shown, true)
 
 
+@pytest.mark.slow
 def test_sort_by_reconciliation(servers: Servers, visit: Visit, holders: Holders) -> None:
     with visit() as visitor:
         _, table = opened(visitor, servers)

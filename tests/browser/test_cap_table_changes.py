@@ -110,6 +110,7 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_sort_and_page(servers: Servers, visit: Visit, changes: Changes) -> None:
     with visit() as visitor:
         _, table = opened(visitor, servers)

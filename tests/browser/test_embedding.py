@@ -8,17 +8,12 @@ import pytest
 
 from api.reports import tokens
 from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID
-from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.browser.configured import LUMEN_ID, REPORTS, TREASURY_ID
 from tests.browser.conftest import Servers, Visit
 from tests.browser.reading import Table
 from tests.browser.servers import Portal, allow, token_of
 from tests.e2e.client import ApiError
 
-REPORTS = {
-    "cap-table": {"tokenId": LUMEN_ID},
-    "cap-table-changes": {"tokenId": LUMEN_ID, "from": "2026-04-30"},
-    "wallet-activity": {"walletId": TREASURY_ID},
-}
 REFUSED = "frame-ancestors"
 UNAUTHORIZED = r"status of 401"
 

@@ -8,17 +8,13 @@ import re
 import pytest
 from playwright.sync_api import Frame
 
-from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.browser.configured import LUMEN_ID, REPORTS
 from tests.browser.conftest import Servers, Visit
 from tests.browser.published import publish_register
 from tests.browser.reading import Table
 from tests.browser.visitor import Visitor
 
-REPORTS = {
-    "cap-table": {"tokenId": LUMEN_ID},
-    "cap-table-changes": {"tokenId": LUMEN_ID, "from": "2026-04-30"},
-    "wallet-activity": {"walletId": TREASURY_ID},
-}
+THEMES = ["light", pytest.param("dark", marks=pytest.mark.slow)]
 WIDE = {"width": 1400, "height": 1000}
 NARROW = {"width": 400, "height": 860}
 
@@ -35,7 +31,7 @@ def opened(visitor: Visitor, servers: Servers, report: str, **parameters: str) -
     return visitor.open(servers.portal.page(report, **REPORTS[report], **parameters))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("report", REPORTS)
 def test_nothing_for_axe_to_find(servers: Servers, visit: Visit, report: str, theme: str) -> None:
     with visit(viewport=WIDE) as visitor:
@@ -47,7 +43,7 @@ def test_nothing_for_axe_to_find(servers: Servers, visit: Visit, report: str, th
         assert visitor.axe(frame) == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("report", REPORTS)
 def test_narrow_screens(servers: Servers, visit: Visit, report: str, theme: str) -> None:
     with visit(viewport=NARROW, has_touch=True, is_mobile=True) as visitor:
@@ -106,6 +102,7 @@ def test_theme(servers: Servers, visit: Visit, theme: str, preference: str, is_d
             frame.wait_for_function(f"(light) => ({_IS_LIGHT})() === light", arg=is_dark)
 
 
+@pytest.mark.slow
 def test_numbers_as_the_language_writes_them(servers: Servers, visit: Visit) -> None:
     shown = {}
     for locale in ("en-US", "de-DE", "fr-FR", "ar-EG"):

@@ -98,6 +98,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_sort(servers: Servers, visit: Visit, activities: Activities) -> None:
     """Every activity is there once, in order; what has no value comes last in either direction."""
     by_hash = {(row["transactionHash"], row["type"]): row for row in activities}
