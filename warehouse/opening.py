@@ -1,5 +1,6 @@
 """Opening a DuckDB file that another process may still have open."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -8,6 +9,8 @@ from pathlib import Path
 import duckdb
 
 _LOCK_POLL_SECONDS = 0.25
+# Who finds a file not locked down may set it before another thread that has opened it, too, locks it down.
+_SETTING = threading.Lock()
 
 
 def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
@@ -36,10 +39,11 @@ def quiet(connection: duckdb.DuckDBPyConnection, *, locked_down: bool = False) -
         locked_down: nothing can be set on the file any more in this process, once that is done.
     """
     # A file that this process has open already keeps its settings: where it is locked down, nothing can be set here.
-    if connection.execute("select current_setting('lock_configuration')").fetchone() == (False,):
-        connection.execute("set enable_progress_bar = false")
-        if locked_down:
-            connection.execute("set lock_configuration = true")
+    with _SETTING:
+        if connection.execute("select current_setting('lock_configuration')").fetchone() == (False,):
+            connection.execute("set enable_progress_bar = false")
+            if locked_down:
+                connection.execute("set lock_configuration = true")
     return connection
 
 

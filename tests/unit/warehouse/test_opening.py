@@ -1,7 +1,9 @@
 """What is opened writes nothing to the standard output, where commands print JSON."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import duckdb
 import pytest
@@ -26,3 +28,20 @@ def test_a_file_that_is_locked_down_can_be_opened_again(tmp_path: Path) -> None:
         for connection in (first, second):
             with pytest.raises(duckdb.InvalidInputException, match="locked"):
                 connection.execute("set threads = 1")
+
+
+def test_threads_open_a_file_at_once(tmp_path: Path) -> None:
+    """They share the file's settings: what one locks, another is about to set."""
+    together = Barrier(8)
+
+    def open_it(path: Path) -> duckdb.DuckDBPyConnection:
+        together.wait()
+        return open_locked_down(path, 512)
+
+    with ThreadPoolExecutor(together.parties) as pool:
+        for number in range(20):
+            path = tmp_path / f"{number}.duckdb"
+            duckdb.connect(str(path)).close()
+            for connection in list(pool.map(open_it, [path] * together.parties)):
+                assert connection.execute("select current_setting('lock_configuration')").fetchone() == (True,)
+                connection.close()
