@@ -96,7 +96,8 @@ class Visitor:
 
     def arrived(self, frame: Frame, state: str) -> Frame:
         """Wait until a report says that it is in a state, and return it."""
-        frame.wait_for_function("(state) => document.documentElement.dataset.state === state", arg=state)
+        # A frame whose document has just been exchanged has no element yet.
+        frame.wait_for_function("(state) => document.documentElement?.dataset.state === state", arg=state)
         return frame
 
     @property
