@@ -452,7 +452,7 @@ def _reorganised(case: Case) -> Iterator[None]:
     for number in range(depth):
         case.world.submit(wallet, others[0], value=number)
         case.pass_round(token, holders[:3], 1_000 + number)
-    case.system.cycle()
+    case.system.collect()
 
     def replace() -> None:
         case.world.node.rpc("anvil_rollback", [case.world.node.head() - ancestor])
