@@ -252,6 +252,7 @@ def test_bars_go_by_sign_and_size(servers: Servers, visit: Visit, changes: Chang
         assert "cut" in hint
 
 
+@pytest.mark.slow
 def test_who_left_and_who_was_not_seen(own_servers: Servers, visit: Visit) -> None:
     gone, unseen = publish_departure(own_servers.world, 2)
     with visit() as visitor, own_servers.api.client() as client:

@@ -45,6 +45,7 @@ def test_an_origin_that_is_not_allowed_cannot_frame_it(servers: Servers, visit: 
         visitor.forgive(REFUSED)
 
 
+@pytest.mark.slow
 def test_without_origins_only_the_api_itself_may_frame_it(own_servers: Servers, visit: Visit) -> None:
     allow(own_servers.api)
     with visit() as visitor:

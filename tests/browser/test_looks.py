@@ -56,7 +56,7 @@ def test_narrow_screens(servers: Servers, visit: Visit, report: str, theme: str)
         visitor.screenshot(f"{report}-{theme}-narrow")
 
 
-@pytest.mark.parametrize("locale", ["en-US", "de-DE"])
+@pytest.mark.parametrize("locale", ["en-US", pytest.param("de-DE", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("report", "parts"),
     [
@@ -81,6 +81,7 @@ def test_a_holder_on_a_phone(servers: Servers, visit: Visit, report: str, parts:
             assert box["x"] + box["width"] <= row["x"] + row["width"]
 
 
+@pytest.mark.slow
 def test_in_between(servers: Servers, visit: Visit) -> None:
     with visit(viewport={"width": 800, "height": 1000}) as visitor:
         for report in REPORTS:
@@ -144,6 +145,7 @@ _ON_PAPER = """() => ({
 })"""
 
 
+@pytest.mark.slow
 def test_paper_holds_the_whole_register(own_servers: Servers, visit: Visit) -> None:
     """A printed register has every holder, below a head on each sheet, which says what it is of."""
     count = 5_000

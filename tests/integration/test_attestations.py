@@ -502,6 +502,7 @@ def test_another_block_in_the_place_of_an_attested_one_supersedes_its_record(
     assert case.records("superseded_by, block_time") == [("ChainReset", None)]
 
 
+@pytest.mark.slow
 def test_a_wallets_balances_are_attested(node: AnvilNode, make_service: MakeService) -> None:
     case = Case(node, make_service)
     case.live(4, 10)
@@ -541,6 +542,7 @@ def test_a_wallets_balances_are_attested(node: AnvilNode, make_service: MakeServ
     assert record == (len(rows), 0, None, None, block)
 
 
+@pytest.mark.slow
 def test_readings_of_an_attestation_are_its_tenants_own(hush: Case) -> None:
     other = hush.service.tenant("other")
     theirs = hush.service.token(other, hush.token.address, tracked_from=instant(hush.node, hush.created))
@@ -649,7 +651,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
         assert attested() == ends
 
 
-@pytest.mark.parametrize("is_created", [False, True])
+@pytest.mark.parametrize("is_created", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_ends_of_periods_are_attested_where_they_are_wholly_covered(
     node: AnvilNode, make_service: MakeService, is_created: bool
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_lost_version_is_published_again_though_nothing_is_new(ready_service: 
     assert output(service, "cycle")["published"] == {**mended, "isNew": False}
 
 
+@pytest.mark.slow
 def test_the_last_wallet_that_goes_leaves_no_row(node: AnvilNode, ready_service: Service) -> None:
     """Models of wallets are left as they are while there is none, but not before a build without any."""
     service = ready_service

@@ -128,6 +128,7 @@ def test_what_one_cycle_does_not_come_to_is_left_to_the_next(
     case.expect_the_nodes_balances()
 
 
+@pytest.mark.slow
 def test_a_rebase_is_not_looked_for(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "RebaseToken")
     case.tracked(make_service)
@@ -141,6 +142,7 @@ def test_a_rebase_is_not_looked_for(node: AnvilNode, make_service: MakeService) 
     assert case.service.query("select count(*) from raw.balance_observations where purpose = 'Difference'") == [(0,)]
 
 
+@pytest.mark.slow
 def test_without_past_states_it_stays_where_it_was_seen(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node, "LyingToken")
     with FaultProxy(node.url) as proxy:

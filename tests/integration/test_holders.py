@@ -287,6 +287,7 @@ def test_what_one_tenant_is_found_another_does_not_see(node: AnvilNode, make_ser
     assert set(case.rows("select tenant_id from marts.cap_tables")) == {(case.tenant.tenant_id,)}
 
 
+@pytest.mark.slow
 def test_a_search_waits_for_the_budget(node: AnvilNode, make_service: MakeService) -> None:
     case = _Case(node)
     service = case.tracked(make_service)

@@ -430,6 +430,7 @@ def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=_LONG)])
 def test_marts_are_those_of_a_clean_collection_for_each_tenant_alone(count: int) -> None:
     @examples(count)

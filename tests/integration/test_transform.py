@@ -381,6 +381,7 @@ def happen(world: World, number: int) -> None:
             world.create(token, block, chance.choice(["ten_a", "ten_b"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
@@ -427,6 +428,7 @@ def touched(stores: Stores, first: int) -> set[str]:
     return {str(holder) for (holder,) in rows}
 
 
+@pytest.mark.slow
 def test_history_touches_no_balance_of_whom_it_does_not_concern(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(0)
@@ -523,6 +525,7 @@ def numbers(stores: Stores) -> dict[str, int]:
         return dict(connection.execute("select address, address_key from intermediate.int_addresses").fetchall())
 
 
+@pytest.mark.slow
 def test_an_address_keeps_its_number(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(0)

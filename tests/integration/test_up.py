@@ -35,6 +35,7 @@ def service(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     stop_process(process, grace_seconds=30)
 
 
+@pytest.mark.slow
 def test_up_heals_a_killed_child_and_stops_cleanly(
     service: subprocess.Popen[bytes], environment: dict[str, str]
 ) -> None:

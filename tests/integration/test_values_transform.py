@@ -210,6 +210,7 @@ def views_work_under_another_name(stores: Stores) -> None:
             assert connection.execute(f"select count(*) from marts.{view}").fetchone() != (0,)
 
 
+@pytest.mark.slow
 def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -> None:
     stores = build_over_nothing(tmp_path)
     world = make_world(8)

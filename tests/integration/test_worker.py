@@ -165,6 +165,7 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
     assert worker.status() == psutil.STATUS_ZOMBIE if worker.is_running() else True
 
 
+@pytest.mark.slow
 def test_without_a_worker_runs_go_to_the_code_server(stage: Stage) -> None:
     server = stage.start(*f"dagster api grpc -m pipelines.definitions -h 127.0.0.1 -p {stage.port}".split())
     workspace = str(CHECKOUT / "workspace.yaml")

@@ -230,7 +230,14 @@ def happen(chain: Chain, warehouses: list[Warehouse], tenant: str, batch: int) -
                 record_creation(warehouse.connection, NETWORK, token, tenant, block, batch)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30))])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.slow),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 30)),
+    ],
+)
 def test_nothing_of_others_moves_a_tenant(seed: int) -> None:
     chain, now, others_built = Chain(seed), NOON, 0
     choose = chain.random
