@@ -59,7 +59,7 @@ test: install ## Prove the system; `make test-slow` and `make test-misfortunes` 
 
 test-slow: install ## What takes long of the rest
 	tests/debian-packages
-	$(AT_ONCE) SHORT='-m "slow and not long and not bench"' OR_NOTHING_CHOSEN='|| [ $$? = 5 ]'
+	$(AT_ONCE) SHORT='-m "slow and not long and not bench"' OR_NOTHING_CHOSEN='|| [ $$$$? = 5 ]'
 
 # The parts of `make test`, the longest first, five at once on two cores: they wait for nodes and other processes half of
 # their time.

@@ -13,11 +13,15 @@ _PARTS = ("test-commands", "test-services", "test-marts", "test-integration", "t
 _BESIDE = ("test-workbench", "test-superset")
 
 
+def _pytest_that_ends(exit_code: int, tmp_path: Path) -> None:
+    pytest_alone = tmp_path / "pytest"
+    pytest_alone.write_text(f"#!/bin/sh\nexit {exit_code}\n")
+    pytest_alone.chmod(0o755)
+
+
 def _ends_well(part: str, collected: int, tmp_path: Path, *arguments: str) -> bool:
     """Whether a part is green when pytest ends with an exit code."""
-    pytest_alone = tmp_path / "pytest"
-    pytest_alone.write_text(f"#!/bin/sh\nexit {collected}\n")
-    pytest_alone.chmod(0o755)
+    _pytest_that_ends(collected, tmp_path)
     command = ["make", "--no-print-directory", part, f"BIN={tmp_path}", *arguments]
     return subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False).returncode == 0
 
@@ -36,6 +40,16 @@ def test_every_part_is_part_of_the_whole(target: str) -> None:
     command = ["make", "--no-print-directory", "--dry-run", target]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     assert {*_PARTS, *(["lint"] if target == "test" else [])} <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(("ends_with", "is_good"), [(0, True), (5, True), (1, False)])
+def test_a_part_may_have_nothing_that_is_slow(ends_with: int, is_good: bool, tmp_path: Path) -> None:
+    dry = ["make", "--no-print-directory", "--dry-run", "test-slow"]
+    done = subprocess.run(dry, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    (parts_at_once,) = [line for line in done.stdout.splitlines() if "test-marts" in line]
+    _pytest_that_ends(ends_with, tmp_path)
+    done = subprocess.run(f"{parts_at_once} BIN={tmp_path}", shell=True, cwd=CHECKOUT, capture_output=True, text=True)
+    assert (done.returncode == 0) is is_good, done.stdout
 
 
 def _files(target: str) -> list[Path]:
