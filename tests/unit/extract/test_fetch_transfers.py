@@ -99,7 +99,8 @@ def test_every_row_once_under_faults(make_client: MakeClient, seed: int) -> None
     ]
     with ScriptedNode(head=BLOCKS, logs=LOGS, range_limit=infura(70)) as node:
         node.faults.extend(chance.choice([*faults, None, None, None]) for _ in range(60))
-        assert_complete(fetch(make_client(node, max_attempts=20)))
+        # The naps of calls at the same time are added up here, as if they came one after the other.
+        assert_complete(fetch(make_client(node, max_attempts=20, max_seconds=1_000.0)))
 
 
 def test_a_rate_limit_never_splits(make_client: MakeClient) -> None:
