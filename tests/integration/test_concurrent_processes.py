@@ -202,10 +202,7 @@ class Analyst:
 @pytest.mark.timeout(2000)
 @pytest.mark.parametrize(
     ("rounds", "pause"),
-    [
-        pytest.param(1, _LONG_PAUSE_SECONDS, marks=pytest.mark.slow),
-        pytest.param(8, _PAUSE_SECONDS, marks=pytest.mark.long),
-    ],
+    [(1, _LONG_PAUSE_SECONDS), pytest.param(8, _PAUSE_SECONDS, marks=pytest.mark.long)],
 )
 def test_nobody_ever_meets_a_lock(rounds: int, pause: float, node: AnvilNode, ready_service: Service) -> None:
     service = ready_service

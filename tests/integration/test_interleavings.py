@@ -400,7 +400,6 @@ def test_what_is_final_stays_final_when_the_chain_gets_shorter() -> None:
         check_against_clean(run.service, run.node, run.folder / "clean")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("apart", [8, pytest.param(1, marks=_LONG)])
 def test_a_crash_at_any_statement_loses_nothing(apart: int) -> None:
     """Cycles that repair a reorganisation and slices that collect a new request, each killed one statement later."""
@@ -430,7 +429,6 @@ def test_raw_rows_are_those_of_a_clean_collection(count: int) -> None:
     holds()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=_LONG)])
 def test_marts_are_those_of_a_clean_collection_for_each_tenant_alone(count: int) -> None:
     @examples(count)

@@ -225,7 +225,7 @@ def test_a_tenant_beside_an_active_one_is_told_what_it_is_told_alone(worlds: Wor
             worlds.traffic(2)
         worlds.cycle()
         # The acts of turns 2 and 3 need what versions tell: coverage, and prices in quarantine.
-        if turn in (1, 2) or (turn > 0 and seed > 0):
+        if turn > 0 and (turn < 3 or seed > 0):
             worlds.publish()
         if turn in (3, 5) or (turn > 0 and seed > 0):
             # What an operation waited for is there now.

@@ -381,7 +381,6 @@ def happen(world: World, number: int) -> None:
             world.create(token, block, chance.choice(["ten_a", "ten_b"]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_path: Path, seed: int) -> None:
     stores = build_over_nothing(tmp_path / "stores")
