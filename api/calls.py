@@ -27,7 +27,7 @@ from api.reports.links import LinkMaker
 from api.reports.tokens import TokenSigner
 from api.schemas.common import AsOf, Coverage, DataVersion, FieldError, Page, Schema
 from api.serving import Serving, Snapshot
-from control import idempotency, revision, service_secrets
+from control import idempotency, service_secrets
 from control.access import Principal
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
@@ -294,9 +294,7 @@ class Call:
 
     def _identity(self, *representation: object) -> str:
         """Return what an answer's ETag says: whose it is, of which epoch and configuration, and what it shows."""
-        with self.store.read() as session:
-            configuration = revision.of_tenant(session, self.tenant_id)
-        parts = [self.tenant_id, self.services.serving.epoch(), configuration, *representation]
+        parts = [self.tenant_id, self.services.serving.epoch(), self.principal.revision, *representation]
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
     def _has(self, etag: str) -> bool:

@@ -40,12 +40,18 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: one key of one tenant. `last_used_at` is what the store said when it was authenticated."""
+    """Who is asking: one key of one tenant.
+
+    Attributes:
+        last_used_at: when the key was, as the store said when it was authenticated.
+        revision: of the tenant's configuration then: whatever is read for the principal is as new, or newer.
+    """
 
     tenant_id: str
     key_id: str
     role: Role
     last_used_at: datetime | None = field(default=None, compare=False)
+    revision: int = field(default=0, compare=False)
 
 
 def create_key(
@@ -104,12 +110,14 @@ def authenticate(session: Session, bearer: str) -> Principal:
         Unauthenticated: malformed, unknown, wrong or revoked; which of them is not told.
     """
     found = _BEARER.fullmatch(bearer)
-    key = session.get(ApiKey, KEY_PREFIX + found[1]) if found else None
+    its = select(ApiKey, Tenant.revision).join(Tenant, Tenant.id == ApiKey.tenant_id)
+    row = session.execute(its.where(ApiKey.id == KEY_PREFIX + found[1])).one_or_none() if found else None
+    key, revision = row if row else (None, 0)
     # Compared in constant time, and also when there is no such key, so that time tells nothing.
     is_right = hmac.compare_digest(_hash(found[2] if found else ""), key.secret_hash if key else _hash("-"))
     if key is None or not is_right or key.revoked_at is not None:
         raise Unauthenticated("the API key is not valid; send Authorization: Bearer and a key that is not revoked")
-    return Principal(key.tenant_id, key.id, Role(key.role), key.last_used_at)
+    return Principal(key.tenant_id, key.id, Role(key.role), key.last_used_at, revision)
 
 
 def is_in_force(session: Session, tenant_id: str, key_id: str) -> bool:

@@ -19,8 +19,3 @@ def bump(session: Session, tenant_id: str) -> None:
 def read_revision(session: Session) -> int:
     """Return the number of configuration writes so far."""
     return session.execute(select(ControlState.revision)).scalar_one()
-
-
-def of_tenant(session: Session, tenant_id: str) -> int:
-    """Return the number of a tenant's configuration writes so far."""
-    return session.execute(select(Tenant.revision).where(Tenant.id == tenant_id)).scalar_one()

@@ -16,6 +16,7 @@ from litestar.response import Stream
 from litestar.testing import TestClient
 
 from api import media_types
+from api.calls import Call, Tabular
 from api.formats import stream_rows
 from api.operations import (
     EXAMPLE_MARKET_PAIR_ID,
@@ -152,6 +153,23 @@ def test_an_etag_tells_nothing_of_another_tenant(world: World, client: TestClien
     changed = client.get(path, headers={"Accept": form, "If-None-Match": before})
     assert changed.status_code == 200
     assert changed.headers["etag"] != before
+
+
+def test_a_write_between_what_is_read_for_a_file_shows_under_its_etag(
+    client: TestClient[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, form = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", {"Accept": media_types.CSV}
+    tabular = Call.tabular
+
+    def after_a_write(call: Call, *arguments: Any, **named: Any) -> Tabular[Any]:
+        assert client.patch(path, json={"name": "New"}).status_code == 200
+        return tabular(call, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Call, "tabular", after_a_write)
+        old = client.get(f"{path}/activities", headers=form)
+    new = client.get(f"{path}/activities", headers={**form, "If-None-Match": old.headers["etag"]})
+    assert new.status_code == 200
 
 
 @pytest.mark.parametrize("form", [media_types.CSV, media_types.NDJSON, media_types.PARQUET])

@@ -139,4 +139,4 @@ def test_each_role_includes_the_ones_below(held: str, passes: list[str]) -> None
 
 
 def test_a_principal_never_holds_a_secret() -> None:
-    assert {field.name for field in fields(Principal)} == {"tenant_id", "key_id", "role", "last_used_at"}
+    assert {field.name for field in fields(Principal)} == {"tenant_id", "key_id", "role", "last_used_at", "revision"}
