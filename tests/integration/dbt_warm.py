@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType
@@ -87,7 +87,7 @@ _LATE_IMPORTS = (
     "rich.progress",
     "zoneinfo._zoneinfo",
     # DuckDB imports it at the first bound parameter, where it is installed.
-    *(["pandas"] if find_spec("pandas") else []),
+    *(["pandas"] if PathFinder.find_spec("pandas") else []),
 )
 
 
