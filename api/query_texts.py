@@ -33,9 +33,10 @@ _VARIANTS: dict[str, dict[str, dict[str, str]]] = {
     },
     "report_order": {f"report_order_{name}": direction for name, direction in _DIRECTIONS.items()},
     "holders_page": {
-        f"holders_by_{key}_{name}": {"key": column, **direction}
+        f"holders_by_{key}_{name}{before}": {"key": column, "before": before, **direction}
         for key, column in (("rank", "rank"), ("wallet", "holder_address"), ("reconciliation", "reconciliation"))
         for name, direction in _DIRECTIONS.items()
+        for before in ("", "_with_before")
     },
 }
 

@@ -218,7 +218,7 @@ class WalletActivityRow(Row, frozen=True):
 
 
 class HolderRow(Row, frozen=True):
-    """One holder: `holders_by_*`."""
+    """One holder: `holders_by_*`; `before_raw` is what it had earlier, null where not known or not asked for."""
 
     rank: int
     holder_address: str
@@ -226,6 +226,7 @@ class HolderRow(Row, frozen=True):
     reconciliation: Reconciliation
     checked_block_number: int | None
     opened_by: OpenedBy
+    before_raw: str | None
 
 
 class HolderCountRow(Row, frozen=True):

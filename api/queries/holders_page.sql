@@ -1,9 +1,9 @@
--- Holders by {{ key }}, equal ones by rank, or all of it backwards: those behind one.
-{%- set ordering = ('' if key == 'rank' else key ~ order ~ ', ') ~ 'rank' ~ order %}
+-- Holders by {{ key }}, equal ones by rank, or all of it backwards: those behind one.{{ ' With what they had earlier.' if before }}
+{%- set ordering = ('' if key == 'rank' else 'paged.' ~ key ~ order ~ ', ') ~ 'paged.rank' ~ order %}
 with paged as (
 
     select *
-    from holders
+    from holders as paged
     where
         rank between $first_rank and $last_rank
 {%- if key != 'rank' %}
@@ -15,11 +15,18 @@ with paged as (
 )
 
 select
-    rank,
-    holder_address,
-    quantity_raw,
-    reconciliation,
-    checked_block_number,
-    opened_by
+    paged.rank,
+    paged.holder_address,
+    paged.quantity_raw,
+    paged.reconciliation,
+    paged.checked_block_number,
+    paged.opened_by,
+{%- if before %}
+    if(before.rank is null, paged.quantity_raw, before.before_raw) as before_raw
 from paged
+left join before on paged.rank = before.rank
+{%- else %}
+    null as before_raw
+from paged
+{%- endif %}
 order by {{ ordering }}

@@ -105,6 +105,7 @@ class HolderSet:
         is_descending: bool = False,
         after: Place | None = None,
         skipped: int = 0,
+        then: State | None = None,
     ) -> list[HolderRow]:
         """Return some of them by a key, equal ones by rank.
 
@@ -114,6 +115,7 @@ class HolderSet:
             is_descending: backwards.
             after: only those behind it.
             skipped: how many are left out.
+            then: an earlier moment; rows tell what they had.
         """
         first, last = 1, _LAST_RANK
         if key == "rank":
@@ -128,8 +130,12 @@ class HolderSet:
         behind: dict[str, Any] = {}
         if key != "rank":
             behind = {"after_key": after.key if after else None, "after_rank": after.rank if after else None}
-        return self.query(
-            f"holders_by_{key}_{'descending' if is_descending else 'ascending'}",
+        tables = {"holders": self.table()}
+        if then is not None:
+            tables["before"] = replace(self, matching=EVERYBODY).before(then)
+        return self.snapshot.rows_over(
+            tables,
+            f"holders_by_{key}_{'descending' if is_descending else 'ascending'}{'_with_before' if then else ''}",
             HolderRow,
             first_rank=first,
             last_rank=last,

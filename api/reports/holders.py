@@ -14,7 +14,7 @@ from api.reading.holders import HolderKey, HolderSet, Matching, Place
 from api.reading.moments import State, View, state_before
 from api.reading.names import Names
 from api.reading.values import amount_text
-from api.reports.rows import BalanceBeforeRow, CountRow
+from api.reports.rows import CountRow
 from api.rows import HolderRow
 from api.schemas.common import AsOfStatus, Reconciliation
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
@@ -91,6 +91,7 @@ class Holders:
             is_descending=filters.is_descending,
             after=Place(int(after[0]), str(after[1])) if after else None,
             skipped=offset,
+            then=self._state_before(self.state),
         )
 
     def on(self, snapshot: Snapshot) -> "Holders":
@@ -108,33 +109,23 @@ class Holders:
     def to_items(self, state: State, rows: Sequence[HolderRow]) -> list[ReportHolding]:
         """Return rows as they leave the process."""
         held = to_holdings(self.snapshot, self.view, state, self.summary, self.names, rows)
-        changes = self._changes(state, rows)
+        then = self._state_before(state)
         items: list[ReportHolding] = []
         for row, holding in zip(rows, held, strict=True):
-            change, status = changes[row.rank]
+            change, status = self._change(row, then)
             items.append(ReportHolding(**asdict(holding), change30d=change, change30d_status=status))
         return items
 
     def _matching(self, state: State, filters: HolderFilters) -> HolderSet:
         return HolderSet(self.snapshot, self.view, state, filters.matching)
 
-    def _changes(self, state: State, rows: Sequence[HolderRow]) -> dict[int, tuple[str | None, HoldingChangeStatus]]:
-        """Return quantity less that of 30 days before, by rank."""
-        then = self._state_before(state)
+    def _change(self, row: HolderRow, then: State | None) -> tuple[str | None, HoldingChangeStatus]:
+        """Return quantity less that of 30 days before."""
         if then is None:
-            return {row.rank: (None, "NotCovered") for row in rows}
-        before = HolderSet(self.snapshot, self.view, state).before(then)
-        ranks = [row.rank for row in rows]
-        found = self.snapshot.rows_over({"before": before}, "balances_before", BalanceBeforeRow, ranks=ranks)
-        known = {row.rank: row.before_raw for row in found}
-        changes: dict[int, tuple[str | None, HoldingChangeStatus]] = {}
-        for row in rows:
-            earlier = known.get(row.rank, row.quantity_raw)
-            if earlier is None:
-                changes[row.rank] = None, "UnknownBefore"
-            else:
-                changes[row.rank] = amount_text(int(row.quantity_raw) - int(earlier), self.view.decimals), "Known"
-        return changes
+            return None, "NotCovered"
+        if row.before_raw is None:
+            return None, "UnknownBefore"
+        return amount_text(int(row.quantity_raw) - int(row.before_raw), self.view.decimals), "Known"
 
     def _state_before(self, state: State) -> State | None:
         if state.valued_at is None:

@@ -28,13 +28,6 @@ class HolderDayRow(Row, frozen=True):
     holder_change: int
 
 
-class BalanceBeforeRow(Row, frozen=True):
-    """`balances_before`: what a holder had at an earlier block; null where it is not known."""
-
-    rank: int
-    before_raw: str | None
-
-
 class WalletDayRow(Row, frozen=True):
     """`report_wallet_days`: activities of one day, kind and direction; values in units of 10^-18, null without any.
 
