@@ -23,8 +23,8 @@ from tests.e2e.serving import serving
 _PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Customer portal</title>
-<link rel="stylesheet" href="/portal.css"></head>
-<body><header>Customer portal</header><main>{frame}</main><script src="/portal.js"></script></body>
+<link rel="stylesheet" href="/portal.css"><script src="/portal.js"></script></head>
+<body><header>Customer portal</header><main>{frame}</main></body>
 </html>"""
 
 _STYLE = """
@@ -32,21 +32,22 @@ body { margin: 0; font: 16px sans-serif } header { padding: 12px 20px; font-weig
 iframe { display: block; width: 100%; border: 0 }
 """
 
-# What docs/reports.md tells a customer's developer to do: follow the height, and answer an expired token if one can.
+# What docs/reports.md tells a customer's developer to do: listen before the frame is there, follow the height, and
+# answer an expired token if one can.
 _SCRIPT = """
-const frame = document.querySelector('iframe');
-const origin = frame ? new URL(frame.src).origin : null;
+const frame = () => document.querySelector('iframe');
+const reports = () => new URL(frame().src).origin;
 window.messages = [];
 addEventListener('message', async (event) => {
-  if (event.origin !== origin || event.source !== frame.contentWindow) return;
+  if (event.origin !== reports() || event.source !== frame().contentWindow) return;
   window.messages.push(event.data);
-  if (event.data.type === 'report:height') frame.style.height = `${event.data.height}px`;
+  if (event.data.type === 'report:height') frame().style.height = `${event.data.height}px`;
   if (event.data.type === 'report:token-expired' && window.handsOver) await handOver();
 });
 
 async function handOver() {
   const token = await (await fetch(`/token${location.pathname}${location.search}`)).text();
-  frame.contentWindow.postMessage({ type: 'report:token', token }, origin);
+  frame().contentWindow.postMessage({ type: 'report:token', token }, reports());
 }
 """
 

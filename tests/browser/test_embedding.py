@@ -27,7 +27,7 @@ def test_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, repor
         assert frame.evaluate("performance.getEntriesByType('navigation')[0].type") == "navigate"
         # The page is as high as the report asks for, so it has no scroll bar of its own.
         visitor.page.wait_for_function(
-            "() => messages.at(-1)?.height > 900 && frame.clientHeight === messages.at(-1).height"
+            "() => messages.at(-1)?.height > 900 && frame().clientHeight === messages.at(-1).height"
         )
         frame.wait_for_function("() => document.documentElement.scrollHeight === innerHeight")
         # Nothing else is told to the page around it.
@@ -144,10 +144,10 @@ def test_only_the_page_around_it_hands_over_tokens(servers: Servers, visit: Visi
     with visit() as visitor:
         frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID))
         frame.evaluate("window.postMessage({type: 'report:token', token: 'forged'}, '*')")
-        visitor.page.evaluate("frame.contentWindow.postMessage({type: 'report:token', token: null}, origin)")
+        visitor.page.evaluate("frame().contentWindow.postMessage({type: 'report:token', token: null}, reports())")
         table = Table(visitor, frame)
         assert table.sort("Quantity") == "descending"
-        visitor.page.evaluate("frame.contentWindow.postMessage({type: 'report:token', token: 'forged'}, origin)")
+        visitor.page.evaluate("frame().contentWindow.postMessage({type: 'report:token', token: 'forged'}, reports())")
         table.head("Quantity").get_by_role("button").click()
         visitor.report("denied")
         visitor.forgive(UNAUTHORIZED)
