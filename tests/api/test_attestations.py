@@ -1,5 +1,6 @@
 """Attestations: asked for, refused, watched, cancelled, and what was attested as lists show it."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -250,6 +251,7 @@ def test_a_dry_run_tells_what_would_be_asked_and_stores_nothing(world: World, cl
     pace = {"network": "ethereum", "work": "balances", "requests_per_million": 500_000}
     pace |= {"answer_bytes_per_million": 70_000_000, "milliseconds_per_million": 300_000_000}
     publish(world.settings.serving_dir, 2, marts_rows(world) | {"collection_paces": [pace]})
+    time.sleep(0.25)  # the pointer is looked at every 0.2 s
     known = client.post(TOKEN, json={"asOf": "block:120", "dryRun": True}, headers={"Idempotency-Key": "a-1"}).json()
     readings = unknown.json()["readings"]
     assert known == {
