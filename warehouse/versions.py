@@ -315,14 +315,19 @@ def remove_old_versions(
         for version, follower in zip(sorted(versions), sorted(versions)[1:], strict=False)
     }
     removable = [version for version in sorted(versions) if version < current.version - 1 and version not in pinned]
+    moment = (now or datetime.now(UTC)).timestamp()
     size = sum(path.stat().st_size for path in versions.values())
     removed = []
     for version in removable:
-        is_old = (now or datetime.now(UTC)).timestamp() - superseded_at[version] > grace_seconds
+        is_old = moment - superseded_at[version] > grace_seconds
         if is_old or size > budget_bytes:
             size -= versions[version].stat().st_size
             versions[version].unlink()
             removed.append(version)
     for leftover in serving_dir.glob(".marts-*.tmp"):
         leftover.unlink()
+    for spilled in serving_dir.glob("marts-*.duckdb.tmp"):
+        # Of a reader that was killed, unless one that still has the version open writes to it.
+        if not spilled.with_suffix("").exists() and moment - spilled.stat().st_mtime > grace_seconds:
+            shutil.rmtree(spilled)
     return removed

@@ -164,6 +164,22 @@ def test_old_versions_go_after_the_grace_period_or_beyond_the_budget(marts: Path
     assert sorted(published_versions(serving)) == [4, 5]
 
 
+def test_what_a_killed_reader_spilled_goes_after_its_version(marts: Path, tmp_path: Path) -> None:
+    serving = tmp_path / "serving"
+    for batch in range(1, 5):
+        publish(marts, serving, batch)
+    spilled = [serving / f"marts-{version:012d}.duckdb.tmp" for version in (2, 4)]
+    for folder in spilled:
+        folder.mkdir()
+        (folder / "duckdb_temp_storage_DEFAULT-0.tmp").write_bytes(b"rows")
+    assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0) == [1, 2]
+    # A request may still be reading the version whose file has just gone.
+    assert all(folder.exists() for folder in spilled)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert remove_old_versions(serving, grace_seconds=900, budget_bytes=0, now=later) == []
+    assert [folder.exists() for folder in spilled] == [False, True]
+
+
 def test_pinned_versions_stay_beyond_grace_and_budget(marts: Path, tmp_path: Path) -> None:
     serving = tmp_path / "serving"
     for batch in range(1, 7):
