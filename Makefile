@@ -61,9 +61,9 @@ test-slow: install ## What takes long of the rest
 	tests/debian-packages
 	$(AT_ONCE) SHORT='-m "slow and not long and not bench"' MAY_CHOOSE_NOTHING=yes
 
-# The parts of `make test`, the longest first, five at once on two cores: they wait for nodes and other processes half of
-# their time.
-AT_ONCE = $(MAKE) --no-print-directory --jobs=5 --output-sync=target test-marts test-integration test-commands \
+# The parts of `make test` and lint, all at once: they wait for nodes and other processes half of their time, and with
+# fewer of them one of two cores had nothing to do at the end.
+AT_ONCE = $(MAKE) --no-print-directory --jobs=7 --output-sync=target test-marts test-integration test-commands \
 	test-services test-rest test-api
 # Every file of tests is in one part, by what it waits for; preparing dbt takes a part 13 s of processor time.
 # ARGS and `make test-slow` may choose nothing of a part, which is exit code 5; otherwise it has lost its tests.
