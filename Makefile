@@ -124,7 +124,7 @@ lint: .venv/installed build/linted-sql ## Style, types, import contracts, SQL
 # A second a file: those that changed since all were found good, or all where what they are read with changed.
 SQL := $(sort $(shell find dbt_project/models dbt_project/tests -path '*/generic' -prune -o -name '*.sql' -print))
 build/linted-sql: $(SQL) $(shell find dbt_project/macros -name '*.sql') dbt_project/.sqlfluff requirements.lock | .venv/installed
-	$(BIN)/sqlfluff lint $(if $(filter-out $(SQL),$?),dbt_project/models dbt_project/tests,$?)
+	$(BIN)/sqlfluff lint --processes 2 $(if $(filter-out $(SQL),$?),dbt_project/models dbt_project/tests,$?)
 	mkdir -p $(@D)
 	touch $@
 
@@ -134,17 +134,14 @@ format: .venv/installed ## Format Python and SQL in place, and write dbt's sourc
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests
 
-lock: ## Resolve pyproject.toml and bi/superset/requirements.in anew into their lock files
+lock: ## Bring both lock files up to their requirements, keeping the pins that fit (ARGS=--upgrade: the newest versions)
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/pip install --quiet --disable-pip-version-check uv
-	(echo '# Made by `make lock` from pyproject.toml; do not edit.'; \
-	 build/uv/bin/uv pip compile --quiet pyproject.toml --group dev --universal --python-version 3.11 \
-	   --generate-hashes --no-emit-index-url --no-annotate --no-header) > build/requirements.lock
-	mv build/requirements.lock requirements.lock
-	(echo '# Made by `make lock` from bi/superset/requirements.in; do not edit.'; \
-	 build/uv/bin/uv pip compile --quiet bi/superset/requirements.in --universal --python-version 3.11 \
-	   --generate-hashes --no-emit-index-url --no-annotate --no-header) > build/superset.lock
-	mv build/superset.lock bi/superset/requirements.lock
+	$(COMPILE) pyproject.toml --group dev --output-file requirements.lock
+	$(COMPILE) bi/superset/requirements.in --output-file bi/superset/requirements.lock
+
+COMPILE = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-annotate --custom-compile-command 'make lock' $(ARGS)
 
 clean: ## Remove what make installed and built; data stays
 	rm -rf .venv node_modules build
