@@ -46,14 +46,14 @@ class BrowserMissing(Exception):
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start Debian's Chromium, which resolves no name but that of this machine.
+    """Start Debian's headless Chromium, which resolves no name but that of this machine.
 
     Raises:
         BrowserMissing: it is not installed.
     """
-    path = shutil.which("chromium")
+    path = shutil.which("chromium-headless-shell")
     if path is None:
-        raise BrowserMissing("there is no `chromium`: run tests/debian-packages")
+        raise BrowserMissing("there is no `chromium-headless-shell`: run tests/debian-packages")
     rules = "MAP * ~NOTFOUND, " + ", ".join(f"EXCLUDE {host}" for host in sorted(_HOSTS))
     return playwright.chromium.launch(executable_path=path, args=["--no-sandbox", f"--host-resolver-rules={rules}"])
 
