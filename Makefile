@@ -73,12 +73,13 @@ integration = $(patsubst %,tests/integration/test_%.py,$(1))
 SERVICES := tests/e2e $(call integration,concurrent_processes up worker)
 # The console command, forked, and what begins with the folder that it prepared.
 COMMANDS := $(call integration,common_tokens cycle_command data_folder definitions history_estimates kill lying_nodes \
-	maintenance misfortunes pairs_over_http price_collection published_schema upgrade warm_processes)
+	maintenance pairs_over_http price_collection published_schema upgrade warm_processes)
 # dbt over rows, forked.
 MARTS := $(call integration,attestations differences exact_to_json fees interleavings mainnet openings prices_transform \
 	rests scale tenant_versions transform values_transform) tests/unit/dbt
-# These have a target of their own.
+# These have targets of their own.
 WORKBENCH := $(call integration,analysts_page sandbox)
+MISFORTUNES := $(call integration,misfortunes)
 SHORT := -m "not slow and not long and not bench"
 
 test-commands:
@@ -93,7 +94,7 @@ test-marts:
 # Collection in the tests' own process.
 test-integration:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
-		$(addprefix --ignore=,$(SERVICES) $(COMMANDS) $(MARTS) $(WORKBENCH)) $(ARGS) $(OR_NOTHING_CHOSEN)
+		$(addprefix --ignore=,$(SERVICES) $(COMMANDS) $(MARTS) $(WORKBENCH) $(MISFORTUNES)) $(ARGS) $(OR_NOTHING_CHOSEN)
 
 test-api:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/api tests/api $(ARGS) $(OR_NOTHING_CHOSEN)
@@ -102,15 +103,15 @@ test-rest:
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/api --ignore=tests/integration \
 		--ignore=tests/superset $(addprefix --ignore=,$(SERVICES) $(MARTS)) $(ARGS) $(OR_NOTHING_CHOSEN)
 
-test-misfortunes: install ## All that goes wrong on chains, behind failing providers and on a node that answers
-	$(BIN)/pytest -o cache_dir=.pytest_cache/misfortunes tests/integration/test_misfortunes.py $(ARGS)
+test-misfortunes: install ## Everything that goes wrong on chains, behind failing providers and on a healthy node
+	$(BIN)/pytest -o cache_dir=.pytest_cache/misfortunes $(MISFORTUNES) $(ARGS)
 
 test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
 	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/workbench $(WORKBENCH) $(ARGS)
 
 test-long: install ## The same with more seeds, kills, examples and rows
 	tests/debian-packages
-	$(AT_ONCE) test-workbench SHORT='-m "not bench" -o timeout=7200'
+	$(AT_ONCE) test-workbench test-misfortunes SHORT='-m "not bench" -o timeout=7200'
 
 bench: install ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -1,11 +1,8 @@
-"""Misfortunes behind providers that fail: every number is the node's.
-
-Some of them here; `make test-misfortunes` has all, and each once more on a node that answers: the end is the same.
-"""
+"""Misfortunes behind failing providers and on a healthy node: every number is the node's, and both runs end alike."""
 
 import copy
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +16,7 @@ from tests.integration.misfortunes_system import Faults, System
 
 Answer = dict[str, Any]
 
-# Windows that open and close, balances that no event explains, two views of one token, history, a reorganisation.
-SHORT = [
-    misfortune
-    for misfortune in MISFORTUNES
-    if misfortune.name in ("toggled tracking", "rebase", "two tenants", "filled gap", "reorganisation")
-]
+pytestmark = pytest.mark.timeout(3600)
 
 
 class Finished(NamedTuple):
@@ -36,25 +28,23 @@ class Finished(NamedTuple):
 
 
 @contextmanager
-def finished(
-    prepared: Path, folder: Path, faults: Faults | None, misfortunes: Sequence[Misfortune] = MISFORTUNES
-) -> Iterator[Finished]:
-    """Run misfortunes on a copy of a prepared folder."""
+def finished(prepared: Path, folder: Path, faults: Faults | None) -> Iterator[Finished]:
+    """Run all misfortunes on a copy of a prepared folder."""
     with System(shutil.copytree(prepared, folder), faults) as system:
-        cases = run_all(system, misfortunes)
+        cases = run_all(system)
         yield Finished(system, cases, compare(system, cases))
 
 
 @pytest.fixture(scope="module")
 def troubled(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    with finished(ready_folder[0], tmp_path_factory.mktemp("troubled") / "system", PROVIDER_FAULTS, SHORT) as run:
+    with finished(ready_folder[0], tmp_path_factory.mktemp("troubled") / "system", PROVIDER_FAULTS) as run:
         yield run
 
 
-def check(result: Result, misfortunes: Sequence[Misfortune] = MISFORTUNES) -> None:
+def check(result: Result) -> None:
     """Every misfortune happened, something was compared in each, and nothing is wrong."""
     assert result.problems == []
-    assert list(result.findings) == list(misfortunes)
+    assert list(result.findings) == list(MISFORTUNES)
     for misfortune, finding in result.findings.items():
         assert finding.total == finding.agreed + finding.explained, misfortune.name
         assert finding.agreed > 5, misfortune.name
@@ -62,18 +52,13 @@ def check(result: Result, misfortunes: Sequence[Misfortune] = MISFORTUNES) -> No
 
 
 def test_every_number_is_the_nodes_though_providers_fail(troubled: Finished) -> None:
-    check(troubled.result, SHORT)
+    check(troubled.result)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-def test_failing_providers_change_nothing(ready_folder: tuple[Path, str], tmp_path: Path) -> None:
-    states = []
-    for name, faults in (("troubled", PROVIDER_FAULTS), ("honest", None)):
-        with finished(ready_folder[0], tmp_path / name, faults) as run:
-            check(run.result)
-            states.append(run.result.state)
-    assert differences(*states) == []
+def test_failing_providers_change_nothing(troubled: Finished, ready_folder: tuple[Path, str], tmp_path: Path) -> None:
+    with finished(ready_folder[0], tmp_path / "honest", None) as honest:
+        check(honest.result)
+        assert differences(troubled.result.state, honest.result.state) == []
 
 
 def _more(row: Answer, name: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 _PARTS = ("test-commands", "test-services", "test-marts", "test-integration", "test-api", "test-rest")
 # What `.ci/run` calls beside `make test`.
-_BESIDE = ("test-workbench", "test-superset")
+_BESIDE = ("test-misfortunes", "test-workbench", "test-superset")
 
 
 def _pytest_that_ends(exit_code: int, tmp_path: Path) -> None:
