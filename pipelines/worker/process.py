@@ -55,6 +55,8 @@ _UNFINISHED = [
 # What libraries import only where a run comes to use it.
 _LATE_IMPORTS = (
     "dateutil.easter",
+    # DuckDB imports it at the first bound value.
+    "pandas",
     "pyarrow.compute",
     "pyarrow.dataset",
     "pipelines.extract.prices.exchanges",

@@ -8,7 +8,6 @@ import logging
 import os
 import threading
 from importlib import import_module
-from importlib.machinery import PathFinder
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType
@@ -81,13 +80,13 @@ def take_shortcuts() -> None:
 _LATE_IMPORTS = (
     "dateutil.easter",
     "dbt.task.build",
+    # DuckDB imports it at the first bound value.
+    "pandas",
     "pipelines.extract.prices.exchanges",
     "pyarrow.dataset",
     "pydoc",
     "rich.progress",
     "zoneinfo._zoneinfo",
-    # DuckDB imports it at the first bound parameter, where it is installed.
-    *(["pandas"] if PathFinder.find_spec("pandas") else []),
 )
 
 

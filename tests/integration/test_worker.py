@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
@@ -125,6 +126,9 @@ def test_worker_executes_what_it_is_handed_and_survives_kills(stage: Stage) -> N
     before = len(stage.cycles())
     stage.service.tenant("newcomer")
     eventually(lambda: len(stage.cycles()) > before, "a cycle ran")
+    # With the packages that analysts add: the worker imported them before it forked, and the cycle nothing more.
+    assert all(find_spec(name) for name in ("numpy", "pandas", "pyarrow"))
+    assert "a run imported" not in stage.log.read_text()
 
     # Held up by the lock, a run is there to be killed, in the middle of it.
     with writer_lock(stage.service.settings.lock_path, "a test", 900):

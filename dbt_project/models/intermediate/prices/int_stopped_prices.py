@@ -118,12 +118,7 @@ def model(dbt: Any, session: Any) -> Any:
         .fetchall()
     )
     found = list(stopped(Price._make(row) for row in rows))
-    if not found:
-        # Without values to bind: the first one costs half a second, because DuckDB imports pandas for it.
-        return session.sql(
-            "select 0::bigint as pair_key, '' as source_id, '-infinity'::timestamp as effective_from, '' as reason"
-            " where false"
-        )
+    columns = list(zip(*found, strict=True)) or [()] * 4
     return session.sql(
         """
         select
@@ -132,5 +127,5 @@ def model(dbt: Any, session: Any) -> Any:
             make_timestamp(unnest($instants::bigint[])) as effective_from,
             unnest($reasons::varchar[]) as reason
         """,
-        params=dict(zip(("pairs", "sources", "instants", "reasons"), zip(*found, strict=True), strict=True)),
+        params=dict(zip(("pairs", "sources", "instants", "reasons"), columns, strict=True)),
     )
