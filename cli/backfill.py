@@ -8,7 +8,8 @@ from dataclasses import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from cli.cycle import EXIT_NETWORK_FAILED, CycleResult, run_cycle
+from cli.cycle import CycleResult, run_cycle
+from cli.exit_codes import EXIT_NETWORK_FAILED
 from control import operations
 from control.instants import write_instant
 from control.operations import OperationKind, OperationRow, Status

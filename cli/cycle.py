@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from cli.exit_codes import EXIT_BUSY, EXIT_FAILED, EXIT_NETWORK_FAILED
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
@@ -17,10 +18,6 @@ from pipelines.deliver.progress import Progress, read_progress
 from warehouse.lock import WriterBusyError
 from warehouse.port import Warehouse
 from warehouse.versions import Publication
-
-EXIT_FAILED = 1
-EXIT_NETWORK_FAILED = 3
-EXIT_BUSY = 4
 
 
 class UnknownNetwork(Exception):

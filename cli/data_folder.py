@@ -22,12 +22,18 @@ def prepare_folders(settings: Settings) -> str | None:
         What was closed, for people; None when it was closed already.
 
     Raises:
-        SettingsError: the group of LEDGERMART_DATA_GROUP cannot be given the folder.
+        SettingsError: a folder cannot be made, or the group of LEDGERMART_DATA_GROUP cannot be given the folder.
     """
     folder = settings.data_dir
     is_new = not folder.exists()
     for made in (folder, settings.serving_dir, settings.dagster_dir):
-        made.mkdir(mode=_OWNER, parents=True, exist_ok=True)
+        try:
+            made.mkdir(mode=_OWNER, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"LEDGERMART_DATA_DIR: {made} cannot be made ({error.strerror}); name a folder that the service's user "
+                "may make and write"
+            ) from error
     found = folder.stat()
     if os.geteuid() not in (0, found.st_uid):
         return None
@@ -39,6 +45,19 @@ def prepare_folders(settings: Settings) -> str | None:
     _give(settings, settings.serving_dir, _READ_BY_GROUP)
     _give(settings, folder, _PASSED_BY_GROUP)
     return closed
+
+
+def check_writable(settings: Settings) -> None:
+    """Do nothing where this process may write the data folder.
+
+    Raises:
+        SettingsError: it may not; names the folder and the fix.
+    """
+    if not os.access(settings.data_dir, os.W_OK | os.X_OK):
+        raise SettingsError(
+            f"LEDGERMART_DATA_DIR: {settings.data_dir} is not writable; give it to the service's user, or name another "
+            "folder"
+        )
 
 
 def _close(path: Path) -> None:

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from cli import environment
+from cli.data_folder import check_writable
 from cli.tables import print_rows
 from control import access, tenants
 from control.errors import ControlError
@@ -159,8 +160,11 @@ def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> Non
 def api(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the API."""
     from api.server import serve
+    from cli.ports import Port, check_ports
 
-    serve(settings, host or settings.api_host, port or settings.api_port)
+    host, port = host or settings.api_host, port or settings.api_port
+    check_ports([Port("API", "LEDGERMART_API_PORT or --port", host, port)])
+    serve(settings, host, port)
 
 
 @main.command()
@@ -227,16 +231,27 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
 @main.command()
 @click.pass_obj
 def up(settings: Settings) -> None:
-    """Run API, Dagster and the continuous schedule until stopped."""
-    from cli.cycle import EXIT_BUSY
+    """Run API, Dagster and the continuous schedule until stopped.
+
+    Exit codes: 0 stopped; 2 a setting is wrong, a port is taken or the data folder cannot be written; 4 the service of
+    this data folder runs already.
+    """
+    from cli.exit_codes import EXIT_BUSY
+    from cli.ports import check_ports, ports_of
     from cli.up import run
     from warehouse.lock import WriterBusyError, describe_holder, writer_lock
 
+    check_writable(settings)
     lock = settings.data_dir / "up.lock"
     try:
         with writer_lock(lock, "ledgermart up", 0):
-            open_store(settings).migrate()
-            run(settings, _out)
+            check_ports(ports_of(settings))
+            store = open_store(settings)
+            store.migrate()
+            with store.read() as session:
+                has_tenant = tenants.exists(session)
+            store.close()
+            run(settings, _out, has_tenant=has_tenant)
     except WriterBusyError:
         _err.print(
             f"the service in {settings.data_dir} runs already: {describe_holder(lock)}", style="red", markup=False

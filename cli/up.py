@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,13 @@ from rich.console import Console
 
 from control.settings import CHECKOUT, Settings
 
-_STOP_SECONDS = 20.0
+# How long a child may take to stop. The API finishes the requests under way; the others may be ended at any moment,
+# since the next cycle collects what is missing.
+_API_STOP_SECONDS = 15.0
+_STOP_SECONDS = 3.0
+_SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.5
+_STOP_POLL_SECONDS = 0.05
 # A child that ends is started again after 1, 2, 4, ... seconds, at most this many; a minute of life forgives the past.
 _MOST_RESTART_SECONDS = 30.0
 _FORGIVEN_AFTER_SECONDS = 60.0
@@ -29,6 +35,7 @@ class _Child:
     command: list[str]
     log: Path
     needs_port: int | None = None
+    stop_seconds: float = _STOP_SECONDS
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     failures: int = 0
@@ -58,6 +65,7 @@ def _children(settings: Settings) -> list[_Child]:
             "api",
             command("ledgermart", "api", "--host", settings.api_host, "--port", str(settings.api_port)),
             logs / "api.log",
+            stop_seconds=_API_STOP_SECONDS,
         ),
         _Child(
             "daemon",
@@ -114,35 +122,52 @@ def _watch(child: _Child, console: Console) -> None:
 
 
 def _stop(children: list[_Child], console: Console) -> None:
-    """Ask every child to stop, wait, and end what is left of their process groups."""
-    running = [child.process for child in children if child.process is not None]
-    for process in running:
+    """Ask every child to stop, say which ones are waited for, and end those that take too long."""
+    running = [(child, child.process) for child in children if child.process is not None]
+    for _, process in running:
         if process.poll() is None:
             process.terminate()
-    deadline = time.monotonic() + _STOP_SECONDS
-    for process in running:
-        try:
-            process.wait(max(deadline - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:
-            console.print(f"[yellow]process {process.pid} did not stop in {_STOP_SECONDS:.0f} s; ending it")
-        # Runs are children of the worker or the code server. They may be ended at any moment: the next cycle goes on
-        # from there.
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-        process.wait()
+    began_at, told = time.monotonic(), ""
+    while waiting := [(child, process) for child, process in running if process.poll() is None]:
+        seconds = time.monotonic() - began_at
+        names = ", ".join(child.name for child, _ in waiting)
+        if seconds > _SILENT_SECONDS and names != told:
+            console.print(f"waiting for {names}")
+            told = names
+        for child, process in waiting:
+            if seconds > child.stop_seconds:
+                console.print(f"[yellow]{child.name} did not stop in {child.stop_seconds:.0f} s; ending it")
+                _end_group(process)
+                process.wait()
+        time.sleep(_STOP_POLL_SECONDS)
+    # Runs are children of the worker or the code server.
+    for _, process in running:
+        _end_group(process)
 
 
-def run(settings: Settings, console: Console) -> None:
-    """Run the service until SIGINT or SIGTERM."""
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
+    """Run the service until SIGINT or SIGTERM.
+
+    Args:
+        has_tenant: whether there is a tenant; without one nothing can be read or tracked, which is said.
+    """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     children = _children(settings)
     console.print(f"API           http://{settings.api_host}:{settings.api_port}/docs")
-    console.print(f"Dagster       http://127.0.0.1:{settings.dagster_port}")
+    console.print(f"Dagster       http://127.0.0.1:{settings.dagster_port}/runs")
     console.print(f"logs          {settings.data_dir / 'logs'}")
+    if not has_tenant:
+        console.print(
+            "[yellow]There is no tenant yet, so the API accepts no key. In another terminal, with the same environment, "
+            "run `ledgermart init --tenant NAME`."
+        )
     console.print("Ctrl-C stops everything.")
     try:
         while not stopping.is_set():
@@ -152,3 +177,4 @@ def run(settings: Settings, console: Console) -> None:
     finally:
         console.print("stopping")
         _stop(children, console)
+        console.print("stopped")

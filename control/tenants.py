@@ -50,6 +50,11 @@ def find_by_name(session: Session, name: str) -> Tenant | None:
     return session.scalars(select(Tenant).where(Tenant.name == name)).one_or_none()
 
 
+def exists(session: Session) -> bool:
+    """Tell whether there is any tenant."""
+    return session.scalars(select(Tenant.id).limit(1)).first() is not None
+
+
 def get_by_name(session: Session, name: str) -> Tenant:
     """Return the tenant of this name.
 

@@ -1,0 +1,123 @@
+"""What `ledgermart up` looks at before it starts anything, and how it stops."""
+
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from cli import up
+from cli.main import main
+from cli.ports import Port, find_unusable
+from control.settings import load_settings
+from tests.chain.process import free_port
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that is listened on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield int(server.getsockname()[1])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data folder of commands in this process."""
+    for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "DAGSTER_DISABLE_TELEMETRY"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path / "data"))
+    for name in ("API", "DAGSTER", "CODE_SERVER"):
+        monkeypatch.setenv(f"LEDGERMART_{name}_PORT", str(free_port()))
+    monkeypatch.setattr(up, "_start", lambda _: pytest.fail("something was started"))
+    return tmp_path / "data"
+
+
+def error_of(*arguments: str) -> str:
+    """The one line that a command ends with, and its exit code 2."""
+    before = os.umask(0o077)
+    try:
+        done = CliRunner().invoke(main, arguments)
+    finally:
+        os.umask(before)
+    assert done.exit_code == 2, done.output
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("name", ["API", "DAGSTER", "CODE_SERVER"])
+def test_a_taken_port_is_one_line_before_anything_starts(
+    name: str, taken: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"LEDGERMART_{name}_PORT", str(taken))
+    line = error_of("up")
+    assert line.startswith(f"Error: LEDGERMART_{name}_PORT: 127.0.0.1:{taken} cannot be used (Address already in use)")
+    assert line.endswith(f"or set LEDGERMART_{name}_PORT to a free port")
+    assert not (folder / "control.db").exists()
+
+
+def test_the_api_alone_names_its_option(taken: int, folder: Path) -> None:
+    assert "LEDGERMART_API_PORT or --port to a free port" in error_of("api", "--port", str(taken))
+
+
+def test_two_equal_ports_and_an_address_of_another_machine_are_unusable() -> None:
+    port = free_port()
+    alike = [Port("API", "A", "127.0.0.1", port), Port("Dagster", "B", "127.0.0.1", port)]
+    assert list(find_unusable(alike)) == [alike[1]]
+    (elsewhere,) = find_unusable([Port("API", "A", "192.0.2.1", port)]).values()
+    assert elsewhere.endswith("set LEDGERMART_API_HOST to one, such as 127.0.0.1")
+    (unknown,) = find_unusable([Port("API", "A", "no such host", port)]).values()
+    assert unknown.startswith("no such host is no address of this machine")
+
+
+def test_an_impossible_folder_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = folder.parent / "file"
+    file.write_text("")
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(file / "data"))
+    for command in ("up", "status"):
+        line = error_of(command)
+        assert line.startswith(f"Error: LEDGERMART_DATA_DIR: {file}/data cannot be made (Not a directory)")
+
+
+def child(name: str, code: str, stop_seconds: float) -> up._Child:
+    """A child that runs some Python, once it says that it is ready."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    with process.stdout:
+        process.stdout.readline()
+    return up._Child(name, [], Path(), stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
+
+
+def test_stopping_names_what_it_waits_for_and_ends_what_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up, "_SILENT_SECONDS", 0.0)
+    ready = "print('ready', flush=True); time.sleep(900)"
+    polite = child("polite", f"import time; {ready}", 900.0)
+    deaf = child("deaf", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {ready}", 0.5)
+    told = io.StringIO()
+    up._stop([polite, deaf], Console(file=told))
+    assert [each.process.returncode for each in (polite, deaf) if each.process] == [-signal.SIGTERM, -signal.SIGKILL]
+    assert "waiting for deaf" in told.getvalue()
+    assert "deaf did not stop in 0 s; ending it" in told.getvalue()
+
+
+def test_up_without_a_tenant_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    settings = load_settings()
+    folder.mkdir()
+    monkeypatch.setattr(up, "_watch", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        for has_tenant in (True, False):
+            up.run(settings, Console(file=told, soft_wrap=True), has_tenant=has_tenant)
+            assert ("There is no tenant yet" in told.getvalue()) is not has_tenant
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            signal.signal(number, handler)
+    assert f"http://127.0.0.1:{settings.dagster_port}/runs" in told.getvalue()
