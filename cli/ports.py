@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from control.settings import Settings, SettingsError
 
-
 _OTHER_HOST = "set LEDGERMART_API_HOST to one, such as 127.0.0.1"
 _FIXES = {
     errno.EADDRINUSE: "stop the process that listens there, or set {variable} to a free port",

@@ -127,13 +127,13 @@ def _stop(children: list[_Child], console: Console) -> None:
     for _, process in running:
         if process.poll() is None:
             process.terminate()
-    began_at, told = time.monotonic(), ""
+    began_at, told, tell_after = time.monotonic(), "", _SILENT_SECONDS
     while waiting := [(child, process) for child, process in running if process.poll() is None]:
         seconds = time.monotonic() - began_at
         names = ", ".join(child.name for child, _ in waiting)
-        if seconds > _SILENT_SECONDS and names != told:
+        if seconds > tell_after and names != told:
             console.print(f"waiting for {names}")
-            told = names
+            told, tell_after = names, seconds + _SILENT_SECONDS
         for child, process in waiting:
             if seconds > child.stop_seconds:
                 console.print(f"[yellow]{child.name} did not stop in {child.stop_seconds:.0f} s; ending it")
@@ -165,8 +165,8 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
     console.print(f"logs          {settings.data_dir / 'logs'}")
     if not has_tenant:
         console.print(
-            "[yellow]There is no tenant yet, so the API accepts no key. In another terminal, with the same environment, "
-            "run `ledgermart init --tenant NAME`."
+            "[yellow]There is no tenant yet, so the API accepts no key. Run `ledgermart init --tenant NAME` in another "
+            "terminal, with the same environment."
         )
     console.print("Ctrl-C stops everything.")
     try:
