@@ -38,6 +38,8 @@ def serve(settings: Settings, host: str, port: int) -> None:
         create_app(replace(settings, api_host=host, api_port=port)),
         host=host,
         port=port,
+        # h11 refuses a request's head above 64 kB; httptools has no limit, and a large header blocks all requests.
+        http="h11",
         access_log=False,
         log_level="warning",
         server_header=False,
