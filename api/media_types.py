@@ -10,4 +10,6 @@ FORM = "application/x-www-form-urlencoded"
 
 JSON_ONLY = (JSON,)
 JSON_OR_HTML = (JSON, HTML)
-TABULAR = (JSON, CSV, NDJSON, PARQUET)
+FILES = (CSV, NDJSON, PARQUET)
+"""Forms that have all rows in one answer."""
+TABULAR = (JSON, *FILES)

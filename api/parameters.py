@@ -15,6 +15,7 @@ from litestar.di import NamedDependency
 from litestar.openapi.spec import Example
 from litestar.params import PathParameter, QueryParameter, SkipValidation
 
+from api import media_types
 from api.errors import ApiError, invalid_parameter, malformed_parameters
 from api.operations import (
     EXAMPLE_LEDGER,
@@ -56,9 +57,12 @@ def in_path(name: str, description: str, example: str) -> Any:
     return PathParameter(name=name, description=description, examples=[Example(value=example)])
 
 
-Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Most rows of a page.")]
+_PAGES_ONLY = "Of JSON alone: CSV, NDJSON and Parquet have all rows and refuse it."
+
+Limit = Annotated[int, QueryParameter(ge=1, le=1000, description=f"Most rows of a page. {_PAGES_ONLY}")]
 Cursor = Annotated[
-    str | None, QueryParameter(description="`nextCursor` of the page before; the other parameters stay the same.")
+    str | None,
+    QueryParameter(description=f"`nextCursor` of the page before; the other parameters stay the same. {_PAGES_ONLY}"),
 ]
 From = Annotated[
     str | None, QueryParameter(name="from", description="Start of the range, included: an instant or a day, UTC.")
@@ -323,6 +327,31 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
         raise malformed_parameters(malformed)
     if absent:
         raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in absent), errors=absent)
+
+
+def check_rows_query(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) -> None:
+    """Refuse parameters of pages where all rows are answered as a file.
+
+    Args:
+        connection: the request, its parameters known.
+        media_type: of the answer.
+
+    Raises:
+        ApiError: 400, names each.
+    """
+    if media_type not in media_types.FILES:
+        return
+    errors = [
+        FieldError(
+            parameter=name,
+            code="pages-only",
+            detail=f"{name} is a parameter of JSON pages; {media_type} has all rows in one answer: leave it out",
+        )
+        for name, _ in query_items(connection)
+        if name in ("limit", "cursor")
+    ]
+    if errors:
+        raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
 
 
 def _add(parameter: str, instant: datetime, span: timedelta) -> datetime:

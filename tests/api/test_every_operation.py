@@ -124,7 +124,8 @@ def test_head_of_a_whole_collection_ends(
     served: httpx.Client, path: str, method: str, operation: dict[str, Any], form: str
 ) -> None:
     del method
-    asked = {"params": example_query(operation), "headers": credentials(served, path, operation) | {"Accept": form}}
+    query = {name: value for name, value in example_query(operation).items() if name != "limit"}
+    asked = {"params": query, "headers": credentials(served, path, operation) | {"Accept": form}}
     address = example_path(path, operation)
     got, head = served.get(address, **asked), served.head(address, **asked)
     assert got.status_code == head.status_code == 200, got.text

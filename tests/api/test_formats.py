@@ -108,9 +108,13 @@ def test_all_forms_agree(client: TestClient[Any], url: str, batch: int, monkeypa
             assert json.loads(table.schema.metadata[name.encode()]) == answer[name]
 
 
-def test_tabular_answers_have_all_rows_whatever_the_limit(client: TestClient[Any]) -> None:
-    answer = client.get(f"{TOKEN}/activities?limit=1", headers={"Accept": "application/x-ndjson"})
-    assert len(answer.text.splitlines()) == 5
+@pytest.mark.parametrize("form", media_types.FILES)
+def test_files_refuse_the_parameters_of_pages(client: TestClient[Any], form: str) -> None:
+    cursor = client.get(f"{TOKEN}/activities?limit=1").json()["page"]["nextCursor"]
+    for query, names in (("limit=2", ["limit"]), (f"limit=1&cursor={cursor}", ["limit", "cursor"])):
+        answer = problem(client.get(f"{TOKEN}/activities?{query}", headers={"Accept": form}), 400, "pages-only")
+        assert [error["parameter"] for error in answer["errors"]] == names
+        assert "all rows" in answer["detail"]
 
 
 def test_an_empty_collection_has_a_header(client: TestClient[Any]) -> None:
