@@ -9,6 +9,7 @@ from api.lists import STORED, read_list, stored
 from api.schemas.common import Schema
 from control import operations
 from control.operations import OperationKind, OperationRow
+from control.subjects import SubjectRow
 
 Shown = TypeVar("Shown", bound=Schema)
 Answer = TypeVar("Answer", bound=Schema)
@@ -22,11 +23,13 @@ class Owned(Generic[Shown]):
         kind: what they do.
         owner_key: key of the subject or pair.
         to_answer: makes of a stored operation what answers show.
+        subject: the owner, where it is a token or wallet.
     """
 
     kind: OperationKind
     owner_key: int
     to_answer: Callable[[OperationRow], Shown]
+    subject: SubjectRow | None = None
 
 
 def list_operations(
@@ -44,7 +47,8 @@ def list_operations(
         with call.store.read() as session:
             return operations.newest_report(session, *of)
 
-    return read_list(call, answer, item, fetch, limit, call.position(cursor, STORED), state=reported)
+    position = call.position(cursor, STORED)
+    return read_list(call, answer, item, fetch, limit, position, subject=owned.subject, state=reported)
 
 
 def read_operation(call: Call, owned: Owned[Shown], operation_id: str) -> Shown:

@@ -16,7 +16,7 @@ from api import formats
 from api.calls import Call, Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
-from api.parameters import check_query, check_rows_query
+from api.parameters import check_form, check_query
 from control import access
 from control.access import Principal, Role
 from control.clock import utc_now
@@ -43,8 +43,7 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
     _require(principal, operation.role or Role.VIEWER)
     check_query(connection, handler.opt[QUERY_PARAMETERS])
     state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
-    if operation.row is not None:
-        check_rows_query(connection, state["media_type"])
+    check_form(connection, state["media_type"])
 
 
 def provide_call(request: Request[Any, Any, Any]) -> Call:

@@ -18,14 +18,15 @@ from sqlalchemy.orm import Session
 
 from api import formats, media_types
 from api.errors import ApiError
+from api.file_context import FileContext
 from api.operations import Operation
 from api.paging import CursorCipher, Delivered, Key, Position, cursor_scope
-from api.parameters import Moment, dated_items, read_moment
+from api.parameters import Moment, context_form, dated_items, read_moment
 from api.pins import Pins
 from api.rate_limits import RateLimiter
 from api.reports.links import LinkMaker
 from api.reports.tokens import TokenSigner
-from api.schemas.common import AsOf, Coverage, DataVersion, FieldError, Page, Schema
+from api.schemas.common import FieldError, Page, Schema
 from api.serving import Serving, Snapshot
 from control import idempotency, service_secrets
 from control.access import Principal
@@ -33,10 +34,14 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from control.settings import Settings
 from control.store import ControlStore
+from control.subjects import SubjectRow
 
 Item = TypeVar("Item", bound=Schema)
 
 NO_STORE = {"Cache-Control": "no-store"}
+ALL_ROWS = Page(limit=1, next_cursor=None)
+"""Stands for the page of an answer whose rows are a file's, which has no pages."""
+
 _BATCH = 5_000
 """Rows per query and chunk of a tabular answer: some megabytes at most, a small share of a query's fixed cost."""
 
@@ -108,8 +113,8 @@ class Tabular(Generic[Item]):
         data_version: the tenant's own number of it.
         row_type: struct of every row.
         fetch: reads them.
-        as_of: the moment of the rows.
-        coverage: what of their range is collected.
+        context: what holds for all rows.
+        label: names the file where its rows are of no token or wallet.
         state: what of them changes with neither the tenant's data nor its configuration.
     """
 
@@ -117,8 +122,8 @@ class Tabular(Generic[Item]):
     data_version: int | None
     row_type: type[Item]
     fetch: Fetch[Item]
-    as_of: AsOf | DataVersion | None
-    coverage: Coverage | None
+    context: FileContext
+    label: str | None
     state: object
 
 
@@ -204,13 +209,25 @@ class Call:
         snapshot: Snapshot | None,
         row_type: type[Item],
         fetch: Fetch[Item],
-        as_of: AsOf | DataVersion | None = None,
-        coverage: Coverage | None = None,
+        answer: Schema,
+        subject: SubjectRow | None = None,
+        label: str | None = None,
         state: object = None,
     ) -> Tabular[Item]:
-        """Return all rows of a collection; arguments as of `Tabular`, and configuration alone has no snapshot."""
+        """Return all rows of a collection.
+
+        Args:
+            snapshot: which they are read from; None: from configuration alone.
+            row_type: struct of every row.
+            fetch: reads them.
+            answer: what JSON would answer; its rows and its page do not matter.
+            subject: the token or wallet that the rows are of.
+            label: as of `Tabular`; by default the id in the path.
+            state: as of `Tabular`.
+        """
         version, data_version = (snapshot.version, snapshot.data_version(self.tenant_id)) if snapshot else (None, None)
-        return Tabular(version, data_version, row_type, fetch, as_of, coverage, state)
+        context = FileContext(answer, subject)
+        return Tabular(version, data_version, row_type, fetch, context, label, state)
 
     def respond(self, found: Schema | Tabular[Any] | Written[Any] | None, operation: Operation) -> Response[Any]:
         """Make the answer of what a handler found; 304 where the client has it already."""
@@ -239,7 +256,15 @@ class Call:
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
         # Every batch is read from the same version.
         batches = read_batches(self.services.serving, found.version, found.fetch, _BATCH)
-        return formats.stream_rows(self.media_type, found.row_type, batches, found.as_of, found.coverage, headers)
+        headers |= found.context.headers() | formats.attachment(self._file_name(found))
+        form = context_form(self.request)
+        return formats.stream_rows(self.media_type, found.row_type, batches, headers, found.context, form)
+
+    def _file_name(self, found: Tabular[Any]) -> str:
+        identifiers = [str(value) for value in self.request.path_params.values()]
+        label = found.label or (identifiers[-1] if identifiers else None)
+        template = self.request.scope.get("path_template", "")
+        return found.context.file_name(label, media_types.EXTENSIONS[self.media_type], template)
 
     def _link(self, page: Page | None) -> dict[str, str]:
         if page is None or page.next_cursor is None:

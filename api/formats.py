@@ -23,16 +23,13 @@ from litestar.response import Stream
 
 from api import media_types
 from api.errors import ApiError
-from api.schemas.common import AsOf, Coverage, DataVersion
+from api.file_context import FileContext
 
 Batches = Generator[Sequence[msgspec.Struct]]
 
 # Each reads a batch with the memory of its version, which all answers share.
 _MOST_READERS = 4
 _READERS = RunVar[CapacityLimiter]("file-readers")
-
-# A header of many gaps would pass the limits of proxies; the JSON answer and Parquet's metadata have them all.
-_MOST_GAPS_IN_HEADER = 20
 
 # The framework adds the charset of every text.
 _CSV_TYPE = f"{media_types.CSV}; header=present"
@@ -65,41 +62,32 @@ def stream_rows(
     media_type: str,
     row_type: type[msgspec.Struct],
     batches: Batches,
-    as_of: AsOf | DataVersion | None,
-    coverage: Coverage | None,
     headers: dict[str, str],
+    context: FileContext | None = None,
+    context_form: str | None = None,
 ) -> Stream:
     """Answer all rows in a tabular form; nested structs become columns such as `token.symbol`.
 
     Args:
-        media_type: one of `media_types.TABULAR` but JSON.
+        media_type: one of `media_types.FILES`.
         row_type: struct of every row; null amounts stay null, amounts stay text.
         batches: rows in order, read as the client takes them.
-        as_of: goes into `X-As-Of` and Parquet's metadata.
-        coverage: goes into `X-Coverage` and Parquet's metadata.
-        headers: further response headers.
+        headers: response headers.
+        context: goes into Parquet's metadata, and into CSV by `context_form`.
+        context_form: where CSV has the context, `columns` or `comment`; None: nowhere.
     """
-    sent = {**headers, **_context(as_of, coverage)}
-    metadata = {name: msgspec.json.encode(told) for name, told in (("asOf", as_of), ("coverage", coverage)) if told}
     columns = _columns(row_type)
     shown_type = media_type
     if media_type == media_types.CSV:
-        content, shown_type = _csv(columns, batches), _CSV_TYPE
+        content, shown_type = _csv(columns, batches, context=context, context_form=context_form), _CSV_TYPE
     elif media_type == media_types.NDJSON:
         content = _ndjson(batches)
     else:
-        content = _parquet(columns, batches, metadata)
-    return _stream(content, batches, shown_type, sent)
+        content = _parquet(columns, batches, {} if context is None else context.metadata())
+    return _stream(content, batches, shown_type, headers)
 
 
-def stream_file(
-    row_type: type[msgspec.Struct],
-    batches: Batches,
-    filename: str,
-    as_of: AsOf,
-    coverage: Coverage,
-    headers: dict[str, str],
-) -> Stream:
+def stream_file(row_type: type[msgspec.Struct], batches: Batches, headers: dict[str, str]) -> Stream:
     """Answer all rows as a CSV file to be saved and opened in a spreadsheet; columns as `stream_rows`.
 
     A text that a spreadsheet would take for a formula gets an apostrophe in front; plain numbers stay as they are.
@@ -107,13 +95,14 @@ def stream_file(
     Args:
         row_type: struct of every row.
         batches: rows in order, read as the client takes them.
-        filename: what the browser calls the file, safe characters only.
-        as_of: goes into `X-As-Of`.
-        coverage: goes into `X-Coverage`.
-        headers: further response headers.
+        headers: response headers.
     """
-    sent = {**headers, "Content-Disposition": f'attachment; filename="{filename}"', **_context(as_of, coverage)}
-    return _stream(_csv(_columns(row_type), batches, _spreadsheet_text), batches, _CSV_TYPE, sent)
+    return _stream(_csv(_columns(row_type), batches, _spreadsheet_text), batches, _CSV_TYPE, headers)
+
+
+def attachment(file_name: str) -> dict[str, str]:
+    """Return the header that makes a browser save the answer under a name of safe characters."""
+    return {"Content-Disposition": f'attachment; filename="{file_name}"'}
 
 
 def _stream(content: Generator[bytes], batches: Batches, media_type: str, headers: dict[str, str]) -> Stream:
@@ -148,16 +137,6 @@ def _readers() -> CapacityLimiter:
         limiter = CapacityLimiter(_MOST_READERS)
         _READERS.set(limiter)
         return limiter
-
-
-def _context(as_of: AsOf | DataVersion | None, coverage: Coverage | None) -> dict[str, str]:
-    sent: dict[str, str] = {}
-    if as_of is not None:
-        sent["X-As-Of"] = msgspec.json.encode(as_of).decode("ascii")
-    if coverage is not None:
-        shown = msgspec.structs.replace(coverage, gaps=coverage.gaps[:_MOST_GAPS_IN_HEADER])
-        sent["X-Coverage"] = msgspec.json.encode(shown).decode("ascii")
-    return sent
 
 
 def _read_range(part: str) -> tuple[str, float]:
@@ -230,12 +209,20 @@ def _csv(
     columns: Sequence[_Column],
     batches: Batches,
     to_text: Callable[[str | None], str | None] | None = None,
+    context: FileContext | None = None,
+    context_form: str | None = None,
 ) -> Generator[bytes]:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(column.name for column in columns)
+    repeated: dict[str, str | None] = {}
+    if context is not None and context_form == "columns":
+        repeated = context.columns()
+    elif context is not None and context_form == "comment":
+        buffer.write(context.comment())
+    writer.writerow([*(column.name for column in columns), *repeated])
     for batch in batches:
-        writer.writerows(zip(*(_csv_cells(column, batch, to_text) for column in columns), strict=True))
+        cells = (_csv_cells(column, batch, to_text) for column in columns)
+        writer.writerows(zip(*cells, *([value] * len(batch) for value in repeated.values()), strict=True))
         yield buffer.getvalue().encode("utf-8")
         buffer.seek(0)
         buffer.truncate()

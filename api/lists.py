@@ -5,11 +5,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
-from api.calls import Call, Fetch, Fetched, Tabular
+from api.calls import ALL_ROWS, Call, Fetch, Fetched, Tabular
 from api.paging import Key, Position
 from api.schemas.common import DataVersion, Schema
 from api.serving import Snapshot
 from control.pages import MAXIMUM_LIMIT, After, Page
+from control.subjects import SubjectRow
 
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=Schema)
@@ -51,6 +52,8 @@ def read_list(
     position: Position | None,
     snapshot: Snapshot | None = None,
     *,
+    subject: SubjectRow | None = None,
+    label: str | None = None,
     state: Callable[[], object] | None = None,
     **fields: Any,
 ) -> Answer | Tabular[Item]:
@@ -64,14 +67,15 @@ def read_list(
         limit: rows of a page.
         position: where the request's cursor goes on.
         snapshot: the published version that rows are read from; configuration alone has none.
+        subject: the token or wallet that the list is of.
+        label: names a file of it, where it is of no token or wallet.
         state: what of it changes with neither data nor configuration, for the ETag of tabular answers.
         fields: what else a page has.
     """
-    as_of = None if snapshot is None else DataVersion(data_version=snapshot.data_version(call.tenant_id))
+    if snapshot is not None:
+        fields["as_of"] = DataVersion(data_version=snapshot.data_version(call.tenant_id))
     if call.is_tabular:
-        return call.tabular(snapshot, item, fetch, as_of, state=state() if state else None)
+        empty = answer(data=[], page=ALL_ROWS, **fields)
+        return call.tabular(snapshot, item, fetch, empty, subject, label, state() if state else None)
     fetched = fetch(snapshot, position.key if position else None, limit)
-    page = call.page(snapshot, fetched, limit)
-    if as_of is not None:
-        fields["as_of"] = as_of
-    return answer(data=list(fetched.rows), page=page, **fields)
+    return answer(data=list(fetched.rows), page=call.page(snapshot, fetched, limit), **fields)

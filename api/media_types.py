@@ -13,3 +13,6 @@ JSON_OR_HTML = (JSON, HTML)
 FILES = (CSV, NDJSON, PARQUET)
 """Forms that have all rows in one answer."""
 TABULAR = (JSON, *FILES)
+
+EXTENSIONS = {CSV: "csv", NDJSON: "ndjson", PARQUET: "parquet"}
+"""What the names of files end with."""

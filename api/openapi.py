@@ -18,7 +18,7 @@ from litestar.typing import FieldDefinition
 
 from api import media_types
 from api.operations import OPERATION, Operation
-from api.parameters import Declared
+from api.parameters import CONTEXT, ContextChoice, Declared
 from api.schemas.common import AsOf, Coverage, ExactNumber, Problem
 
 _REF = "#/components/schemas/{name}"
@@ -240,12 +240,15 @@ def _describe_type(kind: type[Any]) -> dict[str, Any]:
 
 
 def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefinition]]:
-    """Yield name, location and declaration of each, those of what is handed to the handler first."""
+    """Yield name, location and declaration of each: of what is handed to the handler, its own, those of its form."""
     handed = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
     for signature in (*handed, handler.parsed_fn_signature):
         for name, field in signature.parameters.items():
             if isinstance(field.kwarg_definition, ParameterKwarg) and not field.is_di_field:
                 yield field.kwarg_definition.name or name, str(field.kwarg_definition.param_type.value), field
+    operation: Operation = handler.opt[OPERATION]
+    if operation.row is not None:
+        yield CONTEXT, "query", FieldDefinition.from_annotation(ContextChoice, name=CONTEXT, default=None)
 
 
 def _describe_parameter(
@@ -318,7 +321,11 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
         content = {media_type: told for media_type, told in content.items() if media_type in operation.media_types}
         headers |= {
             "X-As-Of": "Tabular answers: `asOf` as JSON.",
-            "X-Coverage": "Tabular answers: `coverage` as JSON, with at most 20 gaps.",
+            "X-Coverage": "Tabular answers: `coverage` as JSON, with at most 20 gaps. `complete` is false, too, where "
+            "holders or holdings may be unknown.",
+            "X-Context": "Tabular answers, as JSON: the token or wallet as `subject`, and what the JSON answer has "
+            "beside its rows; lists have at most 20 elements.",
+            "Content-Disposition": "Tabular answers: a name for the file.",
         }
     if operation.is_paged:
         headers["Link"] = 'The next page, `rel="next"`; absent on the last one.'

@@ -43,6 +43,7 @@ _TODAY = "today"
 _MOMENT_FORMS = f"{FORMS}, block:N, {_TODAY}, yesterday or last-month-end"
 # Where a day may be named by the present date.
 _MOMENTS = frozenset({"asOf", "from", "to"})
+_OF_PAGES = frozenset({"limit", "cursor"})
 
 _AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
 # What can be read as a declared type; whether the value is one that may be given is asked later.
@@ -161,6 +162,20 @@ Explain = Annotated[
         "quantity, the price, its source and what was passed over. JSON alone; at most 100 rows."
     ),
 ]
+
+CONTEXT = "context"
+ContextForm = Literal["columns", "comment"]
+"""How CSV says what holds for all rows: in columns of each row, or in one first line that begins with `#`."""
+ContextChoice = Annotated[
+    ContextForm | None,
+    QueryParameter(
+        name=CONTEXT,
+        description="Of CSV alone: where the file says what holds for all of its rows, such as the token, the moment "
+        "and the statuses that JSON has beside the rows. `columns`: in columns `context....` of each row; `comment`: "
+        "as JSON in one first line that begins with `#`. Without it, the headers alone say it.",
+    ),
+]
+"""Of each operation that answers rows; no handler takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +309,7 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
         known: what the operation declares, by name.
 
     Raises:
-        ApiError: names each; 400 for the first three, 422 for a value that is empty, `null` or missing.
+        ApiError: names each; 400 for the first three, 422 for a value that is empty, `null`, missing or not listed.
     """
     errors: list[FieldError] = []
     malformed: list[FieldError] = []
@@ -314,6 +329,9 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
             values = f"use one of {', '.join(known[name].choices)}" if known[name].choices else "give a value"
             detail = f"{name}: null is no value of it; {values}, or leave it out"
             absent.append(FieldError(parameter=name, code="invalid", detail=detail))
+        elif known[name].choices and value not in known[name].choices:
+            detail = f"{name} is {value[:60]!r}; use one of {', '.join(known[name].choices)}"
+            absent.append(FieldError(parameter=name, code="invalid", detail=detail))
         elif known[name].type in _FORMS and _FORMS[known[name].type][0].fullmatch(value) is None:
             detail = f"{name} is {value[:60]!r}; write {_FORMS[known[name].type][1]}"
             malformed.append(FieldError(parameter=name, code="malformed", detail=detail))
@@ -329,8 +347,8 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
         raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in absent), errors=absent)
 
 
-def check_rows_query(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) -> None:
-    """Refuse parameters of pages where all rows are answered as a file.
+def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) -> None:
+    """Refuse parameters that the form of the answer does not take: of pages with files, of CSV with other forms.
 
     Args:
         connection: the request, its parameters known.
@@ -339,19 +357,21 @@ def check_rows_query(connection: ASGIConnection[Any, Any, Any, Any], media_type:
     Raises:
         ApiError: 400, names each.
     """
-    if media_type not in media_types.FILES:
-        return
-    errors = [
-        FieldError(
-            parameter=name,
-            code="pages-only",
-            detail=f"{name} is a parameter of JSON pages; {media_type} has all rows in one answer: leave it out",
-        )
-        for name, _ in query_items(connection)
-        if name in ("limit", "cursor")
-    ]
+    errors: list[FieldError] = []
+    for name, _ in query_items(connection):
+        if name in _OF_PAGES and media_type in media_types.FILES:
+            detail = f"{name} is a parameter of JSON pages; {media_type} has all rows in one answer: leave it out"
+            errors.append(FieldError(parameter=name, code="pages-only", detail=detail))
+        elif name == CONTEXT and media_type != media_types.CSV:
+            detail = f"{name} is a parameter of CSV; {media_type} takes none: leave it out, or accept {media_types.CSV}"
+            errors.append(FieldError(parameter=name, code="csv-only", detail=detail))
     if errors:
         raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
+
+
+def context_form(connection: ASGIConnection[Any, Any, Any, Any]) -> str | None:
+    """Return where CSV is to say what holds for all rows; None: nowhere."""
+    return dict(query_items(connection)).get(CONTEXT)
 
 
 def _add(parameter: str, instant: datetime, span: timedelta) -> datetime:

@@ -120,7 +120,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             position = call.position(cursor, tuple[int, int])
 
             with call.snapshot(position) as snapshot:
-                return read_list(call, items, item, partial(read_page, subject), limit, position, snapshot)
+                fetch = partial(read_page, subject)
+                return read_list(call, items, item, fetch, limit, position, snapshot, subject=subject)
 
         @get("/{operationId:str}", Operation(of=of.kind, example=one))
         def read_subject_attestation(
@@ -155,4 +156,4 @@ def attestation_controller(of: Subjects) -> type[Controller]:
 
 
 def _owned(subject: SubjectRow) -> Owned[AttestationOperation]:
-    return Owned(OperationKind.ATTESTATION, subject.subject_key, to_attestation_operation)
+    return Owned(OperationKind.ATTESTATION, subject.subject_key, to_attestation_operation, subject)

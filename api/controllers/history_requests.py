@@ -137,4 +137,4 @@ def history_controller(of: Subjects) -> type[Controller]:
 
 
 def _owned(subject: SubjectRow) -> Owned[HistoryOperation]:
-    return Owned(OperationKind.HISTORY, subject.subject_key, to_history_operation)
+    return Owned(OperationKind.HISTORY, subject.subject_key, to_history_operation, subject)

@@ -46,11 +46,13 @@ class NetworkController(Controller):
             with call.store.read() as session:
                 definitions = enforce_pins(session, call.services.networks)
             networks = [_to_network(network, rows.get(network.name)) for network in definitions.values()]
-            as_of = DataVersion(data_version=snapshot.data_version(call.tenant_id))
+            page = Page(limit=max(1, len(networks)), next_cursor=None)
+            answer = Networks(
+                data=networks, page=page, as_of=DataVersion(data_version=snapshot.data_version(call.tenant_id))
+            )
             if call.is_tabular:
-                return call.tabular(snapshot, Network, lambda *_: Fetched(networks, None), as_of, state=networks)
-        page = Page(limit=max(1, len(networks)), next_cursor=None)
-        return Networks(data=networks, page=page, as_of=as_of)
+                return call.tabular(snapshot, Network, lambda *_: Fetched(networks, None), answer, state=networks)
+        return answer
 
     @put(
         "/{name:str}/ledgers",

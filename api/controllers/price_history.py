@@ -28,6 +28,7 @@ from control import tokens
 from control.clock import utc_now
 from control.pricing import pairs
 from control.pricing.pairs import PairRow
+from control.subjects import SubjectRow
 
 
 class PairPriceController(Controller):
@@ -88,9 +89,10 @@ class TokenPriceController(Controller):
         As the pair's own prices. Without a linked pair: 409.
         """
         with call.store.read() as session:
-            linked, _, _ = require_link(tokens.get(session, call.tenant_id, token_id))
+            token = tokens.get(session, call.tenant_id, token_id)
+            linked, _, _ = require_link(token)
             pair = pairs.get(session, call.tenant_id, linked)
-        return _read_prices(call, pair, read_range(start, end), interval, price_source, limit, cursor)
+        return _read_prices(call, pair, read_range(start, end), interval, price_source, limit, cursor, token)
 
 
 def _read_prices(
@@ -101,6 +103,7 @@ def _read_prices(
     source_id: str | None,
     limit: int,
     cursor: str | None,
+    token: SubjectRow | None = None,
 ) -> PriceHistory | Tabular[PricePoint]:
     if interval is not None and source_id is not None:
         detail = "send either priceSource or interval; an interval has the system price"
@@ -126,6 +129,8 @@ def _read_prices(
             limit,
             position,
             snapshot,
+            subject=token,
+            label=f"{pair.priced_as}-{pair.priced_in}",
             state=lambda: now,
             pair_id=pair.id,
             priced_as=pair.priced_as,

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from litestar import Controller
+from msgspec.structs import replace
 from sqlalchemy.orm import Session
 
-from api.calls import Call, Tabular, Written
+from api.calls import ALL_ROWS, Call, Tabular, Written
 from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_LEDGER, Example, Operation
 from api.parameters import (
@@ -197,12 +198,18 @@ class TokenController(Controller):
                 explains=explain,
             )
             walk = activities.token_activities(view, Names(call.store, subject), filters)
-            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
+            answer = TokenActivities(
+                data=[],
+                page=ALL_ROWS,
+                currency=CURRENCY,
+                as_of=to_as_of(view, state, snapshot),
+                coverage=to_coverage(view, state, times),
+            )
             if call.is_tabular:
-                return call.tabular(snapshot, TokenActivity, walk.fetch, as_of, coverage)
+                return call.tabular(snapshot, TokenActivity, walk.fetch, answer, subject)
             fetched = go_on(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
-        return TokenActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
+        return replace(answer, data=list(fetched.rows), page=page)
 
     @get("/{tokenId:str}/cap-table", Operation(example=Example(query={"limit": "10"}), errors=(409,)))
     def read_token_cap_table(
@@ -230,27 +237,27 @@ class TokenController(Controller):
             state, status = resolve_of_token(snapshot, view, moment)
             summary = cap_table.read_summary(snapshot, view, state, status)
             fetch = cap_table.holders(view, state, summary, Names(call.store, subject), sort, explains=explain)
-            echo, coverage = to_as_of(view, state, snapshot), to_moment_coverage(view, state, status)
+            answer = CapTable(
+                total_supply=summary.total_supply or summary.total_supply_raw,
+                total_supply_raw=summary.total_supply_raw,
+                total_supply_status=summary.supply_status,
+                holder_count=summary.holder_count,
+                holder_count_status=to_holder_count_status(summary),
+                holders_status=summary.holders_status,
+                unattributed=cap_table.to_unattributed(summary),
+                concentration=cap_table.to_concentration(summary),
+                currency=CURRENCY,
+                data=[],
+                page=ALL_ROWS,
+                as_of=to_as_of(view, state, snapshot),
+                as_of_status=status,
+                coverage=to_moment_coverage(view, state, status),
+            )
             if call.is_tabular:
-                return call.tabular(snapshot, Holding, fetch, echo, coverage)
+                return call.tabular(snapshot, Holding, fetch, answer, subject)
             fetched = fetch(snapshot, position.key if position else None, limit)
             page = call.rank_page(snapshot, fetched, limit, position)
-        return CapTable(
-            total_supply=summary.total_supply or summary.total_supply_raw,
-            total_supply_raw=summary.total_supply_raw,
-            total_supply_status=summary.supply_status,
-            holder_count=summary.holder_count,
-            holder_count_status=to_holder_count_status(summary),
-            holders_status=summary.holders_status,
-            unattributed=cap_table.to_unattributed(summary),
-            concentration=cap_table.to_concentration(summary),
-            currency=CURRENCY,
-            data=list(fetched.rows),
-            page=page,
-            as_of=echo,
-            as_of_status=status,
-            coverage=coverage,
-        )
+        return replace(answer, data=list(fetched.rows), page=page)
 
     @get(
         "/{tokenId:str}/cap-table/changes",
@@ -279,25 +286,27 @@ class TokenController(Controller):
             view = read_view(snapshot, subject, windows)
             before, after = cap_table_changes.resolve_both(snapshot, view, first, last)
             changes = cap_table_changes.Changes(view, Names(call.store, subject), before, after, change, sort)
-            echoes = [to_as_of(view, state, snapshot) for state in (before, after)]
+            # A file needs the totals alone, which each page has.
+            count = 1 if call.is_tabular else limit
+            found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, count)
+            answer = CapTableChanges(
+                from_=to_as_of(view, before, snapshot),
+                to=to_as_of(view, after, snapshot),
+                totals=found.totals,
+                data=[],
+                page=ALL_ROWS,
+                coverage=changes.coverage,
+            )
             if call.is_tabular:
                 return call.tabular(
                     snapshot,
                     HolderChange,
                     lambda version, key, count: cap_table_changes.read_page(version, changes, key, count).fetched,
-                    echoes[1],
-                    changes.coverage,
+                    answer,
+                    subject,
                 )
-            found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, limit)
             page = call.rank_page(snapshot, found.fetched, limit, position)
-        return CapTableChanges(
-            from_=echoes[0],
-            to=echoes[1],
-            totals=found.totals,
-            data=list(found.fetched.rows),
-            page=page,
-            coverage=changes.coverage,
-        )
+        return replace(answer, data=list(found.fetched.rows), page=page)
 
 
 def _decimals(view: View) -> int:

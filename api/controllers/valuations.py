@@ -49,21 +49,21 @@ class MarketCapitalizationController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, token, windows)
             state = resolve(snapshot, view, None)
-            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
+            as_of = to_as_of(view, state, snapshot)
             history = capitalization.history(snapshot, view, state, times, length, explains=explain)
+            answer = MarketCapitalization(
+                current=capitalization.current(snapshot, view, state, as_of, explains=explain),
+                history=history,
+                interval=length,
+                pair_id=pair_id,
+                priced_as=priced_as,
+                currency=priced_in,
+                as_of=as_of,
+                coverage=to_coverage(view, state, times),
+            )
             if call.is_tabular:
-                return call.tabular(snapshot, CapitalizationPoint, lambda *_: Fetched(history, None), as_of, coverage)
-            current = capitalization.current(snapshot, view, state, as_of, explains=explain)
-        return MarketCapitalization(
-            current=current,
-            history=history,
-            interval=length,
-            pair_id=pair_id,
-            priced_as=priced_as,
-            currency=priced_in,
-            as_of=as_of,
-            coverage=coverage,
-        )
+                return call.tabular(snapshot, CapitalizationPoint, lambda *_: Fetched(history, None), answer, token)
+        return answer
 
 
 class WalletValueController(Controller):
@@ -96,23 +96,23 @@ class WalletValueController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, wallet, windows)
             state = resolve(snapshot, view, None)
-            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             points = wallet_values.history(snapshot, view, state, times, length, explains=explain)
-            if call.is_tabular:
-                return call.tabular(snapshot, WalletValuePoint, lambda *_: Fetched(points, None), as_of, coverage)
             total = to_wallet_summary(wallet, wallet_totals(snapshot, call.tenant_id, [wallet.subject_key]))
-        return WalletValueHistory(
-            total_value=total.total_value,
-            total_value_status=total.total_value_status,
-            value_complete=total.value_complete,
-            unpriced=total.unpriced,
-            change24h=total.change24h,
-            change24h_status=total.change24h_status,
-            change24h_omitted=total.change24h_omitted,
-            currency=CURRENCY,
-            holdings_complete=balances.is_complete(state),
-            points=points,
-            interval=length,
-            as_of=as_of,
-            coverage=coverage,
-        )
+            answer = WalletValueHistory(
+                total_value=total.total_value,
+                total_value_status=total.total_value_status,
+                value_complete=total.value_complete,
+                unpriced=total.unpriced,
+                change24h=total.change24h,
+                change24h_status=total.change24h_status,
+                change24h_omitted=total.change24h_omitted,
+                currency=CURRENCY,
+                holdings_complete=balances.is_complete(state),
+                points=points,
+                interval=length,
+                as_of=to_as_of(view, state, snapshot),
+                coverage=to_coverage(view, state, times),
+            )
+            if call.is_tabular:
+                return call.tabular(snapshot, WalletValuePoint, lambda *_: Fetched(points, None), answer, wallet)
+        return answer

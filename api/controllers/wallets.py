@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from litestar import Controller
+from msgspec.structs import replace
 from sqlalchemy.orm import Session
 
-from api.calls import Call, Fetched, Tabular, Written
+from api.calls import ALL_ROWS, Call, Fetched, Tabular, Written
 from api.errors import invalid_parameter
 from api.lists import STORED, read_list, stored
 from api.operations import EXAMPLE_LEDGER, Example, Operation
@@ -173,12 +174,18 @@ class WalletController(Controller):
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, None)
             walk = activities.wallet_activities(view, Names(call.store, subject), filters)
-            as_of, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
+            answer = WalletActivities(
+                data=[],
+                page=ALL_ROWS,
+                currency=CURRENCY,
+                as_of=to_as_of(view, state, snapshot),
+                coverage=to_coverage(view, state, times),
+            )
             if call.is_tabular:
-                return call.tabular(snapshot, WalletActivity, walk.fetch, as_of, coverage)
+                return call.tabular(snapshot, WalletActivity, walk.fetch, answer, subject)
             fetched = go_on(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
-        return WalletActivities(data=list(fetched.rows), page=page, currency=CURRENCY, as_of=as_of, coverage=coverage)
+        return replace(answer, data=list(fetched.rows), page=page)
 
     @get("/{walletId:str}/balances", Operation(example=Example(query={"interval": "1d"}), errors=(409,)))
     def read_wallet_balances(
@@ -206,24 +213,24 @@ class WalletController(Controller):
         with call.snapshot() as snapshot:
             view = read_view(snapshot, subject, windows)
             state = resolve(snapshot, view, moment)
-            echo, coverage = to_as_of(view, state, snapshot), to_coverage(view, state, times)
             current = balances.positions(snapshot, view, state, explains=explain)
             check_explain(explain, call.is_tabular, len(current), "explain")
+            answer = Balances(
+                current=current,
+                history=[],
+                interval=interval or "1d",
+                holdings_complete=balances.is_complete(state),
+                currency=CURRENCY,
+                as_of=to_as_of(view, state, snapshot),
+                coverage=to_coverage(view, state, times),
+            )
             if call.is_tabular and not asks_history:
-                return call.tabular(snapshot, Position, lambda *_: Fetched(current, None), echo, coverage)
+                return call.tabular(snapshot, Position, lambda *_: Fetched(current, None), answer, subject)
             history = balances.history(snapshot, view, state, times, interval or "1d")
             if call.is_tabular:
                 rows = balances.to_rows(history)
-                return call.tabular(snapshot, BalanceHistoryRow, lambda *_: Fetched(rows, None), echo, coverage)
-        return Balances(
-            current=current,
-            history=history,
-            interval=interval or "1d",
-            holdings_complete=balances.is_complete(state),
-            currency=CURRENCY,
-            as_of=echo,
-            coverage=coverage,
-        )
+                return call.tabular(snapshot, BalanceHistoryRow, lambda *_: Fetched(rows, None), answer, subject)
+        return replace(answer, history=history)
 
 
 def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:

@@ -7,6 +7,7 @@ from litestar.response import Stream
 
 from api import formats
 from api.calls import NO_STORE, Fetch, read_batches
+from api.file_context import FileContext
 from api.reports.calls import EmbedCall
 from api.schemas.common import AsOf, Coverage, Schema
 
@@ -15,6 +16,13 @@ Item = TypeVar("Item", bound=Schema)
 _BATCH = 5_000
 _FILE_NAMES = {"cap-table": "cap-table", "cap-table-changes": "changes", "wallet-activity": "activity"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class _Head(Schema, frozen=True, kw_only=True):
+    """What the headers of a report's file say of it."""
+
+    as_of: AsOf
+    coverage: Coverage
 
 
 def stream_report(
@@ -40,4 +48,9 @@ def stream_report(
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
     name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"
     batches = read_batches(call.services.serving, version, rows, _BATCH)
-    return formats.stream_file(row_type, batches, name, as_of, coverage, NO_STORE)
+    headers = {
+        **NO_STORE,
+        **formats.attachment(name),
+        **FileContext(_Head(as_of=as_of, coverage=coverage), None).headers(),
+    }
+    return formats.stream_file(row_type, batches, headers)

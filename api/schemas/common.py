@@ -101,6 +101,11 @@ GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "Be
 class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Base of every struct that crosses the wire."""
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether an answer lists all there is where its coverage is complete; unknown holders would be missing."""
+        return True
+
 
 class Form(Schema, frozen=True, kw_only=True):
     """Base of what a page sends as a browser sends a form; its token is the credential."""
@@ -114,6 +119,17 @@ class TokenReference(Schema, frozen=True, kw_only=True):
     symbol: Annotated[str | None, Meta(description="As the contract says; null when unknown.")]
     ledger_id: Annotated[str, Meta(description="Address of the contract, or `native` for the network's own asset.")]
     token_id: Annotated[str | None, Meta(description="Your token with this contract, when you have one.")]
+
+
+class FileSubject(Schema, frozen=True, kw_only=True):
+    """The token or wallet that the rows of a file are of."""
+
+    kind: Literal["token", "wallet"]
+    id: Annotated[str, Meta(description="`tok_...` or `wal_...`")]
+    symbol: Annotated[str | None, Meta(description="Of a token.")]
+    name: OwnName
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    ledger_id: Address
 
 
 class Page(Schema, frozen=True, kw_only=True):

@@ -287,6 +287,11 @@ class CapTable(Schema, frozen=True, kw_only=True):
     as_of_status: AsOfStatus
     coverage: Coverage
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether every holder is known."""
+        return self.holders_status == "Complete"
+
 
 class HolderChange(Schema, frozen=True, kw_only=True):
     """A holder whose quantity differs between two moments."""
@@ -332,3 +337,8 @@ class CapTableChanges(Schema, frozen=True, kw_only=True):
     data: list[HolderChange]
     page: Page
     coverage: Annotated[Coverage, Meta(description="Of the time between the moments.")]
+
+    @property
+    def as_of(self) -> AsOf:
+        """The moment that files name as theirs: the later one."""
+        return self.to

@@ -255,3 +255,8 @@ class WalletValueHistory(Schema, frozen=True, kw_only=True):
     interval: Interval
     as_of: AsOf
     coverage: Coverage
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether every asset that the wallet holds is known."""
+        return self.holdings_complete

@@ -213,3 +213,8 @@ class Balances(Schema, frozen=True, kw_only=True):
     currency: Annotated[str, Meta(description="What values are in.")]
     as_of: AsOf
     coverage: Coverage
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether every asset that the wallet holds is known."""
+        return self.holdings_complete

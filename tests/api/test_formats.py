@@ -27,9 +27,10 @@ from api.operations import (
 )
 from api.schemas.reports import Revocation
 from tests.api.test_errors import problem
-from tests.api.world import BIG_TOKEN_ID, World
+from tests.api.world import BIG_TOKEN_ID, HOLDERS, World
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
+WALLET_ADDRESS = HOLDERS["h1"]
 COLLECTIONS = [
     "/v1/networks",
     "/v1/networks/ledgers",
@@ -53,6 +54,11 @@ COLLECTIONS = [
     f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/async-operations",
     f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/quarantined",
 ]
+
+
+def lists_all(answer: dict[str, Any]) -> bool:
+    """Say whether nothing that an answer's coverage does not name is missing in its rows."""
+    return answer.get("holdersStatus", "Complete") == "Complete" and answer.get("holdingsComplete", True)
 
 
 def json_rows(client: TestClient[Any], url: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -101,11 +107,95 @@ def test_all_forms_agree(client: TestClient[Any], url: str, batch: int, monkeypa
             assert (f"{stored:%Y-%m-%dT%H:%M:%S}" in str(value)) if hasattr(stored, "hour") else (stored == value)
     assert not any(pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in table.schema.types)
 
+    told = {name: answer[name] for name in ("asOf", "coverage") if name in answer}
+    if "coverage" in told and not lists_all(answer):
+        told["coverage"]["complete"] = False
     for name, header in (("asOf", "x-as-of"), ("coverage", "x-coverage")):
         if name in answer:
-            assert json.loads(ndjson.headers[header]) == answer[name]
+            assert json.loads(ndjson.headers[header]) == told[name]
             assert as_csv.headers[header] == ndjson.headers[header]
-            assert json.loads(table.schema.metadata[name.encode()]) == answer[name]
+            assert json.loads(table.schema.metadata[name.encode()]) == told[name]
+
+
+@pytest.mark.parametrize(
+    ("url", "subject", "named"),
+    [
+        (f"{TOKEN}/cap-table?asOf=2026-02-01T01:00:00Z", TOKEN, "SMALL-cap-table-2026-02-01"),
+        (f"/v1/tokens/{BIG_TOKEN_ID}/cap-table", f"/v1/tokens/{BIG_TOKEN_ID}", "BIG-cap-table-2026-02-01"),
+        (
+            f"{TOKEN}/cap-table/changes?from=2026-02-01T00:32:00Z",
+            TOKEN,
+            "SMALL-cap-table-changes-2026-02-01-2026-02-01",
+        ),
+        (f"{TOKEN}/activities", TOKEN, "SMALL-activities-2026-02-01"),
+        (f"{TOKEN}/attestations", TOKEN, "SMALL-attestations"),
+        (f"{WALLET}/balances", WALLET, f"{WALLET_ADDRESS}-balances-2026-02-01"),
+        (f"{WALLET}/balances?interval=1h", WALLET, f"{WALLET_ADDRESS}-balances-2026-02-01"),
+        (f"{WALLET}/value-history", WALLET, f"{WALLET_ADDRESS}-value-history-2026-02-01"),
+        ("/v1/tokens", None, "tokens"),
+        ("/v1/networks", None, "networks"),
+    ],
+)
+def test_files_say_all_that_json_says_beside_its_rows(
+    client: TestClient[Any], url: str, subject: str | None, named: str
+) -> None:
+    expected = {
+        name: value
+        for name, value in client.get(url).json().items()
+        if name not in ("data", "page", "points", "history", "current")
+    }
+    if subject is not None:
+        found = client.get(subject).json()
+        expected["subject"] = {name: found.get(name) for name in ("id", "symbol", "name", "ledger", "ledgerId")}
+        expected["subject"] |= {"kind": "token" if "/tokens/" in subject else "wallet"}
+    if "coverage" in expected and not lists_all(expected):
+        expected["coverage"]["complete"] = False
+    in_header = {name: value for name, value in expected.items() if name not in ("asOf", "coverage")}
+
+    forms = {form: client.get(url, headers={"Accept": form}) for form in media_types.FILES}
+    for form, answer in forms.items():
+        assert json.loads(answer.headers.get("x-context", "{}")) == in_header
+        extension = media_types.EXTENSIONS[form]
+        assert answer.headers["content-disposition"] == f'attachment; filename="{named}.{extension}"'
+    metadata = pq.read_schema(pa.BufferReader(forms[media_types.PARQUET].content)).metadata
+    assert json.loads(metadata[b"context"]) == expected
+
+    plain = forms[media_types.CSV].text
+    separator = "&" if "?" in url else "?"
+    commented = client.get(f"{url}{separator}context=comment", headers={"Accept": media_types.CSV})
+    comment, _, rest = commented.text.partition("\r\n")
+    assert comment.startswith("# {")
+    assert (json.loads(comment.removeprefix("# ")), rest) == (expected, plain)
+
+    widened = client.get(f"{url}{separator}context=columns", headers={"Accept": media_types.CSV})
+    flattened = {name: as_text(value) for name, value in flat(expected, "context.").items()}
+    rows = list(csv.DictReader(io.StringIO(plain, newline="")))
+    assert list(csv.DictReader(io.StringIO(widened.text, newline=""))) == [row | flattened for row in rows]
+    assert len({answer.headers["etag"] for answer in (commented, widened, forms[media_types.CSV])}) == 3
+
+
+def test_a_file_is_not_complete_where_holdings_are_unknown(client: TestClient[Any]) -> None:
+    url = f"{WALLET}/value-history?from=2026-02-01T00:40:00Z"
+    answer, sent = client.get(url).json(), client.get(url, headers={"Accept": media_types.CSV}).headers
+    assert (answer["coverage"]["complete"], answer["holdingsComplete"]) == (True, False)
+    assert json.loads(sent["x-coverage"]) == answer["coverage"] | {"complete": False}
+
+
+def test_context_is_refused_where_it_says_nothing(client: TestClient[Any]) -> None:
+    for form in ("application/json", media_types.NDJSON, media_types.PARQUET):
+        answer = problem(client.get(f"{TOKEN}/cap-table?context=columns", headers={"Accept": form}), 400, "csv-only")
+        assert [error["parameter"] for error in answer["errors"]] == ["context"]
+    answer = client.get(f"{TOKEN}/cap-table?context=rows", headers={"Accept": media_types.CSV})
+    assert "use one of columns, comment" in problem(answer, 422, "invalid-parameter")["detail"]
+    assert client.get("/v1/priced-items/BTC?context=columns").json()["code"] == "unknown-parameter"
+
+
+def test_file_names_have_safe_characters_only(client: TestClient[Any]) -> None:
+    for name, named in (('a"b/../c\r\n', "a-b-..-c-balances"), ("\u91d1\u5eab", "0x1111")):
+        assert client.patch(WALLET, json={"name": name.strip()}).status_code == 200
+        sent = client.get(f"{WALLET}/balances", headers={"Accept": media_types.CSV}).headers
+        assert sent["content-disposition"].startswith(f'attachment; filename="{named}')
+        assert json.loads(sent["x-context"])["subject"]["name"] == name.strip()
 
 
 @pytest.mark.parametrize("form", media_types.FILES)
@@ -190,7 +280,7 @@ def test_a_file_is_closed_when_a_client_leaves_that_takes_nothing(form: str) -> 
 
     @get("/file", sync_to_thread=True)
     def read_file() -> Stream:
-        return stream_rows(form, Revocation, batches(), None, None, {})
+        return stream_rows(form, Revocation, batches(), {})
 
     app = Litestar([read_file], openapi_config=None)
 
