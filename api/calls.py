@@ -255,10 +255,14 @@ class Call:
         if self._has(etag):
             return Response(b"", status_code=304, media_type=self.media_type, headers=headers)
         # Every batch is read from the same version.
-        batches = read_batches(self.services.serving, found.version, found.fetch, _BATCH)
+        batches = self.batches(found.version, found.fetch)
         headers |= found.context.headers() | formats.attachment(self._file_name(found))
         form = context_form(self.request)
         return formats.stream_rows(self.media_type, found.row_type, batches, headers, found.context, form)
+
+    def batches(self, version: int | None, fetch: Fetch[Item]) -> Generator[Sequence[Item]]:
+        """Read all rows of one version; arguments as of `read_batches`."""
+        return read_batches(self.services.serving, version, fetch, _BATCH)
 
     def _file_name(self, found: Tabular[Any]) -> str:
         identifiers = [str(value) for value in self.request.path_params.values()]

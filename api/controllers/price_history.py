@@ -19,13 +19,13 @@ from api.parameters import (
     TokenId,
     read_range,
 )
+from api.reading.intervals import MOST_INTERVALS
 from api.reading.prices import PriceFilters, interval_prices, price_steps, source_prices
 from api.reading.values import require_link
 from api.routes import get
 from api.schemas.common import Interval
 from api.schemas.prices import PriceHistory, PricePoint
 from control import tokens
-from control.clock import utc_now
 from control.pricing import pairs
 from control.pricing.pairs import PairRow
 from control.subjects import SubjectRow
@@ -112,14 +112,18 @@ def _read_prices(
         detail = f"{source_id} is not a source of {pair.id}; it has {', '.join(pair.price_sources)}"
         raise invalid_parameter("priceSource", "unknown-source", detail)
     position = call.position(cursor, tuple[int])
-    now = utc_now()
-    filters = PriceFilters(pair, times, now)
+    filters = PriceFilters(pair, times, call.now)
     if source_id is not None:
         fetch = source_prices(filters, source_id)
     elif interval is not None:
         fetch = interval_prices(filters, interval)
     else:
         fetch = price_steps(filters)
+
+    def moved_by_clock() -> object:
+        # A step or price that begins is the newest one; older rows stay. Of intervals the oldest may leave, too.
+        return fetch(snapshot, None, 1 if interval is None else MOST_INTERVALS).rows
+
     with call.snapshot(position) as snapshot:
         return read_list(
             call,
@@ -131,7 +135,7 @@ def _read_prices(
             snapshot,
             subject=token,
             label=f"{pair.priced_as}-{pair.priced_in}",
-            state=lambda: now,
+            state=moved_by_clock,
             pair_id=pair.id,
             priced_as=pair.priced_as,
             priced_in=pair.priced_in,

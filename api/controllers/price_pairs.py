@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from api.calls import Call, Tabular, Written
 from api.errors import invalid_body
-from api.lists import STORED, read_list, stored
+from api.lists import STORED, read_all, read_list, stored
 from api.operations import EXAMPLE_PAIR_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, PairId
 from api.reading.price_pairs import markets_in, to_pairs
@@ -14,7 +14,6 @@ from api.routes import delete, get, patch, post
 from api.schemas.common import FieldError
 from api.schemas.price_pairs import Pair, PairCreate, PairPatch, Pairs
 from control.access import Role
-from control.clock import utc_now
 from control.errors import Invalid
 from control.pricing import pairs
 
@@ -75,7 +74,7 @@ class PairController(Controller):
                 if error.field != "priceSources":
                     raise
                 raise Invalid(field, error.code, error.detail) from error
-            return to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
+            return to_pairs(session, snapshot, call.services.price_sources, [pair], call.now)[0]
 
         with call.snapshot() as snapshot:
             return call.write_once(201, work, lambda identifier: f"/v2/pairs/{identifier}")
@@ -90,12 +89,14 @@ class PairController(Controller):
         fetch = stored(
             call,
             lambda session, count, after: pairs.list_page(session, call.tenant_id, count, after),
-            lambda rows, session, version: to_pairs(session, version, call.services.price_sources, rows),
+            lambda rows, session, version: to_pairs(session, version, call.services.price_sources, rows, call.now),
         )
         position = call.position(cursor, STORED)
         with call.snapshot() as snapshot:
-            # Whether a price is stale changes with the time alone.
-            return read_list(call, Pairs, Pair, fetch, limit, position, snapshot, state=utc_now)
+            # The clock alone may make a price stale, or put another one in force.
+            return read_list(
+                call, Pairs, Pair, fetch, limit, position, snapshot, state=lambda: read_all(call, snapshot, fetch)
+            )
 
     @get("/{pairId:str}", Operation(example=Example(path={"pairId": EXAMPLE_PAIR_ID})))
     def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
@@ -105,7 +106,7 @@ class PairController(Controller):
         """
         with call.snapshot() as snapshot, call.store.read() as session:
             pair = pairs.get(session, call.tenant_id, pair_id)
-            return to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
+            return to_pairs(session, snapshot, call.services.price_sources, [pair], call.now)[0]
 
     @patch(
         "/{pairId:str}",
@@ -141,7 +142,7 @@ class PairController(Controller):
                 max_jump=payload.max_jump,
                 max_deviation=payload.max_deviation,
             )
-            answer = to_pairs(session, snapshot, call.services.price_sources, [pair])[0]
+            answer = to_pairs(session, snapshot, call.services.price_sources, [pair], call.now)[0]
         return answer
 
     @delete("/{pairId:str}", Operation(role=Role.ADMIN, statuses={204: "The pair is removed."}, errors=(409,)))

@@ -9,7 +9,9 @@ from api.schemas.common import Interval
 UNITS: dict[Interval, str] = {"1h": "hour", "1d": "day", "1w": "week", "1M": "month"}
 """What `date_trunc` cuts to, for each length."""
 
-_MOST = 10_000
+MOST_INTERVALS = 10_000
+"""Most intervals of one answer."""
+
 _DEFAULT_DAYS = 30
 _FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 
@@ -37,11 +39,11 @@ def intervals(start: datetime, end: datetime, newest: datetime, interval: Interv
     found: list[tuple[datetime, datetime]] = []
     begin = _floor(start, interval)
     while begin < end and begin <= newest:
-        if len(found) == _MOST:
+        if len(found) == MOST_INTERVALS:
             raise invalid_parameter(
                 "interval",
                 "too-many-intervals",
-                f"the range has more than {_MOST} intervals of {interval}; "
+                f"the range has more than {MOST_INTERVALS} intervals of {interval}; "
                 "ask for a shorter range or a longer interval",
             )
         finish = _next(begin, interval)

@@ -1,6 +1,7 @@
 """Pairs as answers show them: configuration from the control store, markets and newest prices from the marts."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from sqlalchemy.orm import Session
 
@@ -9,7 +10,6 @@ from api.reading.prices import latest_prices
 from api.schemas import price_pairs
 from api.schemas.prices import LatestPrice
 from api.serving import Snapshot
-from control.clock import utc_now
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import MarketIndex, Route
 from control.pricing.pairs import PairRow
@@ -32,15 +32,15 @@ def markets_in(snapshot: Snapshot, tenant_id: str) -> MarketsOf:
 
 
 def to_pairs(
-    session: Session, snapshot: Snapshot, definitions: Mapping[str, PriceSource], rows: Sequence[PairRow]
+    session: Session, snapshot: Snapshot, definitions: Mapping[str, PriceSource], rows: Sequence[PairRow], now: datetime
 ) -> list[price_pairs.Pair]:
-    """Return pairs of one tenant as answers show them, in their order."""
+    """Return pairs of one tenant as answers show them at an instant, in their order."""
     if not rows:
         return []
     tenant_id = rows[0].tenant_id
     markets_of = markets_in(snapshot, tenant_id)
     routes = find_routes(session, tenant_id, definitions, [row.question for row in rows], markets_of)
-    latest = latest_prices(snapshot, tenant_id, [row.pair_key for row in rows], utc_now())
+    latest = latest_prices(snapshot, tenant_id, [row.pair_key for row in rows], now)
     return [_to_pair(row, found, latest.get(row.pair_key)) for row, found in zip(rows, routes, strict=True)]
 
 

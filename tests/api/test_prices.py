@@ -245,3 +245,35 @@ def test_tabular_prices(valued: World) -> None:
         lines = client.get(PRICES, headers={"Accept": "text/csv"}).text.splitlines()
         place = lines[0].split(",").index("price")
         assert [line.split(",")[place] for line in lines[1:]] == [row["price"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/v2/pairs",
+        PRICES,
+        f"/v1/tokens/{EXAMPLE_TOKEN_ID}/price-history",
+        f"{PRICES}?priceSource=src_kraken",
+        f"{PRICES}?interval=1h&from=2026-01-31T20:00:00Z",
+        f"{PRICES}?interval=1M",
+    ],
+)
+def test_the_clock_changes_an_etag_with_the_answer_alone(
+    valued: World, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that begins, one that grows stale, an hour and a month that end: 200; nothing of it: 304."""
+    moments = [minute(5), minute(5.5), minute(12), minute(12) + INSTANT, minute(59), minute(60), minute(66)]
+    moments += [minute(67), minute(120), minute(121), START + timedelta(days=40), START + timedelta(days=70)]
+    form, statuses = "text/csv", []
+    with valued.client() as client:
+        before, etag = None, ""
+        for moment in moments:
+            monkeypatch.setattr("api.auth.utc_now", lambda moment=moment: moment)
+            fresh = client.get(url, headers={"Accept": form})
+            known = client.get(url, headers={"Accept": form, "If-None-Match": etag})
+            same = client.get(url, headers={"Accept": form, "If-None-Match": fresh.headers["etag"]})
+            assert (fresh.status_code, same.status_code) == (200, 304)
+            assert known.status_code == (304 if fresh.content == before else 200)
+            before, etag = fresh.content, fresh.headers["etag"]
+            statuses.append(known.status_code)
+    assert set(statuses[1:]) == {200, 304}
