@@ -20,7 +20,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from litestar import Request
 from litestar.concurrency import sync_to_thread
+from litestar.connection import ASGIConnection
 from litestar.di import Provide
+from litestar.handlers import BaseRouteHandler
 
 from api import media_types
 from api.errors import ApiError, invalid_body
@@ -79,6 +81,19 @@ def form_of(body_type: type[Body]) -> Provide:
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Body]] = provide
     return Provide(reader)
+
+
+async def refuse_body(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    """Refuse the body of a request to an operation that takes none, since nothing would do what the body says.
+
+    Raises:
+        ApiError: 400, there is one.
+    """
+    if isinstance(connection, Request) and (await connection.body()):
+        detail = f"{connection.method} {connection.url.path} takes no body; send none"
+        raise ApiError(
+            400, "unexpected-body", detail, errors=[FieldError(pointer="", code="unexpected", detail=detail)]
+        )
 
 
 async def content_of(request: Request[Any, Any, Any], *known: str) -> bytes:

@@ -26,7 +26,7 @@ _SECURITY = "apiKey"
 _EMBED_SECURITY = "embedToken"
 
 _STATUSES = {
-    400: "Unparseable, or an unknown parameter or field.",
+    400: "Unparseable, an unknown parameter or field, or a body where none is taken.",
     401: "No valid API key, or no valid embed token.",
     403: "The key's role is too low, or the embed token is for another report.",
     404: "There is no such object for this tenant.",
@@ -346,13 +346,13 @@ def _describe_headers(meanings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _error_statuses(path: str, operation: Operation) -> list[int]:
-    statuses = {*operation.errors, 500}
+    statuses = {*operation.errors, 400, 500}
     if "{" in path:
         statuses.add(404)
     if operation.is_paged:
         statuses.add(410)
     if operation.is_guarded:
-        statuses |= {400, 401, 403, 406, 422, 429, 503}
+        statuses |= {401, 403, 406, 422, 429, 503}
     if operation.body is not None or operation.form is not None:
         statuses |= {413, 415}
     return sorted(statuses)

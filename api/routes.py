@@ -16,7 +16,7 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from api import media_types
-from api.bodies import MOST_FORM_BYTES, Rows, body_of, form_of, rows_of
+from api.bodies import MOST_FORM_BYTES, Rows, body_of, form_of, refuse_body, rows_of
 from api.calls import NO_STORE, Tabular, Written
 from api.operations import OPERATION, Operation
 from api.schemas.common import Form, Schema
@@ -56,6 +56,8 @@ def _route(
         elif described.body is not None:
             read = rows_of if typing.get_origin(hints[_PAYLOAD]) is Rows else body_of
             made["dependencies"] = {_PAYLOAD: read(described.body)}
+        else:
+            made["guards"] = [refuse_body]
         return kind(path, **{**made, **options})(_answering(function, described))
 
     return decorate

@@ -28,6 +28,7 @@ TABULAR = [
     for param in GETS
     if media_types.PARQUET in param.values[2]["responses"]["200"]["content"]
 ]  # fmt: skip
+BODILESS = [param for param in OPERATIONS if "requestBody" not in param.values[2]]
 NO_TEXTS = [
     pytest.param(path, operation, parameter["name"], id=f"{operation['operationId']}-{parameter['name']}")
     for path, _, operation in (param.values for param in GETS)
@@ -139,6 +140,19 @@ def test_head_of_the_documentation(served: httpx.Client, path: str) -> None:
     got, head = served.get(path), served.head(path)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["etag"] == got.headers["etag"]
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), BODILESS)
+def test_a_body_where_none_is_taken_is_refused(
+    served: httpx.Client, path: str, method: str, operation: dict[str, Any]
+) -> None:
+    asked = {"params": example_query(operation), "headers": credentials(served, path, operation)}
+    chunks = iter([b'{"enabled"', b": false}"])
+    for content in (b'{"enabled": false}', b"{}", chunks):
+        answer = served.request(method, example_path(path, operation), content=content, **asked)
+        assert "takes no body" in problem(answer, 400, "unexpected-body")["detail"]
+    if method == "get":
+        assert served.request(method, example_path(path, operation), content=b"", **asked).status_code == 200
 
 
 def test_head_tells_errors_like_get(served: httpx.Client) -> None:
