@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import Enum
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
@@ -335,9 +336,26 @@ def _read(values: Any, body_type: type[Body], pointer: str, label: str, findings
             try:
                 read[found.name] = msgspec.convert(values[name], found.type, dec_hook=_to_exact)
             except msgspec.ValidationError as error:
-                findings.wrong.append(FieldError(pointer=place, code="invalid", detail=f"{label}{name}: {error}"))
+                detail = f"{label}{name}: {_explain(error, found.type)}"
+                findings.wrong.append(FieldError(pointer=place, code="invalid", detail=detail))
     is_whole = all(found.name in read or not found.required for found in fields)
     return body_type(**read) if is_whole else None
+
+
+def _explain(error: msgspec.ValidationError, annotation: Any) -> str:
+    choices = list(_choices(annotation)) if str(error).startswith("Invalid enum value") else []
+    return f"{error}; use one of {', '.join(choices)}" if choices else str(error)
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    """Yield the texts that a type lists; of a list of listed texts, those of its elements."""
+    if typing.get_origin(annotation) is typing.Literal:
+        yield from typing.get_args(annotation)
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield from (member.value for member in annotation)
+    else:
+        for inner in typing.get_args(annotation):
+            yield from _choices(inner)
 
 
 class _Field(NamedTuple):

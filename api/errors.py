@@ -170,7 +170,9 @@ def _from_control(error: ControlError, *, body_fields: bool) -> ApiError | None:
             return ApiError(404, f"{_kebab(error.kind)}-not-found", error.detail)
         case Conflict():
             pairs = [msgspec.convert(pair, PairChoice, from_attributes=True) for pair in error.pairs]
-            return ApiError(409, error.code, error.detail, existing_id=error.existing_id or UNSET, pairs=pairs)
+            errors = [FieldError(pointer=f"/{name}", code=error.code, detail=error.detail) for name in error.fields]
+            existing_id = error.existing_id or UNSET
+            return ApiError(409, error.code, error.detail, errors=errors, existing_id=existing_id, pairs=pairs)
         case Unauthenticated():
             return ApiError(401, "unauthenticated", error.detail, headers={"WWW-Authenticate": "Bearer"})
         case Denied():

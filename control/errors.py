@@ -68,16 +68,27 @@ class PairChoice:
 class Conflict(ControlError):
     """The request contradicts what is stored.
 
-    `existing_id` names the object in the way, where there is one; `pairs` are those of which the request must name one.
+    Args:
+        code: kebab-case kind.
+        detail: says the fix.
+        existing_id: names the object in the way, where there is one.
+        pairs: those of which the request must name one.
+        fields: JSON names of the values that conflict, with their places in lists, such as 'priceSources/0'.
     """
 
     def __init__(
-        self, code: str, detail: str, existing_id: str | None = None, pairs: Sequence[PairChoice] = ()
+        self,
+        code: str,
+        detail: str,
+        existing_id: str | None = None,
+        pairs: Sequence[PairChoice] = (),
+        fields: Sequence[str] = (),
     ) -> None:
         super().__init__(detail)
         self.code = code
         self.existing_id = existing_id
         self.pairs = tuple(pairs)
+        self.fields = tuple(fields)
 
 
 class Unauthenticated(ControlError):

@@ -77,9 +77,9 @@ def parse_range(start: str, end: str, fields: tuple[str, str] = ("from", "to")) 
     start_field, end_field = fields
     first, last = parse_bound(start, start_field, _FROM_FORMS), parse_bound(end, end_field, _TO_FORMS)
     if first.kind is BoundKind.NOW:
-        raise Invalid(start_field, "malformed", f"{start_field} cannot be now; write {_FROM_FORMS}")
+        raise Invalid(start_field, "unsupported-bound", f"{start_field} cannot be now; write {_FROM_FORMS}")
     if last.kind is BoundKind.CREATION:
-        raise Invalid(end_field, "malformed", f"{end_field} cannot be creation; write {_TO_FORMS}")
+        raise Invalid(end_field, "unsupported-bound", f"{end_field} cannot be creation; write {_TO_FORMS}")
     is_empty = first.instant is not None and last.instant is not None and last.instant <= first.instant
     if first.block is not None and last.block is not None:
         is_empty = last.block < first.block

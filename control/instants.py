@@ -10,8 +10,9 @@ from control.errors import Invalid, Unparseable
 
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_BLOCK = re.compile(r"block:(\d{1,19})", re.ASCII)
+_BLOCK = re.compile(r"block:0*(\d+)", re.ASCII)
 _HIGHEST_BLOCK = 2**63 - 1
+_MOST_DIGITS_SHOWN = 20
 
 FORMS = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
 """What `read_instant_or_day` accepts, for people."""
@@ -70,10 +71,14 @@ def read_block(field: str, text: str) -> int | None:
     found = _BLOCK.fullmatch(text)
     if found is None:
         return None
-    number = int(found[1])
-    if number > _HIGHEST_BLOCK:
-        raise Invalid(field, "out-of-range", f"{field} names block {number}; no chain has that many")
-    return number
+    digits = found[1]
+    # Python reads no number of thousands of digits.
+    if len(digits) > len(str(_HIGHEST_BLOCK)) or int(digits) > _HIGHEST_BLOCK:
+        is_long = len(digits) > _MOST_DIGITS_SHOWN
+        shown = f"{digits[:_MOST_DIGITS_SHOWN]}... ({len(digits)} digits)" if is_long else digits
+        detail = f"{field} names block {shown}; no chain has that many, the highest number is {_HIGHEST_BLOCK}"
+        raise Invalid(field, "out-of-range", detail)
+    return int(digits)
 
 
 def _malformed(field: str, text: str, forms: str) -> Unparseable:

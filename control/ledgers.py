@@ -88,6 +88,7 @@ def put(
             "ledger-on-other-network",
             f"ledger {name!r} exists under network {ledger.network!r}; choose another name",
             ledger.id,
+            fields=["name"],
         )
     _change(session, principal, ledger, display_name, description, now)
     return ledger, False

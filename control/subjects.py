@@ -187,7 +187,10 @@ def create(
             raise
         shown = codec_for(family).present(address)
         raise Conflict(
-            f"duplicate-{kind}", f"ledger {found.name!r} has {kind} {shown} already, as {existing}", existing
+            f"duplicate-{kind}",
+            f"ledger {found.name!r} has {kind} {shown} already, as {existing}",
+            existing,
+            fields=["ledgerId"],
         ) from error
     row = get(session, principal.tenant_id, kind, subject.id)
     _record(session, principal, _ACTIONS[kind].create, None, row, now)

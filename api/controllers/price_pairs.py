@@ -14,7 +14,7 @@ from api.routes import delete, get, patch, post
 from api.schemas.common import FieldError
 from api.schemas.price_pairs import Pair, PairCreate, PairPatch, Pairs
 from control.access import Role
-from control.errors import Invalid
+from control.errors import Conflict, Invalid
 from control.pricing import pairs
 
 
@@ -74,6 +74,11 @@ class PairController(Controller):
                 if error.field != "priceSources":
                     raise
                 raise Invalid(field, error.code, error.detail) from error
+            except Conflict as error:
+                if field == "priceSources":
+                    raise
+                fields = [field if name.startswith("priceSources/") else name for name in error.fields]
+                raise Conflict(error.code, error.detail, error.existing_id, error.pairs, fields) from error
             return to_pairs(session, snapshot, call.services.price_sources, [pair], call.now)[0]
 
         with call.snapshot() as snapshot:

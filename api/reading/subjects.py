@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from api.price_rows import TokenPriceRow, WalletTotalRow
 from api.reading.holders import count_holders
 from api.reading.moments import View, resolve, to_as_of
-from api.reading.values import CURRENCY, to_link, token_prices, wallet_totals
+from api.reading.values import CURRENCY, present_assets, to_link, token_prices, wallet_totals
 from api.rows import ContractStatusRow
 from api.schemas import common, tokens, wallets
 from api.serving import Snapshot
@@ -138,9 +138,9 @@ def to_wallet_summary(subject: SubjectRow, totals: Mapping[int, WalletTotalRow] 
         total_value_status=total.total_value_status if total else "NotCovered",
         change24h=total.change24h if total else None,
         change24h_status=total.change24h_status if total else "NotCovered",
-        change24h_omitted=total.change24h_omitted if total else [],
+        change24h_omitted=present_assets(subject.family, total.change24h_omitted) if total else [],
         value_complete=total.value_complete if total else False,
-        unpriced=total.unpriced if total else [],
+        unpriced=present_assets(subject.family, total.unpriced) if total else [],
     )
 
 

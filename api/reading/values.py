@@ -15,6 +15,8 @@ from api.reading.prices import prices_at
 from api.schemas.common import Decimal, ValueStatus
 from api.schemas.values import TotalStatus
 from api.serving import Snapshot
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
 from control.subjects import SubjectRow
 
 CURRENCY = "USD"
@@ -68,6 +70,19 @@ def wallet_totals(snapshot: Snapshot, tenant_id: str, subject_keys: Collection[i
     keys = sorted(subject_keys)
     rows = snapshot.rows("wallet_totals", WalletTotalRow, tenant_id=tenant_id, subject_keys=keys)
     return {row.subject_key: row for row in rows}
+
+
+def present_assets(family: str, names: Iterable[str]) -> list[str]:
+    """Return how answers name assets: symbols as they are, stored addresses in their family's canonical form."""
+    codec = codec_for(family)
+
+    def present(name: str) -> str:
+        try:
+            return codec.present(codec.parse(name))
+        except InvalidAddress:
+            return name
+
+    return [present(name) for name in names]
 
 
 def token_price(snapshot: Snapshot, token: SubjectRow) -> TokenPriceRow | None:

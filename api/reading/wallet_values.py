@@ -12,7 +12,7 @@ from api.reading.buckets import Bucket, read_buckets
 from api.reading.explain import Held, check_explain, explain
 from api.reading.intervals import label
 from api.reading.moments import State, View
-from api.reading.values import total, total_status, wallet_totals
+from api.reading.values import present_assets, total, total_status, wallet_totals
 from api.schemas.common import Interval
 from api.schemas.values import PositionExplanation, WalletExplanation, WalletValuePoint
 from api.serving import Snapshot
@@ -89,7 +89,7 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
                 value=value,
                 value_status=status,
                 value_complete=is_whole,
-                unpriced=unpriced,
+                unpriced=present_assets(view.subject.family, unpriced),
                 is_complete=bucket.is_complete,
             )
         )
@@ -104,7 +104,7 @@ def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interva
             points.append(_not_covered(bucket, interval))
             continue
         held = [
-            (asset.token.symbol or asset.address, balance.worth)
+            (asset.token.symbol or asset.token.ledger_id, balance.worth)
             for asset in assets
             if (balance := asset.balances[place]).is_held and balance.worth
         ]

@@ -24,7 +24,7 @@ from api.reading.moments import (
     to_coverage,
 )
 from api.reading.names import Names
-from api.reading.values import CURRENCY, amount_text, total, total_status
+from api.reading.values import CURRENCY, amount_text, present_assets, total, total_status
 from api.reports.activities import Activities, ActivityFilters, places_of
 from api.reports.calls import EmbedCall
 from api.reports.kept import keep
@@ -234,10 +234,10 @@ def _worth_now(snapshot: Snapshot, view: View) -> _Worth:
         row.total_value,
         row.total_value_status,
         row.value_complete,
-        row.unpriced,
+        present_assets(view.subject.family, row.unpriced),
         row.change24h,
         row.change24h_status,
-        row.change24h_omitted,
+        present_assets(view.subject.family, row.change24h_omitted),
     )
 
 

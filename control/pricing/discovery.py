@@ -207,7 +207,7 @@ def _require_history(session: Session, definitions: Mapping[str, PriceSource], p
         else:
             return
     detail = f"no source of the pair has a history of price type {pair.price_type}: {'; '.join(reasons)}"
-    raise Invalid("priceType", "no-history", detail)
+    raise Invalid("from", "no-history", detail)
 
 
 def _length(size: WindowSize, multiplier: Decimal) -> int:

@@ -93,7 +93,8 @@ def create(
         if find(session, principal.tenant_id, symbol) is None:
             raise
         # Items are addressed by symbol, so that is what names the one in the way.
-        raise Conflict("duplicate-symbol", f"there is a priced item {symbol!r} already", symbol) from error
+        detail = f"there is a priced item {symbol!r} already"
+        raise Conflict("duplicate-symbol", detail, symbol, fields=["symbol"]) from error
     row = _to_row(item, {})
     _record(session, principal, "priced-item.create", None, row, now)
     revision.bump(session, principal.tenant_id)

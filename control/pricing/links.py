@@ -66,13 +66,14 @@ def _choose(session: Session, tenant_id: str, priced_as: str, pair_id: str | Non
         return pair
     found = pairs.of_items(session, tenant_id, priced_as, DEFAULT_PRICED_IN)
     if not found:
-        raise Conflict("no-usd-pair", _missing(session, tenant_id, priced_as))
+        raise Conflict("no-usd-pair", _missing(session, tenant_id, priced_as), fields=["pricedAs"])
     if len(found) > 1:
         listed = ", ".join(f"{pair.id} ({pair.price_type})" for pair in found)
         raise Conflict(
             "several-usd-pairs",
             f"{priced_as} has several USD pairs: {listed}; say which by pairId",
             pairs=[PairChoice(pair.id, pair.price_type, pair.price_sources) for pair in found],
+            fields=["pricedAs"],
         )
     return found[0]
 

@@ -64,7 +64,7 @@ def check_sources(
     """
     if not 1 <= len(source_ids) <= _MOST_SOURCES:
         raise Invalid("priceSources", "out-of-range", f"priceSources must name 1 to {_MOST_SOURCES} sources")
-    for source_id in source_ids:
+    for place, source_id in enumerate(source_ids):
         if source_ids.count(source_id) > 1:
             raise Invalid("priceSources", "repeated-source", f"priceSources names {source_id[:100]!r} more than once")
         if source_id in kept:
@@ -81,6 +81,7 @@ def check_sources(
                 "price-source-disabled",
                 f"{source.name} is disabled; PATCH /v2/price-sources/{source_id}/enable, or leave it out",
                 source_id,
+                fields=[f"priceSources/{place}"],
             )
 
 
@@ -100,13 +101,18 @@ def check_change(
     """
     old, new = find_routes(session, principal.tenant_id, definitions, [before, after], markets_of)
     lost = {route.source_id for route in old if isinstance(route.outcome, Unresolved)}
-    for route in new:
+    for place, route in enumerate(new):
         if route.source_id not in lost:
-            require_route(route, definitions)
+            require_route(route, place, definitions)
 
 
-def require_route(route: SourceRoute, definitions: Mapping[str, PriceSource]) -> None:
+def require_route(route: SourceRoute, place: int, definitions: Mapping[str, PriceSource]) -> None:
     """Pass when a source has the pair's price, or may have once its market list is collected.
+
+    Args:
+        route: of the pair at the source.
+        place: of the source among those of the pair; the first one is 0.
+        definitions: the preconfigured sources.
 
     Raises:
         Invalid: on 'priceSources' or 'priceType', saying what was searched and the fix.
@@ -116,7 +122,7 @@ def require_route(route: SourceRoute, definitions: Mapping[str, PriceSource]) ->
     if not isinstance(outcome, Unresolved) or outcome.status is MappingStatus.PENDING:
         return
     if outcome.status is MappingStatus.AMBIGUOUS:
-        raise Conflict("ambiguous-market", outcome.detail)
+        raise Conflict("ambiguous-market", outcome.detail, fields=[f"priceSources/{place}"])
     if outcome.status is MappingStatus.UNSUPPORTED:
         raise Invalid("priceType", "unsupported-type", outcome.detail)
     fix = f"POST it to /v2/price-sources/{route.source_id}/pairs first"

@@ -33,7 +33,7 @@ from control.pricing.pair_checks import (
     guard_text,
     require_route,
 )
-from control.pricing.price_types import PriceType, check_price_type
+from control.pricing.price_types import PAIR_FIELDS, PriceType, check_price_type
 from control.pricing.routes import MarketsOf, PairQuestion, find_routes
 
 DEFAULT_PRICED_IN = "USD"
@@ -153,12 +153,12 @@ def create(
         if existing is None:
             raise
         detail = f"there is a pair {priced_as}/{priced_in} of price type {price_type} already, {existing}"
-        raise Conflict("duplicate-pair", detail, existing) from error
+        raise Conflict("duplicate-pair", detail, existing, fields=PAIR_FIELDS) from error
     _put_sources(session, pair.pair_key, price_sources)
     row = get(session, principal.tenant_id, pair.id)
     (routes,) = find_routes(session, principal.tenant_id, definitions, [row.question], markets_of)
-    for route in routes:
-        require_route(route, definitions)
+    for place, route in enumerate(routes):
+        require_route(route, place, definitions)
     _record(session, principal, "price-pair.create", None, row, now)
     revision.bump(session, principal.tenant_id)
     return row

@@ -15,6 +15,10 @@ class PriceType(StrEnum):
     NAV = "NAV"
 
 
+PAIR_FIELDS = ("pricedAs", "pricedIn", "priceType")
+"""JSON names of the values that no two pairs of one tenant, or of one manual source, have in common."""
+
+
 def check_price_type(field: str, text: str) -> PriceType:
     """Return the type of this name.
 

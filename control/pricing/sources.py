@@ -338,7 +338,8 @@ def _duplicate(session: Session, tenant_id: str, name: str, error: IntegrityErro
     existing = session.scalars(_select(tenant_id).where(ManualSource.name == name)).one_or_none()
     if existing is None:
         return error
-    return Conflict("duplicate-source", f"there is a manual source {name!r} already, {existing.id}", existing.id)
+    detail = f"there is a manual source {name!r} already, {existing.id}"
+    return Conflict("duplicate-source", detail, existing.id, fields=["name"])
 
 
 def _to_manual(source: ManualSource, *, is_enabled: bool) -> SourceRow:

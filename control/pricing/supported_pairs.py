@@ -17,7 +17,7 @@ from control.pages import After, Page, check_limit, cut_page
 from control.pricing import items, sources
 from control.pricing.definitions import PriceSource
 from control.pricing.in_use import named
-from control.pricing.price_types import PriceType, check_price_type
+from control.pricing.price_types import PAIR_FIELDS, PriceType, check_price_type
 
 _PREFIX = "spair_"
 
@@ -97,7 +97,8 @@ def create(
     ).one_or_none()
     if existing is not None:
         named = f"{priced_as}/{priced_in} of type {price_type}"
-        raise Conflict("duplicate-supported-pair", f"the source has {named} already, as {existing}", existing)
+        detail = f"the source has {named} already, as {existing}"
+        raise Conflict("duplicate-supported-pair", detail, existing, fields=PAIR_FIELDS)
     session.add(pair)
     session.flush()
     row = get(session, principal.tenant_id, definitions, source_id, pair.id)

@@ -106,9 +106,17 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> list[str]:
-        """What went wrong in the last cycle, network by network and price source by price source."""
-        networks = [f"{name}: {network.error}" for name, network in self.networks.items() if network.error]
-        return networks + [source.error for source in self.price_sources.values() if source.error]
+        """What went wrong in the last cycle, network by network and price source by price source.
+
+        Errors of calls name their network; of a node that a network and a price source share, one error is enough.
+        """
+        networks = [
+            network.error if network.error.startswith(f"{name}: ") else f"{name}: {network.error}"
+            for name, network in self.networks.items()
+            if network.error
+        ]
+        sources = [source.error for source in self.price_sources.values() if source.error]
+        return list(dict.fromkeys([*networks, *sources]))
 
 
 def _path(data_dir: Path) -> Path:

@@ -358,6 +358,15 @@ def test_an_excess_over_the_supply_has_a_status_of_its_own(world: World) -> None
     assert (table["holdersStatus"], table["holderCountStatus"]) == ("HoldersUnknown", "LowerBound")
 
 
+@pytest.mark.parametrize("number", [10**18 * 9 + 10**18, 2**63, 10**19, 10**60, int("9" * 4_000)])
+def test_blocks_beyond_every_chain_are_refused_whatever_their_digits(client: TestClient[Any], number: int) -> None:
+    for url in (f"{TOKEN}/cap-table", f"{WALLET}/balances"):
+        found = problem(client.get(url, params={"asOf": f"block:{number}"}), 422, "invalid-parameter")
+        assert [(error["parameter"], error["code"]) for error in found["errors"]] == [("asOf", "out-of-range")]
+        assert f"the highest number is {2**63 - 1}" in found["detail"]
+        assert len(found["detail"]) < 200
+
+
 @pytest.mark.parametrize(
     ("moment", "before", "after"),
     [

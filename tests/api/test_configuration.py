@@ -8,7 +8,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
-from tests.api.test_errors import problem
+from tests.api.test_errors import pointers, problem
 from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
 
 ADDRESS = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
@@ -64,7 +64,7 @@ def test_a_token_is_added(client: TestClient[Any]) -> None:
     assert (detail["windows"], detail["decimals"], detail["holderCount"]) == ([], None, None)
     assert detail["asOf"]["blockNumber"] is None
     duplicate = problem(client.post("/v1/tokens", json=BODY | {"ledgerId": ADDRESS}), 409, "duplicate-token")
-    assert duplicate["existingId"] == token["id"]
+    assert (duplicate["existingId"], pointers(duplicate)) == (token["id"], ["/ledgerId"])
 
 
 def test_a_wallet_is_added(client: TestClient[Any]) -> None:

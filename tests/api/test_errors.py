@@ -16,6 +16,11 @@ TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_
 SOURCE = f"/v2/price-sources/{EXAMPLE_SOURCE_ID}"
 
 
+def pointers(found: dict[str, Any]) -> list[str]:
+    """Return where in the body a problem finds fault."""
+    return [error["pointer"] for error in found["errors"]]
+
+
 def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
     """Check the shape of a problem and return it."""
     assert answer.status_code == status, answer.text

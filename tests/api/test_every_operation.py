@@ -189,6 +189,19 @@ def test_null_is_no_value_of_a_choice_or_a_number(
         assert "null" in found["detail"]
 
 
+@pytest.mark.parametrize(("path", "operation", "name"), NO_TEXTS)
+def test_a_choice_that_is_not_listed_is_answered_with_those_that_are(
+    served: httpx.Client, path: str, operation: dict[str, Any], name: str
+) -> None:
+    (schema,) = [one["schema"] for one in operation["parameters"] if (one["in"], one["name"]) == ("query", name)]
+    if "enum" not in schema:
+        return
+    headers = credentials(served, path, operation) | ({"Accept": media_types.CSV} if name == "context" else {})
+    query = {key: value for key, value in example_query(operation).items() if key != "limit"} | {name: "Coin"}
+    found = problem(served.get(example_path(path, operation), params=query, headers=headers), 422, "invalid-parameter")
+    assert found["detail"] == f"{name} is 'Coin'; use one of {', '.join(schema['enum'])}"
+
+
 def test_null_is_a_text_like_any_other(served: httpx.Client) -> None:
     found = served.get("/v1/tokens", params={"symbol": "null", "q": "null"})
     assert (found.status_code, found.json()["data"]) == (200, [])

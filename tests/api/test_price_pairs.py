@@ -20,7 +20,7 @@ from api.operations import (
 from control.models import PricePair
 from control.pricing import pairs
 from tests.api.marts import publish
-from tests.api.test_errors import problem
+from tests.api.test_errors import pointers, problem
 from tests.api.world import FOREIGN_TOKEN_ID, World, marts_rows
 
 PAIRS = "/v2/pairs"
@@ -177,6 +177,7 @@ def test_different_assets_under_one_ticker(world: World, client: TestClient[Any]
     with world.client() as fresh:
         found = problem(fresh.post(PAIRS, json=BID | {"pricedAs": "LUNA"}), 409, "ambiguous-market")
         assert "LUNA2USD (LUNA2/ZUSD), LUNAUSD (LUNA/ZUSD)" in found["detail"]
+        assert pointers(found) == ["/priceSources/0"]
         mapping = {"mappings": [{"priceSource": "src_kraken", "symbol": "LUNA2"}]}
         assert fresh.put("/v1/priced-items/LUNA/mapping-symbols", json=mapping).status_code == 200
         made = fresh.post(PAIRS, json=BID | {"pricedAs": "LUNA"}).json()
@@ -187,12 +188,18 @@ def test_a_disabled_source_takes_no_new_pair(client: TestClient[Any]) -> None:
     assert client.patch("/v2/price-sources/src_kraken/disable").json()["enabled"] is False
     found = problem(client.post(PAIRS, json=BID), 409, "price-source-disabled")
     assert found["existingId"] == "src_kraken"
+    assert pointers(found) == ["/priceSources/0"]
+    second = problem(client.post(PAIRS, json=BID | {"priceSources": ["src_gemini", "src_kraken"]}), 409, found["code"])
+    assert pointers(second) == ["/priceSources/1"]
+    one = {name: value for name, value in BID.items() if name != "priceSources"} | {"priceSource": "src_kraken"}
+    assert pointers(problem(client.post(PAIRS, json=one), 409, found["code"])) == ["/priceSource"]
     assert client.patch(PAIR, json={"maxAge": "P2D", "priceSources": ["src_kraken"]}).status_code == 200
 
 
 def test_the_same_again_names_the_first(client: TestClient[Any]) -> None:
     found = problem(client.post(PAIRS, json=BID | {"priceType": "Trade"}), 409, "duplicate-pair")
     assert found["existingId"] == EXAMPLE_MARKET_PAIR_ID
+    assert pointers(found) == ["/pricedAs", "/pricedIn", "/priceType"]
 
 
 def test_a_repeated_request_replays_the_first_answer(client: TestClient[Any]) -> None:
@@ -356,6 +363,7 @@ def test_of_several_pairs_one_must_be_named(client: TestClient[Any]) -> None:
     bid = client.post(PAIRS, json=BID).json()["id"]
     found = problem(client.put(LINK, json={"pricedAs": "BTC"}), 409, "several-usd-pairs")
     assert EXAMPLE_MARKET_PAIR_ID in found["detail"]
+    assert pointers(found) == ["/pricedAs"]
     assert bid in found["detail"]
     trade = client.get(PAIR).json()
     assert found["pairs"] == [
@@ -369,6 +377,7 @@ def test_of_several_pairs_one_must_be_named(client: TestClient[Any]) -> None:
 def test_what_a_link_lacks_is_named(client: TestClient[Any]) -> None:
     found = problem(client.put(LINK, json={"pricedAs": "GOLD"}), 409, "no-usd-pair")
     assert "POST 'GOLD' to /v1/priced-items" in found["detail"]
+    assert pointers(found) == ["/pricedAs"]
     assert (
         "POST the pair to /v2/pairs"
         in problem(client.put(LINK, json={"pricedAs": "XAU"}), 409, "no-usd-pair")["detail"]

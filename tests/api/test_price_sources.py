@@ -97,7 +97,7 @@ def test_renaming_and_removal(client: TestClient[Any]) -> None:
     assert client.patch(unused, json={}).json() == renamed
     found = problem(client.patch(unused, json={"name": "Fund desk"}), 409, "duplicate-source")
     assert found["existingId"] == EXAMPLE_SOURCE_ID
-    problem(client.post(PATH, json={"name": "Fund desk"}), 409, "duplicate-source")
+    assert pointers(client.post(PATH, json={"name": "Fund desk"}), 409, "duplicate-source") == ["/name"]
     client.put(
         f"/v1/priced-items/{EXAMPLE_SYMBOL}/mapping-symbols",
         json={"mappings": [{"priceSource": EXAMPLE_UNUSED_SOURCE_ID, "symbol": "B"}]},
@@ -120,6 +120,7 @@ def test_a_supported_pair(client: TestClient[Any]) -> None:
     assert client.get(PAIRS).json()["data"][-1] == made
     again = client.post(PAIRS, json={"pricedAs": EXAMPLE_SYMBOL, "pricedIn": "USD", "priceType": "Market"})
     assert problem(again, 409, "duplicate-supported-pair")["existingId"] == made["id"]
+    assert pointers(again, 409, "duplicate-supported-pair") == ["/pricedAs", "/pricedIn", "/priceType"]
     assert client.delete(f"{PAIRS}/{made['id']}").status_code == 204
     problem(client.get(f"{PAIRS}/{made['id']}"), 404, "supported-pair-not-found")
 

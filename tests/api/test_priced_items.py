@@ -9,7 +9,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL
+from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_SYMBOL
 from tests.api.document import check
 from tests.api.test_errors import problem
 from tests.api.world import World
@@ -61,6 +61,10 @@ def test_items_that_cannot_be(client: TestClient[Any]) -> None:
         code = "invalid-body" if status == 422 else "unknown-field"
         found = problem(client.post(PATH, json=body), status, code)
         assert [error["pointer"] for error in found["errors"]] == pointers
+    listed = "use one of Currency, Cryptocurrency, Commodity, Equity, Option, Fund, Other"
+    assert listed in client.post(PATH, json=ETHER | {"class": "Coin"}).json()["detail"]
+    tracking = client.put(f"/v1/tokens/{EXAMPLE_TOKEN_ID}/tracking", json={"trackingStatus": "on"})
+    assert "use one of enabled, disabled" in problem(tracking, 422, "invalid-body")["detail"]
     assert client.get(PATH).json() == before
 
 

@@ -113,7 +113,7 @@ def test_some_source_must_have_the_history(world: World, pair: PairRow) -> None:
     bid = make(world, price_type="Bid", price_sources=["src_kraken", "src_gemini", manual])
     with pytest.raises(Invalid) as caught:
         ask(world, bid)
-    assert (caught.value.field, caught.value.code) == ("priceType", "no-history")
+    assert (caught.value.field, caught.value.code) == ("from", "no-history")
     assert "Kraken has a history of Trade alone; Gemini has a history of no price type" in caught.value.detail
     assert "Ours is manual" in caught.value.detail
     with world.store.write() as session:

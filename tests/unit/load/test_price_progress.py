@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipelines.collect.prices.routes import update_routes
 from pipelines.defs.cycle import has_price_work
-from pipelines.deliver.progress import Progress, read_progress, write_progress
+from pipelines.deliver.progress import NetworkProgress, Progress, read_progress, write_progress
 from pipelines.load.discoveries import (
     Part,
     WindowPrice,
@@ -89,6 +90,18 @@ def test_trouble_of_a_source_stays_and_is_an_error_of_its_cycle_alone(raw: Raw, 
     raw.batch += 1
     later = _end_cycle(raw, tmp_path)
     assert (later.errors, later.price_sources["src_kraken"].trouble) == ([], "src_kraken: markets: HTTP 503")
+
+
+@pytest.mark.parametrize("error", ["local: eth_chainId: refused", "block 7 changed while it was being read"])
+def test_an_error_names_its_network_once(raw: Raw, tmp_path: Path, error: str) -> None:
+    """The network's price feeds fail with it, by the same call."""
+    raw.snapshot(pricing(pair(1)))
+    record_failed_list(raw.connection, "src_kraken", "local: eth_chainId: refused", MINUTE, raw.batch)
+    network = NetworkProgress(**dict.fromkeys(NetworkProgress.__struct_fields__) | {"error": error})
+    progress = msgspec.structs.replace(_end_cycle(raw, tmp_path), networks={"local": network})
+    assert progress.errors[0].count("local: ") == 1
+    assert progress.errors[0].endswith(error)
+    assert progress.errors.count("local: eth_chainId: refused") == 1
 
 
 def test_an_unfinished_discovery_is_work_and_alone_nothing_to_build(raw: Raw, tmp_path: Path) -> None:
