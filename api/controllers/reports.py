@@ -9,13 +9,18 @@ from sqlalchemy.orm import Session
 from api import media_types
 from api.calls import NO_STORE, Call, Written
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID, Example, Operation
-from api.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment
+from api.parameters import AsOfMoment, From, FromMoment, Injected, To, ToMoment, read_moments
+from api.reading.cap_table_changes import resolve_both
+from api.reading.moments import View, read_view, resolve_of_token
 from api.reports import links
 from api.reports.links import Shown
 from api.routes import get, post, put
 from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
+from api.serving import Snapshot
+from api.subjects import find
 from control import embedding
 from control.access import Role
+from control.subjects import Kind
 
 _STATUSES = {200: "The link.", 303: "The report, where `Accept` asks for HTML."}
 
@@ -47,7 +52,7 @@ class ReportController(Controller):
         Operation(
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID}),
             statuses=_STATUSES,
-            errors=(404,),
+            errors=(404, 409),
             answers_as=media_types.JSON_OR_HTML,
         ),
     )
@@ -61,10 +66,13 @@ class ReportController(Controller):
         """Link to the cap table report of a token.
 
         The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
-        for eight hours.
+        for eight hours. A moment that is not covered is a conflict, as in the cap table itself.
         """
         with call.store.read() as session:
             shown = links.cap_table(session, call.tenant_id, token_id, as_of)
+        if moment := call.moment(as_of):
+            with call.snapshot() as snapshot:
+                resolve_of_token(snapshot, _view(call, snapshot, token_id), moment)
         return _link(call, shown, theme)
 
     @get(
@@ -72,7 +80,7 @@ class ReportController(Controller):
         Operation(
             example=Example(query={"tokenId": EXAMPLE_TOKEN_ID, "from": "block:260"}),
             statuses=_STATUSES,
-            errors=(404,),
+            errors=(404, 409),
             answers_as=media_types.JSON_OR_HTML,
         ),
     )
@@ -87,10 +95,12 @@ class ReportController(Controller):
         """Link to the report of what differs between two cap tables of a token.
 
         The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
-        for eight hours.
+        for eight hours. A moment that is not covered is a conflict, as in the changes themselves.
         """
         with call.store.read() as session:
             shown = links.cap_table_changes(session, call.tenant_id, token_id, start, end)
+        with call.snapshot() as snapshot:
+            resolve_both(snapshot, _view(call, snapshot, token_id), *read_moments(start, end, call.now))
         return _link(call, shown, theme)
 
     @get(
@@ -158,6 +168,11 @@ class ReportController(Controller):
             return Revocation(embed_id=embedding.revoke(session, call.principal))
 
         return call.write_once(201, work, "/v1/reports")
+
+
+def _view(call: Call, snapshot: Snapshot, token_id: str) -> View:
+    subject, windows = find(call, Kind.TOKEN, token_id)
+    return read_view(snapshot, subject, windows)
 
 
 def _link(call: Call, shown: Shown, theme: Theme) -> ReportLink | Response[Any]:

@@ -11,8 +11,13 @@ from itertools import pairwise
 from typing import Any
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from control import ledgers
+from api.reports.links import LinkMaker, Shown
+from api.reports.tokens import TokenSigner
+from api.schemas.reports import Report
+from control import access, ledgers, service_secrets
 from control.models import Subject
+from control.settings import Settings
+from control.store import ControlStore
 from tests.api.marts import publish
 from tests.api.valued import ETHER_PAIR_KEY, SMALL_PAIR_KEY, link_small, naive, sum_of, value_of, valued_rows
 from tests.api.world import World, hash_of, text_of, time_of
@@ -97,6 +102,14 @@ def reconciliation_of(number: int, block: int) -> str:
     moved = max((step.block for step in own if not step.is_observed or step.movement), default=0)
     read = max((step.block for step in own if step.is_observed), default=-1)
     return "Reconciled" if read >= moved else "Unchecked"
+
+
+def link_unchecked(settings: Settings, store: ControlStore, key: str, report: Report, **params: str) -> str:
+    """Return a link whose moments are not checked: an open page may meet one that is covered no more."""
+    with store.read() as session:
+        signer = TokenSigner(service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY))
+        principal = access.authenticate(session, key)
+    return LinkMaker(settings, store, signer).open(principal, Shown(report, "", params), "auto").report_url
 
 
 def publish_reported(world: World, version: int = 1) -> None:

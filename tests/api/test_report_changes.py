@@ -12,10 +12,11 @@ from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_TOKEN_ID
 from api.reports.tokens import SESSION
+from api.schemas.reports import Report
 from control import service_secrets
 from tests.api.reported import NEWEST, publish_reported
 from tests.api.test_errors import problem
-from tests.api.test_report_data import NAMES, NUMBERS, PAST, embed
+from tests.api.test_report_data import NAMES, NUMBERS, PAST, embed, embed_unchecked
 from tests.api.test_reports import claims_of
 from tests.api.world import World, copy_world, time_of
 
@@ -125,18 +126,24 @@ def test_rows_are_searched_by_address_and_by_name(client: TestClient[Any]) -> No
 
 
 def test_a_moment_that_is_not_covered_is_told(client: TestClient[Any]) -> None:
-    headers = headers_of(client, "block:5")
+    asked = {"tokenId": EXAMPLE_TOKEN_ID, "from": "block:5"}
+    headers = embed_unchecked(client, "cap-table-changes", **asked)
     for part in ("summary", "rows", "csv"):
         problem(client.get(f"{DATA}/{part}", headers=headers), 409, "not-covered")
+    problem(client.get("/v1/reports/cap-table-changes", params=asked), 409, "not-covered")
 
 
 def test_a_named_day_is_that_of_the_session(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that is open over midnight goes on with the moments that its head has."""
     now = time_of(NEWEST)
     headers = {}
-    for report, moments in (("cap-table", {"asOf": "yesterday"}), ("cap-table-changes", {"from": "yesterday"})):
-        answer = client.get(f"/v1/reports/{report}", params={"tokenId": EXAMPLE_TOKEN_ID, **moments})
-        claims = claims_of(answer.json()["reportUrl"])
+    asked: list[tuple[Report, dict[str, str]]] = [
+        ("cap-table", {"asOf": "yesterday"}),
+        ("cap-table-changes", {"from": "yesterday"}),
+    ]
+    for report, moments in asked:
+        token = embed_unchecked(client, report, tokenId=EXAMPLE_TOKEN_ID, **moments)["Authorization"]
+        claims = claims_of(f"#t={token.removeprefix('Bearer ')}")
         with client.app.state.services.store.read() as session:
             secret = service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY)
         opened = {"sxp": int((now + SESSION).timestamp())}
@@ -149,6 +156,9 @@ def test_a_named_day_is_that_of_the_session(client: TestClient[Any], monkeypatch
 
 
 def test_moments_the_wrong_way_round_are_told(client: TestClient[Any]) -> None:
-    headers = headers_of(client, f"block:{PAST}", f"block:{PAST - 1}")
-    found = problem(client.get(f"{DATA}/summary", headers=headers), 422, "invalid-parameter")
-    assert [error["parameter"] for error in found["errors"]] == ["to"]
+    asked = {"tokenId": EXAMPLE_TOKEN_ID, "from": f"block:{PAST}", "to": f"block:{PAST - 1}"}
+    headers = embed_unchecked(client, "cap-table-changes", **asked)
+    page = client.get(f"{DATA}/summary", headers=headers)
+    for answer in (page, client.get("/v1/reports/cap-table-changes", params=asked)):
+        found = problem(answer, 422, "invalid-parameter")
+        assert [error["parameter"] for error in found["errors"]] == ["to"]

@@ -13,6 +13,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.schemas.reports import Report
 from api.serving import Snapshot
 from control.models import Subject
 from tests.api.marts import publish
@@ -23,6 +24,7 @@ from tests.api.reported import (
     RANGES,
     STEPS,
     holder,
+    link_unchecked,
     publish_reported,
     reported_rows,
     state_at,
@@ -73,6 +75,13 @@ def embed(client: TestClient[Any], path: str, **query: str) -> dict[str, str]:
     link = client.get(path, params=query)
     assert link.status_code == 200, link.text
     return {"Authorization": f"Bearer {link.json()['reportUrl'].partition('#t=')[2]}"}
+
+
+def embed_unchecked(client: TestClient[Any], report: Report, **params: str) -> dict[str, str]:
+    """Return the header of an embedded page whose moments were not checked when its link was made."""
+    services, key = client.app.state.services, client.headers["authorization"].removeprefix("Bearer ")
+    url = link_unchecked(services.settings, services.store, key, report, **params)
+    return {"Authorization": f"Bearer {url.partition('#t=')[2]}"}
 
 
 def cap_table(client: TestClient[Any], as_of: str | None = None, token_id: str = EXAMPLE_TOKEN_ID) -> dict[str, str]:
@@ -413,9 +422,13 @@ def test_data_is_compressed_for_who_takes_it(client: TestClient[Any]) -> None:
 
 
 def test_a_moment_in_a_gap_is_told_with_its_neighbours(client: TestClient[Any]) -> None:
-    headers = cap_table(client, "block:63000")
-    for path in ("summary", "rows", "csv"):
-        answer = problem(client.get(f"{DATA}/{path}", headers=headers), 409, "not-covered")
+    asked = {"tokenId": EXAMPLE_TOKEN_ID, "asOf": "block:63000"}
+    headers = embed_unchecked(client, "cap-table", **asked)
+    answers = [client.get(f"{DATA}/{path}", headers=headers) for path in ("summary", "rows", "csv")]
+    # A link to it is refused in the same words.
+    for answer in [*answers, client.get("/v1/reports/cap-table", params=asked)]:
+        answer = problem(answer, 409, "not-covered")
+        assert [error["parameter"] for error in answer["errors"]] == ["asOf"]
         assert (answer["before"], answer["after"]) == (f"{time_of(60_000):%FT%TZ}", f"{time_of(66_000):%FT%TZ}")
 
 

@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from api.schemas.reports import Report
+from tests.api.reported import link_unchecked
 from tests.api.world import World
 from tests.e2e.client import ApiClient
 from tests.e2e.serving import serving
@@ -73,6 +75,12 @@ class Api:
     def client(self, who: str = "admin") -> ApiClient:
         """Return a client with the key of a caller of the world."""
         return ApiClient(self.url, self.world.keys[who])
+
+    def link_unchecked(self, report: Report, **params: str) -> str:
+        """Return a link whose moments are not checked, as an open page may meet one that is covered no more."""
+        world = self.world
+        link = urlsplit(link_unchecked(world.settings, world.store, world.keys["viewer"], report, **params))
+        return f"{self.url}{link.path}?{link.query}#{link.fragment}"
 
 
 @contextmanager

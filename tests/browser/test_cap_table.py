@@ -250,7 +250,8 @@ def test_before_its_creation_nobody_held_it(own_servers: Servers, visit: Visit) 
 
 def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
-        frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03"), "empty")
+        link = servers.api.link_unchecked("cap-table", tokenId=LUMEN_ID, asOf="2026-06-03")
+        frame = visitor.open(servers.portal.page("framed", url=link), "empty")
         assert "Nearest collected moments" in frame.inner_text("#panel")
         visitor.screenshot("state-not-covered")
         visitor.forgive("status of 409")

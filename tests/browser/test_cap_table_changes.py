@@ -317,7 +317,8 @@ def test_nothing_differs(servers: Servers, visit: Visit) -> None:
 )
 def test_a_moment_that_was_not_collected(servers: Servers, visit: Visit, moments: dict[str, str], which: str) -> None:
     with visit() as visitor:
-        frame = visitor.open(servers.portal.page("cap-table-changes", tokenId=LUMEN_ID, **moments), "empty")
+        link = servers.api.link_unchecked("cap-table-changes", tokenId=LUMEN_ID, **moments)
+        frame = visitor.open(servers.portal.page("framed", url=link), "empty")
         assert f"Nearest collected moments {which}" in frame.inner_text("#panel")
         visitor.screenshot("state-changes-not-covered")
         visitor.forgive("status of 409")
