@@ -1,9 +1,11 @@
 """Networks and ledgers."""
 
 from litestar import Controller
+from msgspec.structs import asdict
 
 from api.calls import Call, Fetched, Tabular, Written, written
 from api.lists import STORED, read_list, stored
+from api.network_warnings import network_warnings
 from api.operations import EXAMPLE_UNUSED_LEDGER, Example, Operation
 from api.parameters import Cursor, From, Injected, IntervalChoice, LedgerName, Limit, NetworkName, To, read_range
 from api.reading.statistics import read_members, read_statistics
@@ -19,6 +21,7 @@ from api.schemas.ledgers import (
     LedgerStatistics,
     Network,
     Networks,
+    StoredLedger,
 )
 from control import ledgers
 from control.access import Role
@@ -68,11 +71,12 @@ class NetworkController(Controller):
         call: Injected[Call],
         name: NetworkName,
         payload: Injected[LedgerPut],
-    ) -> Written[Ledger]:
+    ) -> Written[StoredLedger]:
         """Create or update a ledger.
 
         A ledger is a tenant's name for a network. Putting a name that exists under this network replaces its display
-        name and description; the same name under another network is a conflict.
+        name and description; the same name under another network is a conflict. `warnings` says where the network is
+        disabled.
         """
         with call.store.write() as session:
             ledger, is_created = ledgers.put(
@@ -84,7 +88,8 @@ class NetworkController(Controller):
                 payload.display_name,
                 payload.description,
             )
-        return written(201 if is_created else 200, _to_ledger(ledger))
+            warnings = network_warnings(session, call.services.networks, name)
+        return written(201 if is_created else 200, StoredLedger(**asdict(_to_ledger(ledger)), warnings=warnings))
 
     @get("/ledgers")
     def list_ledgers(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Ledgers | Tabular[Ledger]:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from litestar import Controller
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy.orm import Session
 
 from api.calls import ALL_ROWS, Call, Tabular, Written
 from api.lists import STORED, read_list, stored
+from api.network_warnings import network_warnings
 from api.operations import EXAMPLE_LEDGER, Example, Operation
 from api.parameters import (
     ActivityStatusFilter,
@@ -65,6 +66,7 @@ from api.schemas.tokens import (
     CapTableChanges,
     HolderChange,
     Holding,
+    StoredToken,
     TokenActivities,
     TokenActivity,
     TokenCreate,
@@ -101,14 +103,15 @@ class TokenController(Controller):
             errors=(409,),
         ),
     )
-    def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Written[TokenSummary]:
+    def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Written[StoredToken]:
         """Add a token.
 
         Stored with tracking disabled. What is at the address is found out by the next cycle; until then
-        `contractStatus` is `Unknown`. The same address on the same ledger again is a conflict.
+        `contractStatus` is `Unknown`. The same address on the same ledger again is a conflict. `warnings` says where
+        the ledger's network is disabled.
         """
 
-        def work(session: Session) -> TokenSummary:
+        def work(session: Session) -> StoredToken:
             token = tokens.create(
                 session,
                 call.principal,
@@ -118,7 +121,8 @@ class TokenController(Controller):
                 external_id=payload.external_id,
                 name=payload.name,
             )
-            return to_token_summary(token, {}, set())
+            warnings = network_warnings(session, call.services.networks, token.network)
+            return StoredToken(**asdict(to_token_summary(token, {}, set())), warnings=warnings)
 
         return call.write_once(201, work, lambda identifier: f"/v1/tokens/{identifier}")
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from litestar import Controller
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy.orm import Session
 
 from api.calls import ALL_ROWS, Call, Fetched, Tabular, Written
 from api.errors import invalid_parameter
 from api.lists import STORED, read_list, stored
+from api.network_warnings import network_warnings
 from api.operations import EXAMPLE_LEDGER, Example, Operation
 from api.parameters import (
     AsOfMoment,
@@ -45,6 +46,7 @@ from api.schemas.wallets import (
     BalanceHistoryRow,
     Balances,
     Position,
+    StoredWallet,
     WalletActivities,
     WalletActivity,
     WalletCreate,
@@ -81,13 +83,14 @@ class WalletController(Controller):
             errors=(409,),
         ),
     )
-    def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Written[WalletSummary]:
+    def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Written[StoredWallet]:
         """Add a wallet.
 
-        Stored with tracking disabled. The same address on the same ledger again is a conflict.
+        Stored with tracking disabled. The same address on the same ledger again is a conflict. `warnings` says
+        where the ledger's network is disabled.
         """
 
-        def work(session: Session) -> WalletSummary:
+        def work(session: Session) -> StoredWallet:
             wallet = wallets.create(
                 session,
                 call.principal,
@@ -96,7 +99,8 @@ class WalletController(Controller):
                 external_id=payload.external_id,
                 name=payload.name,
             )
-            return to_wallet_summary(wallet)
+            warnings = network_warnings(session, call.services.networks, wallet.network)
+            return StoredWallet(**asdict(to_wallet_summary(wallet)), warnings=warnings)
 
         return call.write_once(201, work, lambda identifier: f"/v1/wallets/{identifier}")
 

@@ -238,6 +238,22 @@ class SubjectCoverage(Schema, frozen=True, kw_only=True):
     as_of: AsOf
 
 
+class WriteWarning(Schema, frozen=True, kw_only=True):
+    """A reason for which something that was stored does not work as it stands."""
+
+    code: Annotated[
+        Literal["network-disabled"],
+        Meta(description="`network-disabled`: the service has no node of the network, so nothing is collected on it."),
+    ]
+    detail: Annotated[str, Meta(description="The reason and the fix, for people.")]
+
+
+Warnings = Annotated[
+    list[WriteWarning],
+    Meta(description="What keeps the stored object from working as the service is set up; empty when nothing does."),
+]
+
+
 class FieldError(Schema, frozen=True, kw_only=True):
     """One value that is wrong: `pointer` into the body or the name of a `parameter`."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.schemas.common import DataVersion, Instant, Interval, IntervalStart, Page, Schema
+from api.schemas.common import DataVersion, Instant, Interval, IntervalStart, Page, Schema, Warnings
 from control.networks.families import FAMILIES
 
 ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"]
@@ -75,6 +75,12 @@ class Ledger(Schema, frozen=True, kw_only=True):
     description: str | None
     created_at: Instant
     updated_at: Instant
+
+
+class StoredLedger(Ledger, frozen=True, kw_only=True):
+    """A ledger after it was created or updated."""
+
+    warnings: Warnings
 
 
 class Ledgers(Schema, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from api.schemas.common import (
     TrackingStatus,
     TransactionHash,
     ValueStatus,
+    Warnings,
     Window,
 )
 from api.schemas.operations import TrackingEstimate, TrackingHistory
@@ -146,6 +147,12 @@ class TokenSummary(Schema, frozen=True, kw_only=True):
     market_capitalization_status: TotalStatus
     change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
     change24h_status: ChangeStatus
+
+
+class StoredToken(TokenSummary, frozen=True, kw_only=True):
+    """A token after it was added."""
+
+    warnings: Warnings
 
 
 class Tokens(Schema, frozen=True, kw_only=True):

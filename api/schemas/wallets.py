@@ -26,6 +26,7 @@ from api.schemas.common import (
     TrackingStatus,
     TransactionHash,
     ValueStatus,
+    Warnings,
     Window,
 )
 from api.schemas.operations import TrackingEstimate, TrackingHistory
@@ -88,6 +89,12 @@ class WalletSummary(Schema, frozen=True, kw_only=True):
     change24h_omitted: ChangeOmitted
     value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
     unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
+
+
+class StoredWallet(WalletSummary, frozen=True, kw_only=True):
+    """A wallet after it was added."""
+
+    warnings: Warnings
 
 
 class Wallets(Schema, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
 
 ADDRESS = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
 BODY = {"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS.lower(), "externalId": "e1", "name": "Dai"}
+BODY_OF_WALLET = {"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}
 
 
 def test_networks_are_listed_with_the_state_of_their_nodes(client: TestClient[Any]) -> None:
@@ -32,13 +33,40 @@ def test_a_ledger_is_created_then_updated(client: TestClient[Any]) -> None:
     assert again.status_code == 200
     assert again.json()["id"] == created.json()["id"]
     assert (again.json()["displayName"], again.json()["description"]) == (None, "more")
-    assert client.get("/v1/networks/ledgers/test").json() == again.json()
-    assert client.get(f"/v1/networks/ledgers/{again.json()['id']}").json() == again.json()
+    stored = {name: value for name, value in again.json().items() if name != "warnings"}
+    assert client.get("/v1/networks/ledgers/test").json() == stored
+    assert client.get(f"/v1/networks/ledgers/{again.json()['id']}").json() == stored
     assert [ledger["name"] for ledger in client.get("/v1/networks/ledgers").json()["data"]] == [
         EXAMPLE_LEDGER,
         EXAMPLE_UNUSED_LEDGER,
         "test",
     ]
+
+
+def test_a_disabled_network_is_warned_of_wherever_something_is_stored_on_it(client: TestClient[Any]) -> None:
+    ledger = client.put("/v1/networks/sepolia/ledgers", json={"name": "test"})
+    token = client.post("/v1/tokens", json={**BODY, "ledger": "test"})
+    wallet = client.post("/v1/wallets", json={"ledger": "test", "ledgerId": ADDRESS})
+    for answer in (ledger, client.put("/v1/networks/sepolia/ledgers", json={"name": "test"}), token, wallet):
+        assert answer.status_code in (200, 201)
+        (warning,) = answer.json()["warnings"]
+        assert warning["code"] == "network-disabled"
+        assert warning["detail"].startswith("network 'sepolia' is disabled, so nothing is collected on it: ")
+        assert "set LEDGERMART_TEST_UNSET_RPC_URL" in warning["detail"]
+    # Read again, they have none: `GET /v1/networks` says it of the network.
+    assert "warnings" not in client.get(f"/v1/tokens/{token.json()['id']}").json()
+
+    enabled = client.put("/v1/networks/ethereum/ledgers", json={"name": "other"})
+    for answer in (enabled, client.post("/v1/tokens", json=BODY), client.post("/v1/wallets", json=BODY_OF_WALLET)):
+        assert answer.json()["warnings"] == []
+
+
+def test_a_replayed_answer_has_its_warnings(client: TestClient[Any]) -> None:
+    client.put("/v1/networks/sepolia/ledgers", json={"name": "test"})
+    body, key = {**BODY, "ledger": "test"}, {"Idempotency-Key": "warned"}
+    first = client.post("/v1/tokens", json=body, headers=key)
+    assert first.json()["warnings"]
+    assert client.post("/v1/tokens", json=body, headers=key).json() == first.json()
 
 
 def test_ledgers_that_cannot_be(client: TestClient[Any]) -> None:
@@ -58,6 +86,7 @@ def test_a_token_is_added(client: TestClient[Any]) -> None:
     assert created.headers["location"] == f"/v1/tokens/{token['id']}"
     assert token["ledgerId"] == ADDRESS
     assert (token["trackingStatus"], token["contractStatus"], token["pricedIn"]) == ("disabled", "Unknown", None)
+    assert token.pop("warnings") == []
     assert token in client.get("/v1/tokens").json()["data"]
     detail = client.get(created.headers["location"]).json()
     assert {name: detail[name] for name in token} == token
