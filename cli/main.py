@@ -260,6 +260,29 @@ def up(settings: Settings) -> None:
 
 
 @main.command()
+@click.option("--network", "networks", multiple=True, help="Only this network; may be given several times.")
+@_json_option
+@click.pass_obj
+def doctor(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+    """Check versions, folder, disk, ports, stores and the nodes of all networks; changes nothing.
+
+    Works at any time, also before `init`. Every URL of a network is asked for its chain, its newest block, archive and
+    traces. Exit codes: 0 nothing is wrong; 1 something is; 2 the command line or a setting is wrong.
+    """
+    from cli.doctor import UnknownNetwork, diagnose, print_diagnosis
+
+    try:
+        found = diagnose(settings, networks)
+    except UnknownNetwork as error:
+        raise click.BadParameter(str(error), param_hint="--network") from error
+    if as_json:
+        _print_json(found.as_json())
+    else:
+        print_diagnosis(found, _out)
+    sys.exit(found.exit_code)
+
+
+@main.command()
 @_json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:

@@ -1,0 +1,252 @@
+"""`ledgermart doctor`: whether this machine, the settings and the nodes can run the service."""
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal
+
+from rich.console import Console
+
+from cli.data_folder import check_writable
+from cli.environment import age
+from cli.exit_codes import EXIT_FAILED
+from cli.ports import find_unusable, ports_of
+from cli.tables import print_rows
+from control import tenants
+from control.errors import StoreUnavailable
+from control.networks.definitions import Network
+from control.networks.in_force import networks_in_force
+from control.settings import CHECKOUT, Settings, SettingsError
+from control.store import open_store
+from pipelines.extract.errors import ExtractError
+from pipelines.extract.families import open_node
+from pipelines.extract.family import PAST_BALANCES, TRACES
+from warehouse.lock import describe_holder, is_locked
+from warehouse.port import Warehouse
+
+# A node that is slower than this is of no use to live tracking.
+_NODE_TIMEOUT = (3.0, 5.0)
+_NODE_SECONDS = 15.0
+_LEAST_FREE_MEGABYTES = 1_000
+_PACKAGES = ("ledgermart", "duckdb", "dagster", "dbt-core", "litestar", "pandas")
+
+Verdict = Literal["ok", "note", "wrong"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the answer; `note` is worth knowing and `wrong` must be mended."""
+
+    check: str
+    verdict: Verdict
+    detail: str
+
+
+@dataclass
+class NodeCheck:
+    """How one URL of a network answers; None where it did not come to that."""
+
+    network: str
+    chain_id: int | None
+    provider: str
+    verdict: Verdict = "wrong"
+    detail: str = f"no answer within {_NODE_SECONDS:.0f} s; check the address and the provider"
+    head: int | None = None
+    head_age: str | None = None
+    archive: bool | None = None
+    traces: bool | None = None
+    latency_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that was checked."""
+
+    checks: Sequence[Check]
+    nodes: Sequence[NodeCheck]
+
+    @property
+    def wrong(self) -> int:
+        """How many of the checks and nodes must be mended."""
+        verdicts = [check.verdict for check in self.checks] + [node.verdict for node in self.nodes]
+        return verdicts.count("wrong")
+
+    @property
+    def exit_code(self) -> int:
+        """0 where nothing is wrong, else 1."""
+        return EXIT_FAILED if self.wrong else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `ledgermart doctor --json` prints."""
+        names = {"chain_id": "chainId", "head_age": "headAge", "latency_ms": "latencyMilliseconds"}
+        return {
+            "exitCode": self.exit_code,
+            "checks": [asdict(check) for check in self.checks],
+            "nodes": [{names.get(name, name): value for name, value in asdict(node).items()} for node in self.nodes],
+        }
+
+
+def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
+    """Check everything that the service needs; changes nothing.
+
+    Args:
+        settings: the settings to check.
+        chosen: names of networks whose nodes are asked; empty for all that are enabled.
+
+    Raises:
+        UnknownNetwork: a network is not defined.
+    """
+    checks, networks = [_versions(), _programs(), *_folder(settings)], None
+    try:
+        networks = networks_in_force(settings)
+        checks.append(_store(settings))
+    except StoreUnavailable as error:
+        checks.append(Check("control store", "wrong", str(error)))
+    checks += [_published(settings), *_ports(settings)]
+    if networks is None:
+        return Diagnosis(checks, [])
+    for name in chosen:
+        if name not in networks:
+            raise UnknownNetwork(f"network {name!r} is not defined; there are {', '.join(networks)}")
+    asked = [network for name, network in networks.items() if name in chosen or (not chosen and network.is_enabled)]
+    disabled = {n.name: str(n.disabled_reason) for n in (asked if chosen else networks.values()) if not n.is_enabled}
+    if chosen:
+        checks += [Check(f"network {name}", "wrong", f"disabled: {reason}") for name, reason in disabled.items()]
+    elif not asked:
+        checks.append(Check("networks", "note", "all are disabled, so nothing is collected; set the variable of one"))
+    else:
+        checks.append(Check("networks", "ok", f"{len(asked)} enabled; disabled: {', '.join(disabled) or 'none'}"))
+    return Diagnosis(checks, _nodes([network for network in asked if network.is_enabled]))
+
+
+class UnknownNetwork(Exception):
+    """The named network is not defined."""
+
+
+def _versions() -> Check:
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return Check("versions", "ok", f"Python {sys.version.split()[0]}, {packages}")
+
+
+def _programs() -> Check:
+    """What `make install` and the system must have put in place."""
+    if shutil.which("setpriv") is None:
+        return Check("programs", "wrong", "setpriv is not there; install the package util-linux")
+    if not (CHECKOUT / "build" / "reports" / "index.html").exists():
+        return Check("programs", "wrong", "the pages of the reports are not built; run `make install`")
+    return Check("programs", "ok", "setpriv is there, the pages of the reports are built")
+
+
+def _folder(settings: Settings) -> list[Check]:
+    """The data folder and its disk."""
+    # Made by every command; here it is known to exist.
+    free = shutil.disk_usage(settings.data_dir).free // 1_000_000
+    space = f"{free:,} MB free"
+    if free < _LEAST_FREE_MEGABYTES:
+        disk = Check("disk", "wrong", f"{space}; make room for at least {_LEAST_FREE_MEGABYTES:,} MB")
+    elif free < settings.version_disk_budget_mb:
+        budget = f"published versions may take {settings.version_disk_budget_mb:,} MB"
+        disk = Check("disk", "note", f"{space}; {budget}, see LEDGERMART_VERSION_DISK_BUDGET_MB")
+    else:
+        disk = Check("disk", "ok", space)
+    try:
+        check_writable(settings)
+    except SettingsError as error:
+        return [Check("data folder", "wrong", str(error)), disk]
+    return [Check("data folder", "ok", str(settings.data_dir)), disk]
+
+
+def _store(settings: Settings) -> Check:
+    with closing(open_store(settings)) as store:
+        if not store.is_current():
+            return Check("control store", "note", "not made yet, or of an earlier release; `ledgermart init` makes it")
+        with store.read() as session:
+            if not tenants.exists(session):
+                return Check("control store", "note", "no tenant yet; run `ledgermart init --tenant NAME`")
+    return Check("control store", "ok", "reachable, of this release, has a tenant")
+
+
+def _published(settings: Settings) -> Check:
+    publication = Warehouse(settings).published()
+    if publication is None:
+        return Check("published", "note", "no version yet; `ledgermart init` publishes the first")
+    return Check("published", "ok", f"version {publication.version}, {age(publication.published_at)} old")
+
+
+def _ports(settings: Settings) -> list[Check]:
+    """The ports; those of a service that runs over the same folder are taken by right."""
+    lock = settings.data_dir / "up.lock"
+    if is_locked(lock):
+        return [Check("ports", "ok", f"in use by the service itself: {describe_holder(lock)}")]
+    ports = ports_of(settings)
+    if not (unusable := find_unusable(ports)):
+        return [Check("ports", "ok", f"free: {', '.join(f'{port.name} {port.number}' for port in ports)}")]
+    return [Check(f"port of {port.name}", "wrong", f"{port.variable}: {why}") for port, why in unusable.items()]
+
+
+def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:
+    """Ask every URL of the networks at once, and wait for them for a limited time."""
+    checks, threads = [], []
+    for network in networks:
+        for url in network.rpc_urls:
+            check = NodeCheck(network.name, network.chain_id, "")
+            # Ends with the process, whatever a node does to it.
+            thread = threading.Thread(target=_ask, args=(replace(network, rpc_urls=(url,)), check), daemon=True)
+            thread.start()
+            checks.append(check)
+            threads.append(thread)
+    deadline = time.monotonic() + _NODE_SECONDS
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0.0))
+    # As they are now: a thread that is late changes nothing any more.
+    return [replace(check) for check in checks]
+
+
+def _ask(network: Network, check: NodeCheck) -> None:
+    with closing(open_node(network, timeout=_NODE_TIMEOUT, max_attempts=1)) as node:
+        check.provider = node.provider
+        try:
+            can = node.probe()
+            began_at = time.monotonic()
+            head = node.head()
+        except ExtractError as error:
+            check.detail = error.detail
+            return
+        check.latency_ms = round((time.monotonic() - began_at) * 1000)
+        check.head, check.head_age = head.number, age(head.time)
+        check.archive, check.traces = PAST_BALANCES in can, TRACES in can
+        missing = [
+            *([] if check.archive else ["no archive: balances of the past cannot be read"]),
+            *([] if check.traces else ["no traces: native value moved inside transactions is seen as `Internal` sums"]),
+        ]
+        check.verdict, check.detail = ("note", "; ".join(missing)) if missing else ("ok", "")
+
+
+def print_diagnosis(found: Diagnosis, console: Console) -> None:
+    """Print what was checked, for people."""
+    print_rows(console, ("check", "result", "detail"), [(one.check, one.verdict, one.detail) for one in found.checks])
+    if found.nodes:
+        console.print()
+        print_rows(
+            console,
+            ("network", "node", "chain id", "head", "age", "archive", "traces", "latency", "result", "detail"),
+            [
+                (
+                    *(node.network, node.provider, node.chain_id, node.head, node.head_age),
+                    *(_yes_no(node.archive), _yes_no(node.traces)),
+                    None if node.latency_ms is None else f"{node.latency_ms} ms",
+                    *(node.verdict, node.detail),
+                )
+                for node in found.nodes
+            ],
+        )
+    console.print(f"\nto be mended: {found.wrong}" if found.wrong else "\nnothing is wrong")
+
+
+def _yes_no(answer: bool | None) -> str | None:
+    return None if answer is None else "yes" if answer else "no"

@@ -1,0 +1,116 @@
+"""`ledgermart doctor` over real nodes and over what is no node; before and after the service was set up."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from cli import doctor
+from cli.doctor import Check, Diagnosis, NodeCheck, diagnose
+from control.networks.definitions import Network
+from control.settings import load_settings
+from tests.chain.node import AnvilNode
+from tests.chain.process import free_port
+from tests.integration.conftest import MakeService
+from tests.integration.harness import LocalNetwork, Service
+from warehouse.lock import writer_lock
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def examined(service: Service, monkeypatch: pytest.MonkeyPatch, *networks: str) -> Diagnosis:
+    """What the command finds, with free ports."""
+    for name in ("API", "DAGSTER", "CODE_SERVER"):
+        service.variables[f"LEDGERMART_{name}_PORT"] = str(free_port())
+    for name, value in service.variables.items():
+        monkeypatch.setenv(name, value)
+    service.settings.data_dir.mkdir(exist_ok=True)
+    return diagnose(load_settings(), networks)
+
+
+def check_of(found: Diagnosis, name: str) -> Check:
+    (check,) = [check for check in found.checks if check.check == name]
+    return check
+
+
+def test_a_node_is_examined_before_anything_is_tracked(
+    node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = examined(make_service(LocalNetwork("local", node.url)), monkeypatch)
+    (local,) = found.nodes
+    assert (local.network, local.chain_id, local.verdict) == ("local", 31337, "ok")
+    assert local.provider == node.url.removeprefix("http://")
+    assert local.head is not None
+    assert (local.archive, local.traces) == (True, True)
+    assert local.latency_ms is not None
+    assert "no tenant yet; run `ledgermart init" in check_of(found, "control store").detail
+    assert check_of(found, "published").verdict == "note"
+    assert check_of(found, "ports").detail.startswith("free: API ")
+    assert (found.exit_code, found.as_json()["nodes"][0]["chainId"]) == (0, 31337)
+
+
+def test_each_bad_node_is_named_with_its_reason(
+    node: AnvilNode, make_service: MakeService, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_there = f"http://127.0.0.1:{free_port()}/key-of-mine"
+    service = make_service(
+        LocalNetwork("other", node.url, chain_id=5),
+        LocalNetwork("away", nothing_there, chain_id=6),
+        LocalNetwork("off", None, chain_id=7),
+    )
+    found = examined(service, monkeypatch)
+    other, away = found.nodes
+    assert "31337" in other.detail
+    assert "no connection" in away.detail
+    assert (other.verdict, away.verdict, found.exit_code) == ("wrong", "wrong", 1)
+    assert "key-of-mine" not in str(found)
+    assert check_of(found, "networks").detail == "2 enabled; disabled: off"
+    (off,) = [check for check in examined(service, monkeypatch, "off").checks if check.check == "network off"]
+    assert (off.verdict, off.detail) == ("wrong", "disabled: no node address: set OFF_RPC_URL")
+    with pytest.raises(doctor.UnknownNetwork, match="there are other, away, off"):
+        examined(service, monkeypatch, "nowhere")
+
+    monkeypatch.setattr(doctor, "_NODE_TIMEOUT", (0.2, 0.2))
+    service.point_at("away", silent)
+    (quiet,) = examined(service, monkeypatch, "away").nodes
+    assert quiet.verdict == "wrong"
+    assert quiet.detail
+
+
+def test_a_node_that_never_ends_its_answer_is_given_up(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+
+    def ask(network: Network, check: NodeCheck) -> None:
+        asked.set()
+        threading.Event().wait()
+
+    monkeypatch.setattr(doctor, "_ask", ask)
+    monkeypatch.setattr(doctor, "_NODE_SECONDS", 0.0)
+    (given_up,) = examined(make_service(LocalNetwork("local", "http://127.0.0.1:9")), monkeypatch).nodes
+    assert asked.wait()
+    assert (given_up.verdict, given_up.detail.startswith("no answer within")) == ("wrong", True)
+
+
+def test_ports_of_the_running_service_are_its_own(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = make_service(LocalNetwork("local", None))
+    service.tenant()
+    service.settings.data_dir.mkdir(exist_ok=True)
+    with writer_lock(service.settings.data_dir / "up.lock", "ledgermart up", 0):
+        found = examined(service, monkeypatch)
+    assert check_of(found, "ports").detail.startswith("in use by the service itself: process ")
+    assert check_of(found, "control store").verdict == "ok"
+    assert (check_of(found, "networks").verdict, found.exit_code) == ("note", 0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("LEDGERMART_DAGSTER_PORT", str(server.getsockname()[1]))
+        found = diagnose(load_settings(), [])
+    assert check_of(found, "port of Dagster").verdict == "wrong"
+    assert "LEDGERMART_DAGSTER_PORT" in check_of(found, "port of Dagster").detail
+    assert found.exit_code == 1
