@@ -1,6 +1,7 @@
 """One cycle of the pipeline in the foreground, through Dagster."""
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,11 +79,14 @@ def _busy(result: dg.ExecuteInProcessResult) -> str | None:
     return None
 
 
-def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
+def run_cycle(
+    settings: Settings, networks: list[str] | None, begins: Callable[[str], None] = lambda _: None
+) -> CycleResult:
     """Run one cycle in this process and tell how it went.
 
     Args:
         networks: the networks to cover; None for all that are enabled, empty for none (the marts alone).
+        begins: called with the name of each phase when that begins.
 
     Raises:
         UnknownNetwork: a network is not defined or is disabled; says which and why.
@@ -97,6 +101,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
         if not definitions[name].is_enabled:
             raise UnknownNetwork(f"network {name!r} is disabled: {definitions[name].disabled_reason}")
     chosen = [n.name for n in definitions.values() if n.is_enabled] if networks is None else networks
+    begins("parsing the dbt project")
     loaded = build_definitions(definitions)
     job = loaded.resolve_job_def(JOB)
     before = Warehouse(settings).published()
@@ -104,6 +109,7 @@ def run_cycle(settings: Settings, networks: list[str] | None) -> CycleResult:
     log_path.parent.mkdir(exist_ok=True)
     # What dbt and Dagster print, stack traces of failed steps among it, is for the log: the result is one line.
     keep_connections(settings.dagster_dir)
+    begins("building and publishing the marts")
     with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         result = job.execute_in_process(
             instance=dg.DagsterInstance.get(),

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +18,7 @@ from cli.tables import print_rows
 from control import access, tenants
 from control.errors import ControlError
 from control.networks.definitions import NetworksError
+from control.networks.in_force import networks_in_force
 from control.pricing.definitions import PriceSourcesError
 from control.settings import Settings, SettingsError
 from control.store import open_store
@@ -67,14 +70,27 @@ def main(ctx: click.Context) -> None:
 @_json_option
 @click.pass_obj
 def init(settings: Settings, name: str, as_json: bool) -> None:
-    """Prepare the stores, create a tenant and print its first admin key, once."""
-    from cli.cycle import run_cycle
+    """Prepare the stores, create a tenant and print its first admin key, once.
+
+    The first time, it also builds the marts over nothing and publishes them, so that the API can answer at once.
+    """
     from warehouse.port import Warehouse
 
+    began_at = time.monotonic()
+
+    def begins(phase: str) -> None:
+        if not as_json:
+            _err.print(f"[dim]{time.monotonic() - began_at:4.0f} s  {phase}")
+
+    check_writable(settings)
+    begins("making the control store")
     store = open_store(settings)
     store.migrate()
     if Warehouse(settings).published() is None:
-        result = run_cycle(settings, [])
+        begins("loading the pipeline; it takes some 15 s until an empty version is published, the first time alone")
+        from cli.cycle import run_cycle
+
+        result = run_cycle(settings, [], begins)
         if result.exit_code != 0:
             _err.print(f"[red]the empty version could not be published: {result.error}")
             sys.exit(result.exit_code)
@@ -84,14 +100,27 @@ def init(settings: Settings, name: str, as_json: bool) -> None:
         if tenant is None:
             tenant = tenants.create(session, name)
             _, secret = access.create_key(session, tenant.id, access.Role.ADMIN)
+    begins("done")
     if as_json:
         _print_json({"tenant": name, "apiKey": secret})
-    elif secret is None:
+        return
+    if secret is None:
         _out.print(f"tenant {name} exists already; `ledgermart key create --tenant {name} --role ROLE` makes a key")
     else:
         _out.print(
             f"tenant  {name}\nkey     {secret}\nThe key is shown this once. Send it as: Authorization: Bearer KEY"
         )
+    _out.print("\n".join(("\nNext:", *_next_steps(settings))))
+
+
+def _next_steps(settings: Settings) -> Iterator[str]:
+    """Return the commands that follow `init`, after the missing setting where no network has a node."""
+    networks = networks_in_force(settings).values()
+    if not any(network.is_enabled for network in networks):
+        for network in list(networks)[:1]:
+            yield f"  {network.name}: {network.disabled_reason}, or the variable of another network"
+    yield "  ledgermart doctor    # checks ports, disk and nodes"
+    yield f"  ledgermart up        # API, Dagster and the schedule; then open http://{settings.api_host}:{settings.api_port}/"
 
 
 @main.group()
