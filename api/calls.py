@@ -32,6 +32,7 @@ from control import idempotency, service_secrets
 from control.access import Principal
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from control.pricing.links import LinksInForce, read_in_force
 from control.settings import Settings
 from control.store import ControlStore
 from control.subjects import SubjectRow
@@ -80,6 +81,10 @@ class Services:
             with self.store.read() as session:
                 self._token_signer = TokenSigner(service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY))
         return self._token_signer
+
+    def links_in_force(self, session: Session, tenant_id: str) -> LinksInForce:
+        """Return the links of a tenant as configured now."""
+        return read_in_force(session, tenant_id, self.networks)
 
     def link_maker(self) -> LinkMaker:
         """Return the maker of links to reports."""

@@ -105,6 +105,22 @@ class TokenPairRow(Row, frozen=True):
     pair_key: int
 
 
+class LinkedAssetRow(Row, frozen=True):
+    """`links_of_tokens`: the pair of a token's own link."""
+
+    subject_key: int
+    token_address: str
+    pair_key: int
+
+
+class UsdPairRow(Row, frozen=True):
+    """`usd_pairs`: a pair that is priced in USD."""
+
+    pair_key: int
+    priced_as: str
+    price_type: PriceType
+
+
 class TokenPriceRow(Row, frozen=True):
     """`token_prices`: price and capitalization of a token at its newest covered block."""
 

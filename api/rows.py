@@ -292,6 +292,12 @@ class TokenIdRow(Row, frozen=True):
     token_id: str
 
 
+class HeldAssetRow(Row, frozen=True):
+    """`wallets_with_assets`: a wallet that ever held one of the assets asked for."""
+
+    subject_key: int
+
+
 class PositionRow(Row, frozen=True):
     """`wallet_balances`: one position of a wallet."""
 

@@ -11,6 +11,7 @@ from api.parameters import Injected, TokenId, WalletId
 from control import subjects
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
+from control.pricing.links import LinksInForce
 from control.subjects import Kind, SubjectRow
 
 
@@ -50,6 +51,18 @@ def find(call: Call, kind: Kind, subject_id: str) -> tuple[SubjectRow, list[subj
     with call.store.read() as session:
         subject = subjects.get(session, call.tenant_id, kind, subject_id)
         return subject, subjects.windows(session, subject.subject_key)
+
+
+def find_wallet(call: Call, wallet_id: str) -> tuple[SubjectRow, list[subjects.Window], LinksInForce]:
+    """Return a wallet of the tenant, with its tracking windows, and the tenant's links.
+
+    Raises:
+        NotFound: the tenant has none with this id.
+    """
+    with call.store.read() as session:
+        wallet = subjects.get(session, call.tenant_id, Kind.WALLET, wallet_id)
+        links = call.services.links_in_force(session, call.tenant_id)
+        return wallet, subjects.windows(session, wallet.subject_key), links
 
 
 def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = "") -> str:

@@ -22,7 +22,6 @@ from api.parameters import (
     WalletActivityTypeFilter,
     read_range,
 )
-from api.reading.activities import NATIVE
 from api.reading.moments import to_as_of, to_coverage, to_moment_coverage
 from api.reading.names import Names
 from api.reports import cap_table, wallet_activity
@@ -54,6 +53,7 @@ from api.schemas.report_data import (
 from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
 from api.serving import Snapshot
 from api.subjects import parse_address
+from control.networks.definitions import NATIVE
 
 ActivitySearch = Annotated[
     str | None,

@@ -68,8 +68,9 @@ def subject_controller(of: Subjects) -> type[Controller]:
             """
             with call.store.read() as session:
                 windows = subjects.windows(session, subject.subject_key)
+                links = call.services.links_in_force(session, call.tenant_id)
             with call.snapshot() as snapshot:
-                return forms.to_detail(snapshot, read_view(snapshot, subject, windows))
+                return forms.to_detail(snapshot, read_view(snapshot, subject, windows, links))
 
         @patch(
             "/",
@@ -96,7 +97,8 @@ def subject_controller(of: Subjects) -> type[Controller]:
                 with call.store.write() as session:
                     changed = forms.update(session, call.principal, subject, **msgspec.structs.asdict(payload))
                     windows = subjects.windows(session, changed.subject_key)
-                return forms.to_detail(snapshot, read_view(snapshot, changed, windows))
+                    links = call.services.links_in_force(session, call.tenant_id)
+                return forms.to_detail(snapshot, read_view(snapshot, changed, windows, links))
 
         @delete("/", Operation(of=of.kind, role=Role.ADMIN, statuses={204: f"The {of.kind} is removed."}))
         def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:

@@ -9,10 +9,12 @@ from api.reading import balances, capitalization, wallet_values
 from api.reading.explain import check_explain
 from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.subjects import to_wallet_summary
-from api.reading.values import CURRENCY, require_link, wallet_totals
+from api.reading.values import CURRENCY, require_link
+from api.reading.wallet_totals import read_total
 from api.routes import get
 from api.schemas.values import CapitalizationPoint, MarketCapitalization, WalletValueHistory, WalletValuePoint
-from control import subjects, tokens, wallets
+from api.subjects import find_wallet
+from control import subjects, tokens
 
 
 class MarketCapitalizationController(Controller):
@@ -89,15 +91,13 @@ class WalletValueController(Controller):
         not over stands at `asOf`. Tabular answers have the points.
         """
         check_explain(explain, call.is_tabular, 0)
-        with call.store.read() as session:
-            wallet = wallets.get(session, call.tenant_id, wallet_id)
-            windows = subjects.windows(session, wallet.subject_key)
+        wallet, windows, links = find_wallet(call, wallet_id)
         times, length = read_range(start, end), interval or "1d"
         with call.snapshot() as snapshot:
-            view = read_view(snapshot, wallet, windows)
+            view = read_view(snapshot, wallet, windows, links)
             state = resolve(snapshot, view, None)
             points = wallet_values.history(snapshot, view, state, times, length, explains=explain)
-            total = to_wallet_summary(wallet, wallet_totals(snapshot, call.tenant_id, [wallet.subject_key]))
+            total = to_wallet_summary(wallet, read_total(snapshot, view))
             answer = WalletValueHistory(
                 total_value=total.total_value,
                 total_value_status=total.total_value_status,

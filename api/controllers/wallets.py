@@ -40,7 +40,8 @@ from api.reading.moments import read_view, resolve, to_as_of, to_coverage
 from api.reading.names import Names
 from api.reading.pages import go_on
 from api.reading.subjects import to_wallet_summary
-from api.reading.values import CURRENCY, wallet_totals
+from api.reading.values import CURRENCY
+from api.reading.wallet_totals import read_totals
 from api.routes import get, post
 from api.schemas.wallets import (
     BalanceHistoryRow,
@@ -54,11 +55,12 @@ from api.schemas.wallets import (
     WalletSummary,
 )
 from api.serving import Snapshot
-from api.subjects import find, parse_address
+from api.subjects import find_wallet, parse_address
 from control import tokens, wallets
 from control.access import Role
 from control.errors import NotFound
-from control.subjects import Kind, SubjectFilters, SubjectRow
+from control.networks.definitions import NATIVE
+from control.subjects import SubjectFilters, SubjectRow
 
 
 class WalletController(Controller):
@@ -124,9 +126,10 @@ class WalletController(Controller):
         """
         filters = SubjectFilters(ledger, ledger_id, None, external_id, tracking_status, q)
 
-        def to_items(rows: Sequence[SubjectRow], _: Session, snapshot: Snapshot) -> list[WalletSummary]:
-            totals = wallet_totals(snapshot, call.tenant_id, [wallet.subject_key for wallet in rows])
-            return [to_wallet_summary(wallet, totals) for wallet in rows]
+        def to_items(rows: Sequence[SubjectRow], session: Session, snapshot: Snapshot) -> list[WalletSummary]:
+            links = call.services.links_in_force(session, call.tenant_id)
+            totals = read_totals(snapshot, session, links, rows)
+            return [to_wallet_summary(wallet, totals.get(wallet.subject_key)) for wallet in rows]
 
         fetch = stored(
             call,
@@ -163,7 +166,7 @@ class WalletController(Controller):
         changed its quantity since.
         """
         check_explain(explain, call.is_tabular, limit)
-        subject, windows = find(call, Kind.WALLET, wallet_id)
+        subject, windows, links = find_wallet(call, wallet_id)
         times, position = read_range(start, end), call.position(cursor, tuple[int, int, int, int, str])
         filters = activities.WalletFilters(
             times,
@@ -175,7 +178,7 @@ class WalletController(Controller):
             explains=explain,
         )
         with call.snapshot() as snapshot:
-            view = read_view(snapshot, subject, windows)
+            view = read_view(snapshot, subject, windows, links)
             state = resolve(snapshot, view, None)
             walk = activities.wallet_activities(view, Names(call.store, subject), filters)
             answer = WalletActivities(
@@ -212,10 +215,10 @@ class WalletController(Controller):
         asks_history = start is not None or end is not None or interval is not None
         if as_of is not None and asks_history:
             raise invalid_parameter("asOf", "conflicting-parameters", "send either asOf, or from, to and interval")
-        subject, windows = find(call, Kind.WALLET, wallet_id)
+        subject, windows, links = find_wallet(call, wallet_id)
         times, moment = read_range(start, end), call.moment(as_of)
         with call.snapshot() as snapshot:
-            view = read_view(snapshot, subject, windows)
+            view = read_view(snapshot, subject, windows, links)
             state = resolve(snapshot, view, moment)
             current = balances.positions(snapshot, view, state, explains=explain)
             check_explain(explain, call.is_tabular, len(current), "explain")
@@ -243,7 +246,7 @@ def _token_address(call: Call, wallet: SubjectRow, text: str) -> str:
     Raises:
         ApiError: 422, malformed, not a token of the tenant, or one on another network.
     """
-    if text == activities.NATIVE:
+    if text == NATIVE:
         return text
     if not text.startswith("tok_"):
         return parse_address(wallet, "token", text)

@@ -1,5 +1,5 @@
 -- Where the activities of a wallet and their values lie, and which are fees that another activity of their transaction can
--- show: `places` of other queries.
+-- show: `places` of other queries. Values by a link that changed since the version was made are left out.
 with moved as (
 
     select transaction_hash
@@ -24,7 +24,9 @@ activity_values as (
 
 select
     activities.rowid as place,
-    activity_values.value_place,
+    case when not list_contains($unlinked || $relinked, activities.token_address) then activity_values.value_place end
+        as value_place,
+    case when list_contains($relinked, activities.token_address) then 'NoPrice' else 'NoPair' end as status_without_value,
     activities.activity_type = 'Fee'
     and coalesce(activities.transaction_hash in (select moved.transaction_hash from moved), false) as is_folded
 from marts.wallet_activities as activities

@@ -14,7 +14,7 @@ with activities as (
             case
                 when activities.amount_raw is null then 'UnknownAmount'
                 when activities.amount is null then 'UnknownDecimals'
-                else 'NoPair'
+                else places.status_without_value
             end
         ) as value_status
     from places

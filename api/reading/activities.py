@@ -15,7 +15,7 @@ from api.reading.explain import PairMoment, explain_activity, explain_prices
 from api.reading.moments import View
 from api.reading.names import Labels, Names
 from api.reading.pages import Walk, cut
-from api.reading.values import NO_LINK, Link, read_link, value_status
+from api.reading.values import Link, read_link, read_links, value_status
 from api.rows import (
     ActivityBlockRow,
     ActivityDigestRow,
@@ -30,9 +30,8 @@ from api.schemas.tokens import TokenActivity
 from api.schemas.values import Explanation
 from api.schemas.wallets import WalletActivity
 from api.serving import Snapshot
+from control.networks.definitions import NATIVE
 from control.networks.families import codec_for
-
-NATIVE = "native"
 
 Activity = TypeVar("Activity", TokenActivityRow, WalletActivityRow)
 
@@ -103,7 +102,7 @@ def token_activities(view: View, names: Names, filters: TokenFilters) -> Walk[To
 
     def to_items(snapshot: Snapshot, rows: Sequence[TokenActivityRow]) -> list[TokenActivity]:
         link = read_link(snapshot, view.subject)
-        values = _values(snapshot, view, "token", rows) if link.pair_key is not None else {}
+        values = _values(snapshot, view, "token", rows, lambda _: link)
         explained = _explain(snapshot, view, rows, values) if filters.explains else {}
         labels = names.of([side for row in rows for side in (row.from_address, row.to_address) if side])
         return [to_item(row, link, labels, values.get(row.activity_id), explained.get(row.activity_id)) for row in rows]
@@ -175,11 +174,19 @@ def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[
         return cut(rows, limit, lambda kept: to_items(snapshot, kept), to_key)
 
     def to_items(snapshot: Snapshot, rows: Sequence[WalletActivityRow]) -> list[WalletActivity]:
-        values = _values(snapshot, view, "wallet", rows)
+        links = read_links(snapshot, view)
+        values = _values(snapshot, view, "wallet", rows, lambda row: links.of(row.token_address))
         explained = _explain(snapshot, view, rows, values) if filters.explains else {}
         labels = names_of_counterparties(names, rows)
         return [
-            to_wallet_activity(present, row, labels, values.get(row.activity_id), explained.get(row.activity_id))
+            to_wallet_activity(
+                present,
+                row,
+                labels,
+                links.of(row.token_address),
+                values.get(row.activity_id),
+                explained.get(row.activity_id),
+            )
             for row in rows
         ]
 
@@ -199,10 +206,11 @@ def to_wallet_activity(
     present: Callable[[str], str],
     row: WalletActivityRow,
     labels: Labels,
+    link: Link,
     value: ActivityValueRow | None,
     explanation: Explanation | None = None,
 ) -> WalletActivity:
-    """Return a wallet's activity with its value (None: without a pair), addresses as `present` shows them."""
+    """Return a wallet's activity with its value (None: `link` says why), addresses as `present` shows them."""
     return WalletActivity(
         id=row.activity_id,
         type=row.activity_type,
@@ -216,9 +224,9 @@ def to_wallet_activity(
         amount_raw=row.amount_raw,
         amount_status=row.amount_status,
         value=value.value if value else None,
-        value_status=_value_status(row, NO_LINK, value),
+        value_status=_value_status(row, link, value),
         price=value.price if value else None,
-        price_status=_price_status(NO_LINK, value),
+        price_status=_price_status(link, value),
         transaction_hash=row.transaction_hash,
         trace_index=row.trace_index,
         located=row.is_located,
@@ -235,9 +243,15 @@ def to_reference(
     return TokenReference(symbol=symbol, ledger_id=shown, token_id=token_id)
 
 
-def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity]) -> dict[str, ActivityValueRow]:
-    """Return what the activities of a page were worth at their own time, by id; those without a pair are missing."""
-    if not rows:
+def _values(
+    snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity], link_of: Callable[[Activity], Link]
+) -> dict[str, ActivityValueRow]:
+    """Return the values of a page of activities at their own time, by id.
+
+    Those without a pair are missing, and those that the version values by another pair than that of their link.
+    """
+    pairs = {row.activity_id: link_of(row).pair_key for row in rows}
+    if not any(pairs.values()):
         return {}
     blocks, transactions = [row.block_number for row in rows], [row.transaction_index for row in rows]
     is_one_block = min(blocks) == max(blocks)
@@ -250,7 +264,7 @@ def _values(snapshot: Snapshot, view: View, kind: str, rows: Sequence[Activity])
         first_transaction=min(transactions) if is_one_block else _NO_TRANSACTION,
         last_transaction=max(transactions) if is_one_block else _LAST_TRANSACTION,
     )
-    return {row.activity_id: row for row in found}
+    return {row.activity_id: row for row in found if row.pair_key == pairs.get(row.activity_id)}
 
 
 def _value_status(row: Activity, link: Link, value: ActivityValueRow | None) -> ActivityValueStatus:

@@ -13,7 +13,7 @@ from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, explain
 from api.reading.intervals import UNITS, label
 from api.reading.moments import State, View
-from api.reading.values import NO_LINK, Link, Worth, price_status, read_links, worth
+from api.reading.values import Link, Worth, price_status, read_links, worth
 from api.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow, as_naive
 from api.schemas.common import Interval, TokenReference
 from api.schemas.values import Explanation
@@ -27,8 +27,8 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
     if state is None:
         return []
     rows = _positions_now(snapshot, view) if state.is_current else _positions_then(snapshot, view, state)
-    links, moment = read_links(snapshot, view.subject), state.valued_at
-    linked = [links.get(row.token_address, NO_LINK) for row in rows]
+    links, moment = read_links(snapshot, view), state.valued_at
+    linked = [links.of(row.token_address) for row in rows]
     values = worth(
         snapshot,
         view.subject.tenant_id,
@@ -127,14 +127,14 @@ def asset_histories(
         last_block=state.block_number,
     )
     present, token_ids = codec_for(view.subject.family).present, _token_ids(snapshot, view)
-    links = read_links(snapshot, view.subject)
+    links = read_links(snapshot, view)
     found: list[AssetHistory] = []
     for address, group in groupby(rows, key=lambda row: row.token_address):
         changes = list(group)
         known = list(carry(buckets, changes))
         if all(change is None or change.balance_raw == "0" for change in known):
             continue
-        link = links.get(address, NO_LINK)
+        link = links.of(address)
         token = to_reference(present, address, changes[-1].token_symbol, token_ids.get(address))
         balances = _valued(snapshot, view, state.valued_at, link, buckets, known)
         found.append(AssetHistory(address, token, link, balances))

@@ -5,7 +5,7 @@ stored for the subject's view: blocks with rows of the subject are all stored, s
 and the moment. What was stored for others is not told of.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from api.parameters import INSTANT, Moment, TimeRange
 from api.rows import BlockRow, CoverageRow, TenantHeadRow, TokenRow, WalletRow, as_naive, as_utc
 from api.schemas.common import AsOf, AsOfStatus, Coverage, FieldError, Finality, Gap, GapReason
 from api.serving import Snapshot
+from control.pricing.links import LinksInForce
 from control.subjects import Kind, SubjectRow, Window
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
@@ -24,13 +25,17 @@ _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A subject as the control store and one version know it; facts are None until the pipeline has seen it."""
+    """A subject as the control store and one version know it; facts are None until the pipeline has seen it.
+
+    `pairs` are the pairs that value a wallet's assets by the links in force, by stored address of the asset.
+    """
 
     subject: SubjectRow
     windows: Sequence[Window]
     token: TokenRow | None
     wallet: WalletRow | None
     ranges: Sequence[CoverageRow]
+    pairs: Mapping[str, int]
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -65,8 +70,17 @@ class State:
     valued_at: datetime | None
 
 
-def read_view(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window]) -> View:
-    """Read what a version knows of a subject; nothing of it is another tenant's."""
+def read_view(
+    snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window], links: LinksInForce | None = None
+) -> View:
+    """Read the facts of a subject from a version; none of them is another tenant's.
+
+    Args:
+        snapshot: the version.
+        subject: the token or wallet.
+        windows: its tracking windows.
+        links: the tenant's links; None leaves a wallet's assets without a pair, where no value is asked for.
+    """
 
     def read() -> tuple[TokenRow | None, WalletRow | None, Sequence[CoverageRow]]:
         keys = {"subject_key": subject.subject_key, "tenant_id": subject.tenant_id}
@@ -78,7 +92,8 @@ def read_view(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Window]
         )
 
     token, wallet, ranges = snapshot.remember(("view", subject.subject_key, subject.tenant_id), read)
-    return View(subject, windows, token, wallet, ranges)
+    pairs = links.of_wallet(subject) if links is not None and subject.kind is Kind.WALLET else {}
+    return View(subject, windows, token, wallet, ranges, pairs)
 
 
 def resolve(snapshot: Snapshot, view: View, moment: Moment | None) -> State | None:

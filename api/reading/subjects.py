@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from api.price_rows import TokenPriceRow, WalletTotalRow
 from api.reading.holders import count_holders
 from api.reading.moments import View, resolve, to_as_of
-from api.reading.values import CURRENCY, present_assets, to_link, token_prices, wallet_totals
+from api.reading.values import CURRENCY, to_link, token_prices
+from api.reading.wallet_totals import read_total
 from api.rows import ContractStatusRow
 from api.schemas import common, tokens, wallets
 from api.serving import Snapshot
@@ -124,9 +125,8 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
     )
 
 
-def to_wallet_summary(subject: SubjectRow, totals: Mapping[int, WalletTotalRow] | None = None) -> wallets.WalletSummary:
+def to_wallet_summary(subject: SubjectRow, total: WalletTotalRow | None = None) -> wallets.WalletSummary:
     """Return a wallet as lists show it; what the pipeline has not seen has no value yet."""
-    total = (totals or {}).get(subject.subject_key)
     return wallets.WalletSummary(
         id=subject.id,
         name=subject.name,
@@ -138,16 +138,16 @@ def to_wallet_summary(subject: SubjectRow, totals: Mapping[int, WalletTotalRow] 
         total_value_status=total.total_value_status if total else "NotCovered",
         change24h=total.change24h if total else None,
         change24h_status=total.change24h_status if total else "NotCovered",
-        change24h_omitted=present_assets(subject.family, total.change24h_omitted) if total else [],
+        change24h_omitted=total.change24h_omitted if total else [],
         value_complete=total.value_complete if total else False,
-        unpriced=present_assets(subject.family, total.unpriced) if total else [],
+        unpriced=total.unpriced if total else [],
     )
 
 
 def to_wallet(snapshot: Snapshot, view: View) -> wallets.Wallet:
     """Return a wallet with its details."""
     subject = view.subject
-    summary = to_wallet_summary(subject, wallet_totals(snapshot, subject.tenant_id, [subject.subject_key]))
+    summary = to_wallet_summary(subject, read_total(snapshot, view))
     return wallets.Wallet(
         **{name: getattr(summary, name) for name in summary.__struct_fields__},
         windows=to_windows(view.windows),

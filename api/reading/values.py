@@ -9,14 +9,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from api.errors import ApiError
-from api.price_rows import PriceAtRow, TokenPairRow, TokenPriceRow, WalletTotalRow
+from api.price_rows import LinkedAssetRow, PriceAtRow, TokenPairRow, TokenPriceRow, UsdPairRow, WalletTotalRow
+from api.reading.moments import View
 from api.reading.prices import prices_at
 from api.schemas.common import Decimal, ValueStatus
 from api.schemas.values import TotalStatus
 from api.serving import Snapshot
 from control.networks.addresses import InvalidAddress
 from control.networks.families import codec_for
+from control.pricing.links import LinksInForce, UsdPair, pairs_by_symbol
 from control.subjects import SubjectRow
 
 CURRENCY = "USD"
@@ -65,11 +69,19 @@ def token_prices(snapshot: Snapshot, tenant_id: str, subject_keys: Collection[in
     return {row.subject_key: row for row in rows}
 
 
-def wallet_totals(snapshot: Snapshot, tenant_id: str, subject_keys: Collection[int]) -> dict[int, WalletTotalRow]:
-    """Return what wallets are worth at their newest covered blocks, by subject key."""
-    keys = sorted(subject_keys)
-    rows = snapshot.rows("wallet_totals", WalletTotalRow, tenant_id=tenant_id, subject_keys=keys)
-    return {row.subject_key: row for row in rows}
+def wallet_totals(snapshot: Snapshot, wallets: Sequence[SubjectRow]) -> dict[int, WalletTotalRow]:
+    """Return the worth of wallets of one tenant at their newest covered blocks, by subject key."""
+    if not wallets:
+        return {}
+    families = {wallet.subject_key: wallet.family for wallet in wallets}
+    keys = sorted(families)
+    rows = snapshot.rows("wallet_totals", WalletTotalRow, tenant_id=wallets[0].tenant_id, subject_keys=keys)
+    return {row.subject_key: _present_names(row, families[row.subject_key]) for row in rows}
+
+
+def _present_names(row: WalletTotalRow, family: str) -> WalletTotalRow:
+    unpriced, omitted = (present_assets(family, names) for names in (row.unpriced, row.change24h_omitted))
+    return replace(row, unpriced=unpriced, change24h_omitted=omitted)
 
 
 def present_assets(family: str, names: Iterable[str]) -> list[str]:
@@ -123,15 +135,62 @@ def require_link(token: SubjectRow) -> tuple[str, str, str]:
     return token.pair_id, token.priced_as, token.priced_in
 
 
-def read_links(snapshot: Snapshot, subject: SubjectRow) -> Mapping[str, Link]:
-    """Return how a wallet's assets are valued, by their addresses; those without a pair are missing."""
-    keys = {"subject_key": subject.subject_key, "tenant_id": subject.tenant_id}
+@dataclass(frozen=True, slots=True)
+class WalletLinks:
+    """How a wallet's assets are valued in one version, by their stored addresses.
 
-    def read() -> Mapping[str, Link]:
-        rows = snapshot.rows("token_pairs", TokenPairRow, **keys)
-        return {row.token_address: Link(row.pair_key, "Priced") for row in rows}
+    `unlinked` have a pair in the version and none by the links in force, `relinked` another one than in the version.
+    """
 
-    return snapshot.remember(("token-pairs", *keys.values()), read)
+    links: Mapping[str, Link]
+    unlinked: tuple[str, ...]
+    relinked: tuple[str, ...]
+
+    def of(self, address: str) -> Link:
+        """Return how an asset is valued."""
+        return self.links.get(address, NO_LINK)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The assets that the version values by another link than the one in force."""
+        return self.unlinked + self.relinked
+
+
+def read_links(snapshot: Snapshot, view: View) -> WalletLinks:
+    """Return how a wallet's assets are valued, by the links in force and by those of the version."""
+
+    def read() -> Mapping[str, int]:
+        return {row.token_address: row.pair_key for row in snapshot.rows("token_pairs", TokenPairRow, **view.keys)}
+
+    known, in_force = snapshot.remember(("token-pairs", *view.keys.values()), read), view.pairs
+    return WalletLinks(
+        {
+            address: Link(pair_key, "Priced") if known.get(address) == pair_key else Link(None, "NoPrice")
+            for address, pair_key in in_force.items()
+        },
+        tuple(sorted(known.keys() - in_force.keys())),
+        tuple(sorted(address for address, pair_key in in_force.items() if known.get(address) != pair_key)),
+    )
+
+
+def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> tuple[str, ...]:
+    """Return the stored addresses of assets whose link may have changed since the version, for any wallet."""
+
+    def read() -> tuple[set[LinkedAssetRow], dict[str, int]]:
+        tokens = snapshot.rows("links_of_tokens", LinkedAssetRow, tenant_id=tenant_id)
+        pairs = snapshot.rows("usd_pairs", UsdPairRow, tenant_id=tenant_id, currency=CURRENCY)
+        return set(tokens), pairs_by_symbol([UsdPair(row.pair_key, row.priced_as, row.price_type) for row in pairs])
+
+    tokens, pairs = snapshot.remember(("links", tenant_id), read)
+    in_force = {LinkedAssetRow(token.subject_key, token.address, token.pair_key) for token in links.tokens}
+    symbols = {symbol for symbol, _ in pairs.items() ^ pairs_by_symbol(links.pairs).items()}
+    common = {
+        address
+        for network in links.networks.values()
+        for address, symbol in network.common_symbols.items()
+        if symbol in symbols
+    }
+    return tuple(sorted({row.token_address for row in tokens ^ in_force} | common))
 
 
 def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, Link, datetime | None]]) -> list[Worth]:

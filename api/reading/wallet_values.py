@@ -6,30 +6,26 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType, structs
 
 from api.parameters import TimeRange
-from api.price_rows import WalletTotalRow, WalletValueDayRow
+from api.price_rows import WalletValueDayRow
 from api.reading.balances import AssetHistory, asset_histories
 from api.reading.buckets import Bucket, read_buckets
 from api.reading.explain import Held, check_explain, explain
 from api.reading.intervals import label
 from api.reading.moments import State, View
-from api.reading.values import present_assets, total, total_status, wallet_totals
+from api.reading.values import present_assets, read_links, total, total_status
+from api.reading.wallet_totals import read_total
 from api.schemas.common import Interval
 from api.schemas.values import PositionExplanation, WalletExplanation, WalletValuePoint
 from api.serving import Snapshot
 
 
-def current(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
-    """Return what the wallet is worth at its newest covered block; None until the pipeline has seen it."""
-    subject = view.subject
-    return wallet_totals(snapshot, subject.tenant_id, [subject.subject_key]).get(subject.subject_key)
-
-
 def history(
     snapshot: Snapshot, view: View, state: State | None, asked: TimeRange, interval: Interval, *, explains: bool = False
 ) -> list[WalletValuePoint]:
-    """Return what the wallet was worth at the end of each interval, oldest first.
+    """Return the value of the wallet at the end of each interval, oldest first.
 
-    Days are as the marts have them, a week or a month is its last day. Hours are valued here, by the same rule.
+    Days are as the marts have them, a week or a month is its last day. Hours are valued here, by the same rule; so
+    are days where a link of an asset changed after the marts were made.
 
     Args:
         snapshot: the version.
@@ -47,9 +43,10 @@ def history(
     buckets = read_buckets(view, state, asked, interval)
     check_explain(explains, False, len(buckets), "from")
     assets: Sequence[AssetHistory] = []
-    if explains or interval == "1h":
+    is_measured = interval == "1h" or bool(read_links(snapshot, view).changed)
+    if explains or is_measured:
         assets = asset_histories(snapshot, view, state, buckets, interval)
-    if interval == "1h":
+    if is_measured:
         points = _measured(assets, buckets, interval)
     else:
         points = _from_days(snapshot, view, buckets, interval)
@@ -71,7 +68,7 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
         first_day=buckets[0].last_day,
         last_day=buckets[-1].last_day,
     )
-    days, now = {row.day: row for row in rows}, current(snapshot, view)
+    days, now = {row.day: row for row in rows}, read_total(snapshot, view)
     points: list[WalletValuePoint] = []
     for bucket in buckets:
         day = days.get(bucket.last_day) if bucket.is_complete else None

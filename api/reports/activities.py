@@ -11,6 +11,7 @@ from api.price_rows import ActivityValueRow
 from api.reading.activities import FIRST_TIME, LAST_TIME, names_of_counterparties, to_wallet_activity
 from api.reading.moments import View
 from api.reading.names import Names
+from api.reading.values import read_links
 from api.reports.rows import CountRow, FoldedFeeRow, ValuedActivityRow
 from api.rows import as_naive
 from api.schemas.report_data import ActivityReportSort, FoldedFee
@@ -107,10 +108,11 @@ class Activities:
 
     def _ordered(self, filters: ActivityFilters) -> Table:
         """Return where those that match lie, in their order."""
+        places = places_of(self.snapshot, self.view)
         is_descending = filters.sort.startswith("-")
         return self.snapshot.table(
-            ("report-order", *self.view.keys.values(), filters),
-            {"places": places_of(self.snapshot, self.view)},
+            ("report-order", *self.view.keys.values(), filters, places.name),
+            {"places": places},
             f"report_order_{'descending' if is_descending else 'ascending'}",
             **self.view.keys,
             **filters.conditions,
@@ -121,15 +123,19 @@ class Activities:
     def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[WalletActivity]:
         present = codec_for(self.view.subject.family).present
         labels = names_of_counterparties(self.names, rows)
+        links = read_links(self.snapshot, self.view)
         items: list[WalletActivity] = []
         for row in rows:
             value = None
             if row.value_status is not None:
                 value = ActivityValueRow(row.activity_id, row.pair_key, row.price, row.value, row.value_status)
-            items.append(to_wallet_activity(present, row, labels, value))
+            items.append(to_wallet_activity(present, row, labels, links.of(row.token_address), value))
         return items
 
 
 def places_of(snapshot: Snapshot, view: View) -> Table:
-    """Return where all activities of a wallet and their values lie."""
-    return snapshot.table(("report-places", *view.keys.values()), {}, "report_places", **view.keys)
+    """Return where all activities of a wallet lie, with the values that were made by the links in force."""
+    links = read_links(snapshot, view)
+    changes = {"unlinked": list(links.unlinked), "relinked": list(links.relinked)}
+    key = ("report-places", *view.keys.values(), links.unlinked, links.relinked)
+    return snapshot.table(key, {}, "report_places", **view.keys, **changes)

@@ -1,12 +1,14 @@
 """What the index page lists: the tokens and wallets that a tenant has reports of."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from api.price_rows import WalletTotalRow
 from api.reading.holders import count_holders
 from api.reading.subjects import to_holder_count_status, to_token_summary, to_tracking_status, to_wallet_summary
-from api.reading.values import CURRENCY, token_prices, total, wallet_totals
+from api.reading.values import CURRENCY, token_prices, total
+from api.reading.wallet_totals import read_totals
 from api.reports.calls import EmbedCall
 from api.schemas.common import TrackingStatus
 from api.schemas.report_data import IndexToken, IndexTokenSort, IndexWallet, IndexWalletSort, ReportIndex
@@ -34,15 +36,14 @@ def read_index(
     """
     filters = SubjectFilters(q=q, tracking_status=tracking_status)
     with call.store.read() as session:
+        links = call.services.links_in_force(session, call.tenant_id)
         tenant = tenants.get(session, call.tenant_id)
         # All: what they are sorted by, and their totals, are of the marts, not of the control store.
         token_rows, wallet_rows = (
             subjects.list_all(session, call.tenant_id, kind, filters) for kind in (Kind.TOKEN, Kind.WALLET)
         )
-    tokens, wallets = (
-        _to_tokens(snapshot, call.tenant_id, token_rows),
-        _to_wallets(snapshot, call.tenant_id, wallet_rows),
-    )
+        totals = read_totals(snapshot, session, links, wallet_rows)
+    tokens, wallets = _to_tokens(snapshot, call.tenant_id, token_rows), _to_wallets(wallet_rows, totals)
     return ReportIndex(
         tenant=tenant.name,
         currency=CURRENCY,
@@ -109,11 +110,10 @@ def _to_tokens(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> li
     return found
 
 
-def _to_wallets(snapshot: Snapshot, tenant_id: str, rows: list[SubjectRow]) -> list[IndexWallet]:
-    totals = wallet_totals(snapshot, tenant_id, [row.subject_key for row in rows])
+def _to_wallets(rows: list[SubjectRow], totals: Mapping[int, WalletTotalRow]) -> list[IndexWallet]:
     found: list[IndexWallet] = []
     for row in rows:
-        summary = to_wallet_summary(row, totals)
+        summary = to_wallet_summary(row, totals.get(row.subject_key))
         found.append(
             IndexWallet(
                 id=row.id,

@@ -15,15 +15,17 @@ from api.rows import as_utc
 from api.schemas.common import Interval
 from api.schemas.report_data import ReportToken
 from control import subjects, tokens, wallets
+from control.pricing.links import LinksInForce
 from control.subjects import SubjectRow
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The subject of a report, its tracking windows, how people call its network, and where they look at it."""
+    """The subject of a report: its windows, the tenant's links, how people call its network, where they look at it."""
 
     subject: SubjectRow
     windows: Sequence[subjects.Window]
+    links: LinksInForce
     network_display_name: str
     explorer: str | None
 
@@ -100,6 +102,7 @@ def _found(call: EmbedCall, session: Session, subject: SubjectRow) -> Found:
     return Found(
         subject,
         subjects.windows(session, subject.subject_key),
+        call.services.links_in_force(session, call.tenant_id),
         network.display_name if network else subject.network,
         network.explorer if network else None,
     )

@@ -7,10 +7,10 @@ from itertools import groupby
 
 from msgspec.structs import asdict
 
-from api.parameters import INSTANT, Moment, TimeRange, read_range
+from api.parameters import Moment, TimeRange, read_range
+from api.price_rows import WalletTotalRow
 from api.reading import balances, wallet_values
 from api.reading.activities import FIRST_TIME, LAST_TIME, to_reference
-from api.reading.concentration import quotient
 from api.reading.intervals import label
 from api.reading.moments import (
     State,
@@ -19,12 +19,12 @@ from api.reading.moments import (
     read_view,
     resolve,
     resolve_covered,
-    state_before,
     to_as_of,
     to_coverage,
 )
 from api.reading.names import Names
-from api.reading.values import CURRENCY, amount_text, present_assets, total, total_status
+from api.reading.values import CURRENCY, amount_text, read_links, total_status
+from api.reading.wallet_totals import change_between, positions_before, read_total, total_of
 from api.reports.activities import Activities, ActivityFilters, places_of
 from api.reports.calls import EmbedCall
 from api.reports.kept import keep
@@ -42,13 +42,12 @@ from api.schemas.report_data import (
     TimelinePoint,
     WalletActivityReport,
 )
-from api.schemas.values import TotalStatus, WalletChangeStatus, WalletValuePoint
+from api.schemas.values import WalletChangeStatus, WalletValuePoint
 from api.schemas.wallets import Position, WalletActivityType
 from api.serving import Snapshot
 from control.networks.families import codec_for
 
 _MOST_DAYS = 366
-_DAY = timedelta(days=1)
 _VALUE_DECIMALS = 18
 
 
@@ -70,24 +69,11 @@ class WalletView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Worth:
-    """What a wallet is worth at the moment of its report."""
-
-    value: Decimal | None
-    status: TotalStatus
-    is_complete: bool
-    unpriced: list[str]
-    change24h: Decimal | None
-    change24h_status: WalletChangeStatus
-    change24h_omitted: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Parts:
     """What a version's rows alone decide."""
 
     positions: list[ReportPosition]
-    worth: _Worth
+    total: WalletTotalRow
     value_history: list[WalletValuePoint]
     timeline: list[TimelinePoint]
     flows: Flows
@@ -100,7 +86,7 @@ class _Parts:
 
 _NOTHING = _Parts(
     positions=[],
-    worth=_Worth(None, "NotCovered", False, [], None, "NotCovered", []),
+    total=WalletTotalRow(0, None, "NotCovered", False, [], None, "NotCovered", []),
     value_history=[],
     timeline=[],
     flows=Flows(in_=None, out=None, net=None, status="NotCovered", is_complete=False),
@@ -124,7 +110,7 @@ def open_wallet(call: EmbedCall, snapshot: Snapshot) -> WalletView:
 
 
 def _open(snapshot: Snapshot, found: Found, times: TimeRange, names: Names) -> WalletView:
-    view = read_view(snapshot, found.subject, found.windows)
+    view = read_view(snapshot, found.subject, found.windows, found.links)
     current = resolve(snapshot, view, None)
     state = _state_at_end(snapshot, view, current, times)
     return WalletView(found, view, current, state, times, Activities(snapshot, view, names))
@@ -156,13 +142,13 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         coverage=coverage,
         holdings_complete=balances.is_complete(state),
         reconciliation=_to_counts(state, parts.positions),
-        total_value=parts.worth.value,
-        total_value_status=parts.worth.status,
-        value_complete=parts.worth.is_complete,
-        unpriced=parts.worth.unpriced,
-        change24h=parts.worth.change24h,
-        change24h_status=parts.worth.change24h_status,
-        change24h_omitted=parts.worth.change24h_omitted,
+        total_value=parts.total.total_value,
+        total_value_status=parts.total.total_value_status,
+        value_complete=parts.total.value_complete,
+        unpriced=parts.total.unpriced,
+        change24h=parts.total.change24h,
+        change24h_status=parts.total.change24h_status,
+        change24h_omitted=parts.total.change24h_omitted,
         activity_count=parts.activity_count,
         folded_fee_count=parts.folded_fee_count,
         counterparty_count=parts.extent.counterparty_count,
@@ -208,10 +194,11 @@ def _read_parts(snapshot: Snapshot, wallet: WalletView, coverage: Coverage) -> _
     def read() -> _Parts:
         rows = _read_days(snapshot, view, times)
         positions = balances.positions(snapshot, view, state)
-        earlier, missing = _day_before(snapshot, view, state)
+        earlier, missing = positions_before(snapshot, view, state)
+        now = read_total(snapshot, view) if state.is_current else None
         return _Parts(
             positions=_with_changes(positions, earlier, missing),
-            worth=_worth_now(snapshot, view) if state.is_current else _worth_then(positions, earlier, missing),
+            total=now or total_of(view, positions, earlier, missing),
             value_history=_value_history(snapshot, wallet),
             timeline=_to_timeline(rows),
             flows=_to_flows(rows, is_covered=coverage.complete),
@@ -222,31 +209,10 @@ def _read_parts(snapshot: Snapshot, wallet: WalletView, coverage: Coverage) -> _
             types=sorted({row.activity_type for row in rows}),
         )
 
-    key = ("wallet", view.subject.subject_key, view.subject.tenant_id, times, state.block_number, coverage.complete)
+    links = read_links(snapshot, view)
+    asked = (times, state.block_number, coverage.complete, links.unlinked, links.relinked)
+    key = ("wallet", view.subject.subject_key, view.subject.tenant_id, *asked)
     return keep(snapshot, key, read)
-
-
-def _worth_now(snapshot: Snapshot, view: View) -> _Worth:
-    row = wallet_values.current(snapshot, view)
-    if row is None:
-        return _NOTHING.worth
-    return _Worth(
-        row.total_value,
-        row.total_value_status,
-        row.value_complete,
-        present_assets(view.subject.family, row.unpriced),
-        row.change24h,
-        row.change24h_status,
-        present_assets(view.subject.family, row.change24h_omitted),
-    )
-
-
-def _day_before(snapshot: Snapshot, view: View, state: State) -> tuple[list[Position] | None, WalletChangeStatus]:
-    """Return the positions of 24 hours before a moment; None where they are not known, with the reason."""
-    if state.valued_at is None:
-        return None, "UnknownTime"
-    before = state_before(snapshot, view, state.valued_at - _DAY + INSTANT)
-    return (None, "NotCovered") if before is None else (balances.positions(snapshot, view, before), "Priced")
 
 
 def _with_changes(
@@ -261,56 +227,6 @@ def _with_changes(
             change, status, _ = change_between([one], [then] if then else [])
         found.append(ReportPosition(**asdict(one), change24h=change, change24h_status=status))
     return found
-
-
-def _worth_then(
-    positions: Sequence[Position], earlier: Sequence[Position] | None, missing: WalletChangeStatus
-) -> _Worth:
-    """Add up the positions of an earlier moment and of 24 hours before it, as the marts do with the newest one."""
-    value, status = _sum(positions)
-    unpriced = sorted(one.token.symbol or one.token.ledger_id for one in positions if one.value is None)
-    if earlier is None:
-        return _Worth(value, status, not unpriced, unpriced, None, missing, [])
-    change, change_status, omitted = change_between(positions, earlier)
-    return _Worth(value, status, not unpriced, unpriced, change, change_status, omitted)
-
-
-def _sum(positions: Sequence[Position]) -> tuple[Decimal | None, TotalStatus]:
-    status = total_status([one.value_status for one in positions])
-    return (total(one.value for one in positions if one.value) if status == "Priced" else None), status
-
-
-def change_between(
-    positions: Sequence[Position], earlier: Sequence[Position]
-) -> tuple[Decimal | None, WalletChangeStatus, list[str]]:
-    """Return the change in percent, its status and what is left out: as the marts, over what is known at both moments.
-
-    What is not held at a moment is worth 0 then.
-    """
-    now, before = ({one.token.ledger_id: one for one in held} for held in (positions, earlier))
-    pairs = [(now.get(asset), before.get(asset)) for asset in now | before]
-    unknown = [[one for one in pair if one and one.value is None] for pair in pairs]
-    reasons = [missing[0] for missing in unknown if missing]
-    omitted = sorted(one.token.symbol or one.token.ledger_id for one in reasons)
-    if reasons and len(reasons) == len(pairs):
-        return None, _as_change_status(total_status([one.value_status for one in reasons])), omitted
-    known = [pair for pair, missing in zip(pairs, unknown, strict=True) if not missing]
-    units = [[_units(one.value) if one and one.value else 0 for one in pair] for pair in known]
-    worth, base = (sum(pair[at] for pair in units) for at in (0, 1))
-    if base == 0:
-        return None, "ZeroBase", omitted
-    sign = -1 if base < 0 else 1
-    return quotient(100 * (worth - base) * sign, base * sign), "Partial" if omitted else "Priced", omitted
-
-
-def _as_change_status(status: TotalStatus) -> WalletChangeStatus:
-    # A wallet's value has no supply that could be unknown.
-    return "NotCovered" if status == "UnknownSupply" else status
-
-
-def _units(value: Decimal) -> int:
-    whole, _, fraction = value.removeprefix("-").partition(".")
-    return (-1 if value.startswith("-") else 1) * int(whole + fraction.ljust(_VALUE_DECIMALS, "0"))
 
 
 def _value_history(snapshot: Snapshot, wallet: WalletView) -> list[WalletValuePoint]:

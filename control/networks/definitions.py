@@ -18,6 +18,9 @@ from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, T
 from control.networks.tables import NativeMode as NativeMode
 from control.toml_files import Table, is_http_url, is_public_url, one_of, read_toml
 
+NATIVE = "native"
+"""The address, in stored form, of the asset that pays a network's fees."""
+
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -73,6 +76,11 @@ class Network:
     def chain_id(self) -> int | None:
         """The number by which clients know the chain."""
         return self.own.chain_id
+
+    @property
+    def common_symbols(self) -> dict[str, str]:
+        """Symbols of the common tokens by stored address, with that of the native asset."""
+        return {token.address: token.symbol for token in self.tokens} | {NATIVE: self.native_symbol}
 
 
 class _Kind(msgspec.Struct, frozen=True):

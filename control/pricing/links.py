@@ -1,16 +1,116 @@
 """Rules of links: which pair a token is valued by. Values are in USD, so only pairs priced in it can be linked."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, bindparam, select
+from sqlalchemy.orm import Session, aliased
 
 from control import access, audit, revision, subjects
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound, PairChoice
+from control.models import Ledger, PricedItem, PricePair, Subject
+from control.networks.definitions import Network
 from control.pricing import items, pairs
 from control.pricing.pairs import DEFAULT_PRICED_IN, PairRow
 from control.subjects import SubjectRow
+
+_TYPES_IN_ORDER = ("Market", "Trade", "NAV", "Bid", "Ask")
+"""Of a symbol's USD pairs the first of these types values a common token."""
+
+
+class LinkedToken(NamedTuple):
+    """A token of the tenant with an explicit link."""
+
+    subject_key: int
+    ledger_id: str
+    network: str
+    address: str
+    pair_key: int
+
+
+class UsdPair(NamedTuple):
+    """A pair of the tenant that is priced in USD."""
+
+    pair_key: int
+    priced_as: str
+    price_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinksInForce:
+    """The links of a tenant as configured now, by the rule of `marts.token_pairs`, which has those of one version."""
+
+    networks: Mapping[str, Network]
+    tokens: Sequence[LinkedToken]
+    pairs: Sequence[UsdPair]
+
+    def of_wallet(self, wallet: SubjectRow) -> dict[str, int]:
+        """Return the pairs that value a wallet's assets, by stored address of the asset.
+
+        Of linked tokens of one contract the one on the wallet's own ledger counts, else the first that was added.
+        Common tokens without a linked token take the USD pair of their symbol.
+        """
+        network = self.networks.get(wallet.network)
+        by_symbol = pairs_by_symbol(self.pairs)
+        common = {} if network is None else network.common_symbols
+        found = {address: by_symbol[symbol] for address, symbol in common.items() if symbol in by_symbol}
+        linked = [token for token in self.tokens if token.network == wallet.network]
+        # The last one stays.
+        linked.sort(key=lambda token: (token.ledger_id == wallet.ledger_id, -token.subject_key))
+        return found | {token.address: token.pair_key for token in linked}
+
+
+def pairs_by_symbol(pairs: Sequence[UsdPair]) -> dict[str, int]:
+    """Return the pair of each symbol that values common tokens."""
+    # The last one stays.
+    ordered = sorted(pairs, key=lambda pair: _TYPES_IN_ORDER.index(pair.price_type), reverse=True)
+    return {pair.priced_as: pair.pair_key for pair in ordered}
+
+
+def read_in_force(session: Session, tenant_id: str, networks: Mapping[str, Network]) -> LinksInForce:
+    """Return the links of a tenant as configured now; `networks` are the definitions."""
+    parameters = {"tenant_id": tenant_id, "currency": DEFAULT_PRICED_IN}
+    return LinksInForce(
+        networks,
+        [LinkedToken(**row._mapping) for row in session.execute(_select_linked_tokens(), parameters)],
+        [UsdPair(**row._mapping) for row in session.execute(_select_usd_pairs(), parameters)],
+    )
+
+
+@cache
+def _select_linked_tokens() -> Select[Any]:
+    own: tuple[Any, ...] = (Subject.subject_key, Subject.ledger_id, Subject.address, Subject.pair_key)
+    return (
+        select(*own, Ledger.network)
+        .join(Ledger, Ledger.id == Subject.ledger_id)
+        .where(
+            Subject.tenant_id == bindparam("tenant_id"),
+            Subject.kind == subjects.Kind.TOKEN,
+            Subject.pair_key.is_not(None),
+            Subject.removed_at.is_(None),
+        )
+    )
+
+
+@cache
+def _select_usd_pairs() -> Select[Any]:
+    priced_as, priced_in = aliased(PricedItem), aliased(PricedItem)
+    columns: tuple[Any, ...] = (PricePair.pair_key, priced_as.symbol.label("priced_as"), PricePair.price_type)
+    return (
+        select(*columns)
+        .join(priced_as, priced_as.item_key == PricePair.priced_as_key)
+        .join(priced_in, priced_in.item_key == PricePair.priced_in_key)
+        .where(
+            PricePair.tenant_id == bindparam("tenant_id"),
+            PricePair.removed_at.is_(None),
+            priced_in.symbol == bindparam("currency"),
+        )
+    )
 
 
 def link(

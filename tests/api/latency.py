@@ -20,7 +20,7 @@ import psutil
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import move_pointer
-from tests.api.valued import SMALL_PAIR_ID, SMALL_PAIR_KEY, link_small
+from tests.api.valued import ETHER_PAIR_ID, ETHER_PAIR_KEY, SMALL_PAIR_ID, SMALL_PAIR_KEY, link_small
 from tests.api.world import World, make_world
 
 _ROWS = 100_000
@@ -125,9 +125,23 @@ def _add_values(connection: duckdb.DuckDBPyConnection, world: World, token: int,
         where subject_key = {token}"""
     )
     connection.execute(
+        f"""insert into marts.price_pairs by name
+        select * replace ({ETHER_PAIR_KEY} as pair_key, '{ETHER_PAIR_ID}' as pair_id, 'ETH' as priced_as)
+        from marts.price_pairs where pair_key = {SMALL_PAIR_KEY}"""
+    )
+    connection.execute(
+        f"""insert into marts.system_prices by name
+        select * replace ({ETHER_PAIR_KEY} as pair_key) from marts.system_prices where pair_key = {SMALL_PAIR_KEY}"""
+    )
+    small = f"'0x{'a' * 40}'"
+    connection.execute(
         f"""insert into marts.token_pairs by name
-        select {keys}, {wallet} as subject_key, 'ethereum' as network, address as token_address
-        from (values ('native'), ('0x{"a" * 40}')) t (address)"""
+        select '{world.tenant_id}' as tenant_id, subject_key, 'ethereum' as network, token_address, pair_key
+        from (values
+            ({wallet}, 'native', {ETHER_PAIR_KEY}),
+            ({wallet}, {small}, {SMALL_PAIR_KEY}),
+            ({token}, {small}, {SMALL_PAIR_KEY})
+        ) t (subject_key, token_address, pair_key)"""
     )
     for kind, subject in (("token", token), ("wallet", wallet)):
         connection.execute(

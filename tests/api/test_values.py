@@ -12,22 +12,26 @@ from web3 import Web3
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.reading.concentration import percentage
 from api.reading.values import product, total, whole_tokens
-from control.models import Subject
+from control.models import PricePair, Subject
 from tests.api.marts import functions, publish
 from tests.api.pricing import LINKED_PAIR_KEY
 from tests.api.test_errors import problem
+from tests.api.test_report_data import embed
 from tests.api.valued import (
     AS_OF,
+    ETHER_PAIR_KEY,
     ETHER_PRICES,
     SMALL_PAIR_ID,
     SMALL_PRICES,
     Resolved,
     price_at,
+    sum_of,
     value_of,
     valued_rows,
 )
-from tests.api.world import World, text_of, time_of
+from tests.api.world import STRANGE, World, text_of, time_of
 
+REPORT = "/embed/data/wallet-activity"
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 
 
@@ -176,6 +180,65 @@ def test_a_link_that_changed_values_nothing_by_the_old_pair(valued: World, pair_
         answer = capitalization.json()
         assert (answer["priceStatus"] if "priceStatus" in answer else answer["current"]["priceStatus"]) == status
         assert {(row["value"], row["price"], row["supply"]) for row in answer["history"]} == {(None, None, "155")}
+
+
+@pytest.mark.parametrize(("pair_key", "status"), [(None, "NoPair"), (LINKED_PAIR_KEY, "NoPrice")])
+def test_a_changed_link_values_nothing_of_a_wallet_by_the_old_pair(
+    valued: World, pair_key: int | None, status: str
+) -> None:
+    """Until the next version, positions and activities lack the token's value; those of other assets keep theirs."""
+    with valued.client() as client:
+        before = client.get(f"{WALLET}/activities").json()["data"]
+        headers = embed(client, "/v1/reports/wallet-activity", walletId=EXAMPLE_WALLET_ID)
+        before_report = client.get(f"{REPORT}/rows?sort=-value", headers=headers).json()["data"]
+    with valued.store.write() as session:
+        session.get_one(Subject, valued.subject_keys[EXAMPLE_TOKEN_ID]).pair_key = pair_key
+    with valued.client() as client:
+        activities = client.get(f"{WALLET}/activities").json()["data"]
+        then = client.get(f"{WALLET}/balances?asOf=block:120").json()["current"]
+        rows = client.get(f"{REPORT}/rows?sort=-value", headers=headers).json()["data"]
+        summary = client.get(f"{REPORT}/summary", headers=headers).json()
+    small = [row for row in activities if row["token"]["symbol"] == "SMALL"]
+    assert small
+    assert {found(row) for row in small} == {(None, status, None, status)}
+    assert [row for row in activities if row not in small] == [
+        row for row in before if row["token"]["symbol"] != "SMALL"
+    ]
+    assert {found(row) for row in then if row["token"]["symbol"] == "SMALL"} == {(None, status, None, status)}
+    assert next(row for row in then if row["token"]["symbol"] == "ETH")["value"] is not None
+    assert any(row["value"] and row["token"]["symbol"] == "SMALL" for row in before_report)
+    assert {row["id"]: found(row) for row in rows} == {row["id"]: found(row) for row in activities}
+    # Rows without a value come last.
+    assert [row["value"] is None for row in rows] == sorted(row["value"] is None for row in rows)
+    moved = [row for row in activities if row["direction"] and row["status"] != "Failed"]
+    received, sent = (
+        sum_of(row["value"] for row in moved if row["value"] and row["direction"] == direction)
+        for direction in ("In", "Out")
+    )
+    assert (summary["flows"]["in"], summary["flows"]["out"], summary["flows"]["isComplete"]) == (received, sent, False)
+
+
+def test_removed_pair_of_a_held_asset_leaves_a_wallet_without_total(valued: World) -> None:
+    """The pair of the native asset's symbol is removed: a common token has then no link either."""
+    with valued.store.write() as session:
+        session.get_one(PricePair, ETHER_PAIR_KEY).removed_at = AS_OF
+    with valued.client() as client:
+        embedded = embed(client, "/v1/reports/wallet-activity", walletId=EXAMPLE_WALLET_ID)
+        summary = client.get(f"{REPORT}/summary", headers=embedded).json()
+        listed = client.get("/v1/wallets").json()["data"][0]
+        history = client.get(f"{WALLET}/value-history").json()
+        index = client.get("/embed/data/index", headers=embed(client, "/v1/reports")).json()
+        shown_wallets = [wallet for wallet in index["wallets"] if wallet["id"] == EXAMPLE_WALLET_ID]
+        details = [client.get(WALLET).json(), listed, history, summary, *shown_wallets]
+        positions = client.get(f"{WALLET}/balances").json()["current"]
+    assert len(shown_wallets) == 1
+    for row in details:
+        assert (row["totalValue"], row["totalValueStatus"], row["valueComplete"]) == (None, "UnknownDecimals", False)
+        assert row["change24h"] is None
+    for row in (listed, history, summary):
+        assert [name.lower() for name in row["unpriced"]] == [STRANGE, "eth"]
+    assert [point["value"] for point in history["points"] + summary["valueHistory"] if point["value"] is not None] == []
+    assert {row["valueStatus"] for row in positions} == {"NoPair", "UnknownDecimals"}
 
 
 def test_values_are_those_of_the_tenant(valued: World) -> None:

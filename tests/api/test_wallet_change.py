@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.reports.wallet_activity import change_between
+from api.reading.wallet_totals import change_between
 from api.schemas.common import TokenReference
 from api.schemas.wallets import Position
 

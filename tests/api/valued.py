@@ -184,15 +184,19 @@ def valued_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     for row in rows["wallet_totals"]:
         if row["subject_key"] == wallet:
             row.update(total_value=held, total_value_status="Priced", unpriced=[STRANGE])
-    rows["token_pairs"] = [
+    rows["token_pairs"] += [
         {
             "tenant_id": world.tenant_id,
-            "subject_key": wallet,
+            "subject_key": subject,
             "network": "ethereum",
             "token_address": address,
             "pair_key": key,
         }
-        for address, key in (("native", ETHER_PAIR_KEY), (_SMALL, SMALL_PAIR_KEY))
+        for subject, address, key in (
+            (wallet, "native", ETHER_PAIR_KEY),
+            (wallet, _SMALL, SMALL_PAIR_KEY),
+            (small, _SMALL, SMALL_PAIR_KEY),
+        )
     ]
     rows["token_activity_values"] += [
         _activity_value(row, SMALL_PAIR_KEY, SMALL_PRICES)

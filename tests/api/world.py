@@ -489,6 +489,17 @@ def _add_values(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
                 "currency": "USD",
             }
         )
+    linked = world.subject_keys[EXAMPLE_LINKED_TOKEN_ID]
+    rows["token_pairs"] = [
+        {
+            "tenant_id": world.tenant_id,
+            "subject_key": subject_key,
+            "network": EXAMPLE_NETWORK,
+            "token_address": _ADDRESSES[EXAMPLE_LINKED_TOKEN_ID],
+            "pair_key": LINKED_PAIR_KEY,
+        }
+        for subject_key in (linked, *(wallet["subject_key"] for wallet in rows["wallets"]))
+    ]
     rows["token_activity_values"] = [
         {
             name: row[name]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.api.marts import publish
 from tests.api.valued import naive, sum_of, value_of
-from tests.api.world import World, hash_of, make_world, marts_rows, text_of, time_of
+from tests.api.world import NETWORKS, World, hash_of, make_world, marts_rows, text_of, time_of
 from tests.browser.configured import (
     DESK_ID,
     DESK_NAME,
@@ -42,6 +42,9 @@ Rows = dict[str, list[dict[str, Any]]]
 def make_market(directory: Path) -> World:
     """Make a world with the market beside its other examples, and publish it as version 1."""
     world = make_world(directory)
+    # The treasury's USDC is valued by the symbol alone: it is a common token.
+    common = f'[[network.token]]\nsymbol = "USDC"\naddress = "{USDC}"\ndecimals = 6\n\n[[network]]\nname = "sepolia"'
+    world.settings.networks_file.write_text(NETWORKS.replace('[[network]]\nname = "sepolia"', common))
     with world.store.write() as session:
         configure(session, world)
     publish_market(world, 1)
@@ -231,9 +234,12 @@ class _Teller:
                         "valid_until": naive(begin + timedelta(days=1)) if day < DAYS else None,
                     }
                 )
+        own = {row["subject_key"] for row in self._rows["wallets"] if row["tenant_id"] == self._world.tenant_id}
+        links = [(key, address) for key in own for address in ASSETS] + [(self._token["subject_key"], LUMEN)]
         self._rows["token_pairs"] += [
-            self._wallet
-            | {
+            {
+                "tenant_id": self._world.tenant_id,
+                "subject_key": subject_key,
                 "network": "ethereum",
                 "token_address": address,
                 "token_decimals": asset.decimals,
@@ -241,10 +247,10 @@ class _Teller:
                 "pair_id": pair_id(asset),
                 "priced_as": asset.symbol,
                 "priced_in": "USD",
-                "origin": "Linked",
+                "origin": "Linked" if address == LUMEN else "CommonToken",
             }
-            for address, asset in ASSETS.items()
-            if asset.pair_key
+            for subject_key, address in links
+            if (asset := ASSETS[address]).pair_key
         ]
 
     def tell_token(self) -> None:

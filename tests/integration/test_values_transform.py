@@ -2,11 +2,14 @@
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import pytest
 
+from control.networks.definitions import NATIVE
+from control.pricing.links import LinkedToken, LinksInForce, UsdPair
 from tests.bench import values
 from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import (
@@ -18,7 +21,7 @@ from tests.integration.test_transform import (
     collect,
     compare_with_full_refresh,
 )
-from tests.integration.transform_world import Subject, address
+from tests.integration.transform_world import NETWORK, Subject, address
 from tests.integration.value_oracle import ValueOracle
 from tests.integration.value_world import Pair, ValueWorld, time_of
 
@@ -101,6 +104,27 @@ def read(marts: duckdb.DuckDBPyConnection, mart: str) -> list[tuple[Any, ...]]:
     return [tuple(tuple(cell) if isinstance(cell, list) else cell for cell in row) for row in rows]
 
 
+def links_of_wallets(world: ValueWorld) -> set[tuple[Any, ...]]:
+    """Wallet, asset and pair as the API reads them from the configuration."""
+    subjects, found = world.subjects.values(), set()
+    network: Any = SimpleNamespace(common_symbols={**world.common, NATIVE: "ETH"})
+    for wallet in subjects:
+        usable = {
+            pair.key: pair for pair in world.pairs.values() if (pair.tenant, pair.priced_in) == (wallet.tenant, "USD")
+        }
+        tokens = [
+            LinkedToken(one.key, one.ledger, NETWORK, one.address, world.links[one.key])
+            for one in subjects
+            if (one.kind, one.tenant) == ("token", wallet.tenant) and world.links.get(one.key) in usable
+        ]
+        pairs = [UsdPair(pair.key, pair.priced_as, pair.price_type) for pair in usable.values()]
+        row: Any = SimpleNamespace(network=NETWORK, ledger_id=wallet.ledger)
+        if wallet.kind == "wallet":
+            links = LinksInForce({NETWORK: network}, tokens, pairs).of_wallet(row)
+            found |= {(wallet.key, asset, pair_key) for asset, pair_key in links.items()}
+    return found
+
+
 def compare(world: ValueWorld, stores: Stores) -> None:
     """Hold the marts against the definitions."""
     with open_marts(stores) as marts:
@@ -116,6 +140,8 @@ def compare(world: ValueWorld, stores: Stores) -> None:
             "wallet_value_days": oracle.wallet_value_days(),
             "token_capitalization_days": oracle.token_capitalization_days(),
         }
+        wallets = {subject.key for subject in world.subjects.values() if subject.kind == "wallet"}
+        assert links_of_wallets(world) == {row[:2] + row[3:4] for row in oracle.token_pairs() if row[0] in wallets}
         for mart, wanted in expected.items():
             actual = read(marts, mart)
             assert len(actual) == len(set(actual)), f"{mart}: duplicates"
