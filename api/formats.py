@@ -186,14 +186,23 @@ def _json_text(value: Any) -> Any:
 def _columns(row_type: type[msgspec.Struct], prefix: str = "", path: tuple[str, ...] = ()) -> list[_Column]:
     columns: list[_Column] = []
     for field in msgspec.structs.fields(row_type):
-        if field.default is msgspec.UNSET:
-            continue  # what may be absent is of JSON alone
+        if field.default is msgspec.UNSET or _is_deprecated(field.type):
+            continue  # of JSON and NDJSON alone
         name, inner = prefix + field.encode_name, _without_none(field.type)
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             columns += _columns(inner, f"{name}.", (*path, field.name))
         else:
             columns.append(_Column(name, (*path, field.name), inner))
     return columns
+
+
+def _is_deprecated(annotation: Any) -> bool:
+    """Return whether the schema of a property says so, in one of its alternatives too."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation, *told = typing.get_args(annotation)
+        if any(isinstance(one, msgspec.Meta) and (one.extra_json_schema or {}).get("deprecated") for one in told):
+            return True
+    return any(map(_is_deprecated, typing.get_args(annotation)))
 
 
 def _without_none(annotation: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 
 from msgspec import UNSET, UnsetType
@@ -11,7 +10,7 @@ from api.parameters import TimeRange
 from api.reading.activities import to_reference
 from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, explain
-from api.reading.intervals import UNITS, label
+from api.reading.intervals import UNITS
 from api.reading.moments import State, View
 from api.reading.values import Link, Worth, price_status, read_links, worth
 from api.rows import BalanceAsOfRow, BalanceChangeRow, PositionRow, TokenIdRow, as_naive
@@ -123,7 +122,7 @@ def asset_histories(
         **view.keys,
         unit=UNITS[interval],
         from_time=as_naive(buckets[0].start),
-        to_time=as_naive(buckets[-1].end),
+        to_time=as_naive(buckets[-1].until),
         last_block=state.block_number,
     )
     present, token_ids = codec_for(view.subject.family).present, _token_ids(snapshot, view)
@@ -136,7 +135,7 @@ def asset_histories(
             continue
         link = links.of(address)
         token = to_reference(present, address, changes[-1].token_symbol, token_ids.get(address))
-        balances = _valued(snapshot, view, state.valued_at, link, buckets, known)
+        balances = _valued(snapshot, view, link, buckets, known)
         found.append(AssetHistory(address, token, link, balances))
     return found
 
@@ -183,16 +182,11 @@ def _token_ids(snapshot: Snapshot, view: View) -> dict[str, str]:
 def _valued(
     snapshot: Snapshot,
     view: View,
-    newest: datetime,
     link: Link,
     buckets: Sequence[Bucket],
     known: Sequence[BalanceChangeRow | None],
 ) -> list[Balance]:
-    held = [
-        (change.balance, link, bucket.valued_at(newest))
-        for bucket, change in zip(buckets, known, strict=True)
-        if change
-    ]
+    held = [(change.balance, link, bucket.at) for bucket, change in zip(buckets, known, strict=True) if change]
     values = iter(worth(snapshot, view.subject.tenant_id, held))
     return [
         Balance(bucket, change, next(values) if change else None) for bucket, change in zip(buckets, known, strict=True)
@@ -202,7 +196,7 @@ def _valued(
 def _to_point(balance: Balance, interval: Interval) -> BalancePoint:
     known, value = balance.change, balance.worth
     return BalancePoint(
-        date=label(balance.bucket.start, interval),
+        **balance.bucket.named(interval),
         quantity=(known.balance or known.balance_raw) if known else None,
         quantity_raw=known.balance_raw if known else None,
         quantity_status="Known" if known else "NotCovered",
@@ -218,6 +212,9 @@ def to_rows(series: Sequence[BalanceSeries]) -> list[BalanceHistoryRow]:
         BalanceHistoryRow(
             token=one.token,
             date=point.date,
+            from_=point.from_,
+            to=point.to,
+            at=point.at,
             quantity=point.quantity,
             quantity_raw=point.quantity_raw,
             quantity_status=point.quantity_status,

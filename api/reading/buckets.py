@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from api.parameters import INSTANT, TimeRange
-from api.reading.intervals import bounds, intervals
+from api.reading.intervals import bounds, intervals, label
 from api.reading.moments import State, View, covered_range_at, covered_until
 from api.rows import as_utc
 from api.schemas.common import Interval
@@ -30,11 +30,17 @@ Change = TypeVar("Change", bound=_Change)
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One interval, `start` <= t < `end`; `first_block` begins the covered range its end is in, None outside of any."""
+    """One interval, `start` <= t < `end`, and the state at its end.
+
+    That is the state just before `until`: before `end`, unless the interval is not over or the range ends inside it.
+    `first_block` begins the covered range that holds it, None outside of any.
+    """
 
     start: datetime
     end: datetime
-    is_over: bool
+    until: datetime
+    is_newest: bool
+    """Whether its state is that of the newest block, because it is not over."""
     first_block: int | None
 
     @property
@@ -42,23 +48,29 @@ class Bucket:
         """The day of its last moment."""
         return (self.end - INSTANT).date()
 
-    def known_end(self, newest: datetime) -> datetime:
-        """Return its end, or just after the newest moment while it is not over."""
-        return self.end if self.is_over else newest + INSTANT
+    @property
+    def at(self) -> datetime:
+        """The moment of its state, whose prices count."""
+        return self.until - INSTANT
 
-    def valued_at(self, newest: datetime) -> datetime:
-        """Return the moment whose price values the state at its end: the last one before what is known to end it."""
-        return self.known_end(newest) - INSTANT
+    @property
+    def is_cut(self) -> bool:
+        """Whether the range ends inside it."""
+        return self.until < self.end and not self.is_newest
 
     @property
     def is_covered(self) -> bool:
-        """Whether the end of the interval, or what there is of it, is collected."""
+        """Whether the moment of its state is collected."""
         return self.first_block is not None
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of the state at its end is still to come or missing."""
-        return self.is_over and self.is_covered
+        """Whether nothing of the state at its end is still to come, missing or left out."""
+        return self.until == self.end and self.is_covered
+
+    def named(self, interval: Interval) -> dict[str, Any]:
+        """Return the properties of an answer that say which interval it is."""
+        return {"date": label(self.start, interval), "from_": self.start, "to": self.end, "at": self.at}
 
 
 def read_buckets(view: View, state: State, asked: TimeRange, interval: Interval) -> list[Bucket]:
@@ -79,18 +91,21 @@ def read_buckets(view: View, state: State, asked: TimeRange, interval: Interval)
     newest = state.valued_at
     if newest is None:
         return []
-    until = (covered_until(view) if state.is_current else None) or newest + INSTANT
+    known = (covered_until(view) if state.is_current else None) or newest + INSTANT
     start, end = bounds(asked, newest)
     first = next((as_utc(row.from_time) for row in view.ranges if row.is_covered and row.from_time), None)
     if asked.start is None and first is not None and start < first < end:
         start = first
     found: list[Bucket] = []
-    for begin, finish in intervals(start, end, max(newest, until - INSTANT), interval):
-        is_over = finish <= until
-        if begin > newest and not is_over:
-            break
-        covered = covered_range_at(view, finish if is_over else newest + INSTANT)
-        found.append(Bucket(begin, finish, is_over, covered.from_block if covered else None))
+    for begin, finish in intervals(start, end, max(newest, known - INSTANT), interval):
+        until = finish if asked.end is None else min(finish, asked.end)
+        is_newest = until > known
+        if is_newest:
+            if begin > newest:
+                break
+            until = newest + INSTANT
+        covered = covered_range_at(view, until)
+        found.append(Bucket(begin, finish, until, is_newest, covered.from_block if covered else None))
     return found
 
 

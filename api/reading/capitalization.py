@@ -8,7 +8,7 @@ from api.parameters import TimeRange
 from api.price_rows import CapitalizationDayRow, SupplyChangeRow, TokenPriceRow
 from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, check_explain, explain
-from api.reading.intervals import UNITS, label
+from api.reading.intervals import UNITS
 from api.reading.moments import State, View
 from api.reading.values import Link, price_status, read_link, token_price, worth
 from api.rows import as_naive
@@ -70,10 +70,10 @@ def history(
     if interval == "1h" or link.pair_key is None:
         points = _measured(snapshot, view, state, link, buckets, interval)
     else:
-        points = _from_days(snapshot, view, link, buckets, interval)
+        points = _from_days(snapshot, view, state, link, buckets, interval)
     if not explains:
         return points
-    return _explained(snapshot, view, state, link, buckets, points)
+    return _explained(snapshot, view, link, buckets, points)
 
 
 def _price(snapshot: Snapshot, view: View, link: Link) -> TokenPriceRow | None:
@@ -81,7 +81,7 @@ def _price(snapshot: Snapshot, view: View, link: Link) -> TokenPriceRow | None:
 
 
 def _from_days(
-    snapshot: Snapshot, view: View, link: Link, buckets: Sequence[Bucket], interval: Interval
+    snapshot: Snapshot, view: View, state: State, link: Link, buckets: Sequence[Bucket], interval: Interval
 ) -> list[CapitalizationPoint]:
     if not buckets:
         return []
@@ -96,14 +96,16 @@ def _from_days(
     points: list[CapitalizationPoint] = []
     for bucket in buckets:
         day = days.get(bucket.last_day) if bucket.is_complete else None
-        if bucket.is_covered and not bucket.is_over:
+        if bucket.is_covered and bucket.is_newest:
             points.append(_unfinished(snapshot, view, link, bucket, interval))
+        elif bucket.is_cut:
+            points += _measured(snapshot, view, state, link, [bucket], interval)
         elif day is None:
             points.append(_not_covered(bucket, interval))
         else:
             points.append(
                 CapitalizationPoint(
-                    date=label(bucket.start, interval),
+                    **bucket.named(interval),
                     supply=day.supply or day.supply_raw,
                     supply_raw=day.supply_raw,
                     supply_status=_supply_status(day.supply_raw),
@@ -121,7 +123,7 @@ def _unfinished(snapshot: Snapshot, view: View, link: Link, bucket: Bucket, inte
     price, facts = _price(snapshot, view, link), view.token
     supply_raw = facts.total_supply_raw if facts else None
     return CapitalizationPoint(
-        date=label(bucket.start, interval),
+        **bucket.named(interval),
         supply=(facts.total_supply or supply_raw) if facts else None,
         supply_raw=supply_raw,
         supply_status=_supply_status(supply_raw),
@@ -137,7 +139,7 @@ def _measured(
     snapshot: Snapshot, view: View, state: State, link: Link, buckets: Sequence[Bucket], interval: Interval
 ) -> list[CapitalizationPoint]:
     """Value the supply at the end of each interval, as the marts do with days."""
-    if not buckets or state.valued_at is None:
+    if not buckets:
         return []
     changes = snapshot.rows(
         "token_supply_changes",
@@ -145,12 +147,12 @@ def _measured(
         **view.keys,
         unit=UNITS[interval],
         from_time=as_naive(buckets[0].start),
-        to_time=as_naive(buckets[-1].end),
+        to_time=as_naive(buckets[-1].until),
         last_block=state.block_number,
     )
     known = list(carry(buckets, changes))
     held = [
-        (change.total_supply if change else None, link, bucket.valued_at(state.valued_at))
+        (change.total_supply if change else None, link, bucket.at)
         for bucket, change in zip(buckets, known, strict=True)
     ]
     points: list[CapitalizationPoint] = []
@@ -161,12 +163,12 @@ def _measured(
         supply_raw = change.total_supply_raw if change else None
         points.append(
             CapitalizationPoint(
-                date=label(bucket.start, interval),
+                **bucket.named(interval),
                 supply=(change.total_supply or supply_raw) if change else None,
                 supply_raw=supply_raw,
                 supply_status=_supply_status(supply_raw),
                 price=one.price.price if one.price else None,
-                price_status=price_status(link, one.price, state.valued_at),
+                price_status=price_status(link, one.price, bucket.at),
                 value=one.value,
                 value_status=one.status if change else "UnknownSupply",
                 is_complete=bucket.is_complete,
@@ -178,18 +180,14 @@ def _measured(
 def _explained(
     snapshot: Snapshot,
     view: View,
-    state: State,
     link: Link,
     buckets: Sequence[Bucket],
     points: Sequence[CapitalizationPoint],
 ) -> list[CapitalizationPoint]:
     """Add explanations; what is not covered has none."""
-    newest = state.valued_at
-    if newest is None:
-        return list(points)
     covered = [bucket for bucket in buckets if bucket.first_block is not None]
-    held = [Held(None, bucket.first_block or 0, end=bucket.known_end(newest)) for bucket in covered]
-    priced = [(link.pair_key, bucket.valued_at(newest)) if link.pair_key else None for bucket in covered]
+    held = [Held(None, bucket.first_block or 0, end=bucket.until) for bucket in covered]
+    priced = [(link.pair_key, bucket.at) if link.pair_key else None for bucket in covered]
     explained = dict(zip((bucket.start for bucket in covered), explain(snapshot, view, held, priced), strict=True))
     return [
         structs.replace(point, explanation=explained.get(bucket.start, UNSET))
@@ -199,7 +197,7 @@ def _explained(
 
 def _not_covered(bucket: Bucket, interval: Interval) -> CapitalizationPoint:
     return CapitalizationPoint(
-        date=label(bucket.start, interval),
+        **bucket.named(interval),
         supply=None,
         supply_raw=None,
         supply_status="NotCovered",

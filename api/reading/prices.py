@@ -102,6 +102,9 @@ def price_steps(filters: PriceFilters) -> Fetch[PricePoint]:
     def to_point(row: PriceStepRow) -> PricePoint:
         return PricePoint(
             date=None,
+            from_=None,
+            to=None,
+            at=None,
             price=row.price,
             price_status="Priced",
             price_type=filters.pair.price_type.value,
@@ -137,6 +140,9 @@ def source_prices(filters: PriceFilters, source_id: str) -> Fetch[PricePoint]:
     def to_point(row: SourcePriceRow) -> PricePoint:
         return PricePoint(
             date=None,
+            from_=None,
+            to=None,
+            at=None,
             price=row.price,
             price_status="Priced" if row.state in ("Used", "Accepted") else "Quarantined",
             price_type=filters.pair.price_type.value,
@@ -163,23 +169,27 @@ def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoi
     Raises:
         ApiError: 422, the range has more than 10,000 intervals.
     """
-    spans = intervals(*bounds(filters.times, filters.now), filters.now, interval)[::-1]
+    start, end = bounds(filters.times, filters.now)
+    spans = intervals(start, end, filters.now, interval)[::-1]
 
     def fetch(snapshot: Snapshot, after: Key | None, limit: int) -> Fetched[PricePoint]:
         left = [span for span in spans if after is None or _key(span[0]) < after]
         kept = left[:limit]
-        moments = [filters.now if finish > filters.now else finish - INSTANT for _, finish in kept]
+        moments = [min(finish, end, filters.now + INSTANT) - INSTANT for _, finish in kept]
         pair_key = filters.pair.pair_key
         steps = prices_at(snapshot, filters.pair.tenant_id, [(pair_key, moment) for moment in moments])
         points = [
-            to_point(begin, finish, steps.get((pair_key, moment)))
+            to_point(begin, finish, moment, steps.get((pair_key, moment)))
             for (begin, finish), moment in zip(kept, moments, strict=True)
         ]
         return Fetched(points, _key(kept[-1][0]) if len(left) > limit else None)
 
-    def to_point(begin: datetime, finish: datetime, step: PriceAtRow | None) -> PricePoint:
+    def to_point(begin: datetime, finish: datetime, moment: datetime, step: PriceAtRow | None) -> PricePoint:
         return PricePoint(
             date=label(begin, interval),
+            from_=begin,
+            to=finish,
+            at=moment if finish <= filters.now or moment < filters.now else None,
             price=step.price if step else None,
             price_status=step.price_status if step else "NoPrice",
             price_type=filters.pair.price_type.value,
@@ -191,7 +201,7 @@ def interval_prices(filters: PriceFilters, interval: Interval) -> Fetch[PricePoi
             derivation=step.derivation if step else None,
             valid_from=as_utc(step.valid_from) if step else None,
             valid_until=as_utc(step.valid_until) if step else None,
-            is_complete=finish <= filters.now,
+            is_complete=finish <= min(end, filters.now),
             price_id=None,
             state=None,
             reason=None,

@@ -86,7 +86,10 @@ def read_statistics(
         missing = snapshot.rows("statistics_gaps", MissingRow, **keys, tracked_keys=sorted(members.tracked))
         series = [
             _point(
-                begin, interval, rows.get(begin), is_complete=_is_complete(begin, finish, start, end, newest, missing)
+                (begin, finish),
+                interval,
+                rows.get(begin),
+                is_complete=_is_complete(begin, finish, start, end, newest, missing),
             )
             for begin, finish in spans
         ]
@@ -117,11 +120,15 @@ def read_statistics(
     )
 
 
-def _point(begin: datetime, interval: Interval, row: StatisticsRow | None, *, is_complete: bool) -> LedgerPoint:
+def _point(
+    span: tuple[datetime, datetime], interval: Interval, row: StatisticsRow | None, *, is_complete: bool
+) -> LedgerPoint:
     token_activities = row.token_activities if row else 0
     wallet_activities = row.wallet_activities if row else 0
     return LedgerPoint(
-        date=label(begin, interval),
+        date=label(span[0], interval),
+        from_=span[0],
+        to=span[1],
         activities=token_activities + wallet_activities,
         active_wallets=row.active_wallets if row else 0,
         token_activities=token_activities,

@@ -1,7 +1,6 @@
 """What a wallet is worth at the end of each interval of a range."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -10,7 +9,6 @@ from api.price_rows import WalletValueDayRow
 from api.reading.balances import AssetHistory, asset_histories
 from api.reading.buckets import Bucket, read_buckets
 from api.reading.explain import Held, check_explain, explain
-from api.reading.intervals import label
 from api.reading.moments import State, View
 from api.reading.values import present_assets, read_links, total, total_status
 from api.reading.wallet_totals import read_total
@@ -49,16 +47,18 @@ def history(
     if is_measured:
         points = _measured(assets, buckets, interval)
     else:
-        points = _from_days(snapshot, view, buckets, interval)
+        points = _from_days(snapshot, view, state, buckets, interval)
     if not explains:
         return points
-    explained = _explained(snapshot, view, state.valued_at, assets, buckets)
+    explained = _explained(snapshot, view, assets, buckets)
     return [
         structs.replace(point, explanation=explanation) for point, explanation in zip(points, explained, strict=True)
     ]
 
 
-def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interval: Interval) -> list[WalletValuePoint]:
+def _from_days(
+    snapshot: Snapshot, view: View, state: State, buckets: Sequence[Bucket], interval: Interval
+) -> list[WalletValuePoint]:
     if not buckets:
         return []
     rows = snapshot.rows(
@@ -74,7 +74,10 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
         day = days.get(bucket.last_day) if bucket.is_complete else None
         if day is not None:
             found = (day.value, day.value_status, day.value_complete, day.unpriced)
-        elif bucket.is_covered and not bucket.is_over and now is not None:
+        elif bucket.is_cut:
+            points += _measured(asset_histories(snapshot, view, state, [bucket], interval), [bucket], interval)
+            continue
+        elif bucket.is_covered and bucket.is_newest and now is not None:
             found = (now.total_value, now.total_value_status, now.value_complete, now.unpriced)
         else:
             points.append(_not_covered(bucket, interval))
@@ -82,7 +85,7 @@ def _from_days(snapshot: Snapshot, view: View, buckets: Sequence[Bucket], interv
         value, status, is_whole, unpriced = found
         points.append(
             WalletValuePoint(
-                date=label(bucket.start, interval),
+                **bucket.named(interval),
                 value=value,
                 value_status=status,
                 value_complete=is_whole,
@@ -109,7 +112,7 @@ def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interva
         status = total_status([value.status for _, value in held])
         points.append(
             WalletValuePoint(
-                date=label(bucket.start, interval),
+                **bucket.named(interval),
                 value=total(value.value for _, value in held if value.value) if status == "Priced" else None,
                 value_status=status,
                 value_complete=not unpriced,
@@ -121,7 +124,7 @@ def _measured(assets: Sequence[AssetHistory], buckets: Sequence[Bucket], interva
 
 
 def _explained(
-    snapshot: Snapshot, view: View, newest: datetime, assets: Sequence[AssetHistory], buckets: Sequence[Bucket]
+    snapshot: Snapshot, view: View, assets: Sequence[AssetHistory], buckets: Sequence[Bucket]
 ) -> list[WalletExplanation | UnsetType]:
     """Explain the positions at the end of each interval; what is not covered has none."""
     places = [
@@ -130,12 +133,8 @@ def _explained(
         for asset in assets
         if bucket.is_covered and asset.balances[place].is_held
     ]
-    held = [
-        Held(asset.address, buckets[at].first_block or 0, end=buckets[at].known_end(newest)) for at, asset in places
-    ]
-    priced = [
-        (asset.link.pair_key, buckets[at].valued_at(newest)) if asset.link.pair_key else None for at, asset in places
-    ]
+    held = [Held(asset.address, buckets[at].first_block or 0, end=buckets[at].until) for at, asset in places]
+    priced = [(asset.link.pair_key, buckets[at].at) if asset.link.pair_key else None for at, asset in places]
     positions: dict[int, list[PositionExplanation]] = {}
     for (place, asset), explanation in zip(places, explain(snapshot, view, held, priced), strict=True):
         change, value = asset.balances[place].change, asset.balances[place].worth
@@ -156,7 +155,7 @@ def _explained(
 
 def _not_covered(bucket: Bucket, interval: Interval) -> WalletValuePoint:
     return WalletValuePoint(
-        date=label(bucket.start, interval),
+        **bucket.named(interval),
         value=None,
         value_status="NotCovered",
         value_complete=False,

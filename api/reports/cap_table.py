@@ -10,7 +10,6 @@ from api.reading import capitalization
 from api.reading.cap_table import to_concentration, to_unattributed
 from api.reading.concentration import percentage, quotient
 from api.reading.holders import HolderSet
-from api.reading.intervals import label
 from api.reading.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
 from api.reading.names import Names
 from api.reading.subjects import to_holder_count_status
@@ -209,7 +208,9 @@ def _holders_over_time(snapshot: Snapshot, view: View, state: State) -> tuple[In
             count = counts[place - 1] if place else 0
         found.append(
             HoldersAtEnd(
-                date=label(bucket.valued_at(state.valued_at), "1d"),
+                from_=bucket.start,
+                to=bucket.end,
+                at=bucket.at,
                 holder_count=count,
                 holder_count_status="NotCovered" if count is None else "Counted",
                 is_complete=bucket.is_complete,

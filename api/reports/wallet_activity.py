@@ -236,7 +236,7 @@ def _value_history(snapshot: Snapshot, wallet: WalletView) -> list[WalletValuePo
     shown = days(wallet.view, current, wallet.times, _MOST_DAYS)
     if not shown:
         return []
-    asked = TimeRange(shown[0].start, shown[-1].end)
+    asked = TimeRange(shown[0].start, wallet.times.end)
     return wallet_values.history(snapshot, wallet.view, current, asked, "1d")
 
 

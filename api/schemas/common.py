@@ -85,7 +85,27 @@ CheckedBlock = Annotated[
 Interval = Literal["1h", "1d", "1w", "1M"]
 IntervalStart = Annotated[
     str,
-    Meta(description="Start of the interval, UTC: a day, or an instant for hours.", examples=["2026-01-31"]),
+    Meta(
+        description="Deprecated: the first day of the interval, or its first instant for hours. Read `from`, and `at` "
+        "for the moment of the state. Not in CSV and Parquet.",
+        examples=["2026-01-31"],
+        extra_json_schema={"deprecated": True},
+    ),
+]
+IntervalFrom = Annotated[Instant, Meta(description="Start of the interval.", examples=["2026-01-01T00:00:00Z"])]
+IntervalTo = Annotated[
+    Instant, Meta(description="End of the interval, not included.", examples=["2026-02-01T00:00:00Z"])
+]
+IntervalAt = Annotated[
+    Instant,
+    Meta(
+        description="The moment of the state: the last one before the interval's end, or before `to` of the request "
+        "where that is earlier; the newest one while the interval is not over.",
+        examples=["2026-01-31T23:59:59.999999Z"],
+    ),
+]
+IntervalComplete = Annotated[
+    bool, Meta(description="False while the interval is not over, where `to` cuts it, or where `at` is not covered.")
 ]
 OperationStatus = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
 HistoryStatus = Annotated[

@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.schemas.common import DataVersion, Instant, Interval, IntervalStart, Page, Schema, Warnings
+from api.schemas.common import (
+    DataVersion,
+    Instant,
+    Interval,
+    IntervalFrom,
+    IntervalStart,
+    IntervalTo,
+    Page,
+    Schema,
+    Warnings,
+)
 from control.networks.families import FAMILIES
 
 ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"]
@@ -130,6 +140,8 @@ class LedgerPoint(Schema, frozen=True, kw_only=True):
     """One interval, as far as it lies in the range."""
 
     date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
     activities: int
     active_wallets: int
     token_activities: int

@@ -2,9 +2,19 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from api.schemas.common import DataVersion, Decimal, Instant, Interval, IntervalStart, Page, Schema
+from api.schemas.common import (
+    DataVersion,
+    Decimal,
+    Instant,
+    Interval,
+    IntervalFrom,
+    IntervalStart,
+    IntervalTo,
+    Page,
+    Schema,
+)
 
 PriceType = Literal["Ask", "Bid", "Trade", "Market", "NAV"]
 Derivation = Annotated[
@@ -35,11 +45,22 @@ class LatestPrice(Schema, frozen=True, kw_only=True):
 class PricePoint(Schema, frozen=True, kw_only=True):
     """One price of a pair: a step of the system price, a source's own price, or the price at an interval's end.
 
-    What does not belong to the kind of history asked for is null.
+    Properties of another kind of history than the one asked for are null.
     """
 
     date: Annotated[
-        IntervalStart | None, Meta(description="Start of the interval, UTC; null when no interval is asked for.")
+        IntervalStart | None,
+        Meta(description="Deprecated; null when no interval is asked for.", extra_json_schema={"deprecated": True}),
+    ]
+    from_: IntervalFrom | None = field(name="from")
+    to: IntervalTo | None
+    at: Annotated[
+        Instant | None,
+        Meta(
+            description="The moment of the price: the last one before the interval's end, or before `to` of the "
+            "request where that is earlier; null while the interval is not over, where the price is the present one.",
+            examples=["2026-01-31T23:59:59.999999Z"],
+        ),
     ]
     price: Decimal | None
     price_status: PriceStatus
@@ -57,7 +78,7 @@ class PricePoint(Schema, frozen=True, kw_only=True):
         Instant | None,
         Meta(description="Until when, not included, as far as known; of a source's price, until when it is fresh."),
     ]
-    is_complete: Annotated[bool | None, Meta(description="False while the interval is not over.")]
+    is_complete: Annotated[bool | None, Meta(description="False while the interval is not over, or `to` cuts it.")]
     price_id: Annotated[str | None, Meta(description="`price_...` of a source's own price.")]
     state: PriceState | None
     reason: Annotated[str | None, Meta(description="Why a guard holds it back.")]

@@ -16,6 +16,10 @@ from api.schemas.common import (
     Form,
     Instant,
     Interval,
+    IntervalAt,
+    IntervalComplete,
+    IntervalFrom,
+    IntervalTo,
     OwnName,
     Reconciliation,
     Schema,
@@ -171,10 +175,12 @@ class CurvePoint(Schema, frozen=True, kw_only=True):
 class HoldersAtEnd(Schema, frozen=True, kw_only=True):
     """Holders at the end of an interval; at `asOf` while it is not over."""
 
-    date: Annotated[Day, Meta(description="Its last day, or that of `asOf`.")]
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
     holder_count: int | None
     holder_count_status: HoldersAtStatus
-    is_complete: Annotated[bool, Meta(description="False while it is not over, or its end is not covered.")]
+    is_complete: IntervalComplete
 
 
 class CapTableReport(Schema, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import (
     AsOf,
@@ -11,7 +11,11 @@ from api.schemas.common import (
     Decimal,
     Instant,
     Interval,
+    IntervalAt,
+    IntervalComplete,
+    IntervalFrom,
     IntervalStart,
+    IntervalTo,
     Schema,
     TokenReference,
     ValueStatus,
@@ -198,9 +202,12 @@ class CurrentCapitalization(Schema, frozen=True, kw_only=True):
 
 
 class CapitalizationPoint(Schema, frozen=True, kw_only=True):
-    """Market capitalization at the last moment of one interval, labelled by its start; at `asOf` while not over."""
+    """Market capitalization at the last moment of one interval, or at `asOf` while that is not over."""
 
     date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
     supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
     supply_raw: BaseUnits | None
     supply_status: SupplyAtStatus
@@ -208,7 +215,7 @@ class CapitalizationPoint(Schema, frozen=True, kw_only=True):
     price_status: TotalStatus
     value: Decimal | None
     value_status: TotalStatus
-    is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
+    is_complete: IntervalComplete
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 
@@ -226,14 +233,17 @@ class MarketCapitalization(Schema, frozen=True, kw_only=True):
 
 
 class WalletValuePoint(Schema, frozen=True, kw_only=True):
-    """What a wallet was worth at the last moment of one interval, labelled by its start; at `asOf` while not over."""
+    """Value of a wallet at the last moment of one interval, or at `asOf` while that is not over."""
 
     date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
     value: Annotated[Decimal | None, Meta(description="Sum of the values of the positions that have one.")]
     value_status: TotalStatus
     value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
     unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
-    is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
+    is_complete: IntervalComplete
     explanation: Annotated[WalletExplanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 
 

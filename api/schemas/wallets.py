@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import (
     ActivityValueStatus,
@@ -15,7 +15,11 @@ from api.schemas.common import (
     Decimal,
     Instant,
     Interval,
+    IntervalAt,
+    IntervalComplete,
+    IntervalFrom,
     IntervalStart,
+    IntervalTo,
     Located,
     OpenedBy,
     OwnName,
@@ -173,9 +177,12 @@ class Position(Schema, frozen=True, kw_only=True):
 
 
 class BalancePoint(Schema, frozen=True, kw_only=True):
-    """State at the end of one interval, labelled by its start."""
+    """State at the end of one interval."""
 
     date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
     quantity: Decimal | None
     quantity_raw: BaseUnits | None
     quantity_status: Annotated[
@@ -185,7 +192,7 @@ class BalancePoint(Schema, frozen=True, kw_only=True):
         Decimal | None, Meta(description="At the interval's last moment, or at `asOf` while it is not over.")
     ]
     value_status: TotalStatus
-    is_complete: Annotated[bool, Meta(description="False while the interval is not over, or its end is not covered.")]
+    is_complete: IntervalComplete
 
 
 class BalanceSeries(Schema, frozen=True, kw_only=True):
@@ -200,6 +207,9 @@ class BalanceHistoryRow(Schema, frozen=True, kw_only=True):
 
     token: TokenReference
     date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
     quantity: Decimal | None
     quantity_raw: BaseUnits | None
     quantity_status: Literal["Known", "NotCovered"]

@@ -11,6 +11,9 @@ const MONDAY = 4 * DAY_MS; // 1 January 1970 was a Thursday
 /** @param {string} date day @returns {number} its start, milliseconds */
 export const startOf = (date) => Date.parse(`${date}T00:00:00Z`);
 
+/** @param {{at: string}} point @returns {string} the day of its moment */
+export const dayOf = ({ at }) => at.slice(0, 10);
+
 /** @param {number} at milliseconds @returns {number} the start of its day */
 export const wholeDay = (at) => at - (at % DAY_MS);
 
@@ -19,7 +22,7 @@ export const isoDay = (at) => new Date(at).toISOString().slice(0, 10);
 
 /**
  * Stretches of days that fulfil a condition.
- * @template T
+ * @template {{at: string}} T
  * @param {T[]} points one per day, or per interval, of which its last day
  * @param {(point: T) => boolean} holds
  * @returns {[number, number][]} first and last day of each stretch, milliseconds
@@ -28,7 +31,7 @@ export function stretches(points, holds) {
   const found = [];
   let [open, next] = [null, null];
   for (const point of points) {
-    const at = startOf(point.date);
+    const at = startOf(dayOf(point));
     if (!holds(point)) open = null;
     else if (open) open[1] = at;
     else found.push((open = [next ?? at, at]));

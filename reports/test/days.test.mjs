@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bucketsOf, isGap, isPartial, isoDay, startOf, stretches, typesOf, wholeDay } from "../src/days.js";
+import { bucketsOf, dayOf, isGap, isPartial, isoDay, startOf, stretches, typesOf, wholeDay } from "../src/days.js";
 import { share } from "../src/decimal.js";
 
 const on = (date, type, count, value, valueComplete = true) => {
@@ -45,9 +45,9 @@ test("types keep the order in which they are stacked", () => {
 });
 
 test("stretches begin and end with the days that hold", () => {
-  const days = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04", "2026-01-05"].map((date) => ({ date }));
+  const days = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04", "2026-01-05"].map((date) => ({ at: `${date}T23:59:59.999999Z` }));
   const bad = new Set(["2026-01-01", "2026-01-03", "2026-01-04"]);
-  const found = stretches(days, ({ date }) => bad.has(date)).map((pair) => pair.map(isoDay));
+  const found = stretches(days, (point) => bad.has(dayOf(point))).map((pair) => pair.map(isoDay));
   assert.deepEqual(found, [
     ["2026-01-01", "2026-01-01"],
     ["2026-01-03", "2026-01-04"],
@@ -55,8 +55,8 @@ test("stretches begin and end with the days that hold", () => {
 });
 
 test("a stretch of weeks begins after the week before it", () => {
-  const weeks = ["2026-01-04", "2026-01-11", "2026-01-18", "2026-01-21"].map((date) => ({ date }));
-  const found = stretches(weeks, ({ date }) => date === "2026-01-11" || date === "2026-01-18");
+  const weeks = ["2026-01-04", "2026-01-11", "2026-01-18", "2026-01-21"].map((date) => ({ at: `${date}T23:59:59.999999Z` }));
+  const found = stretches(weeks, (point) => ["2026-01-11", "2026-01-18"].includes(dayOf(point)));
   assert.deepEqual(
     found.map((pair) => pair.map(isoDay)),
     [["2026-01-05", "2026-01-18"]],

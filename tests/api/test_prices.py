@@ -122,9 +122,27 @@ def test_prices_by_intervals(valued: World) -> None:
     assert rows["2026-02-01T00:00:00Z"]["price"] == "6.25"
     assert rows["2026-01-31T23:00:00Z"]["priceStatus"] == "NoPrice"
     assert rows["2026-02-01T01:00:00Z"]["priceStatus"] == "StalePrice"
+    assert [(row["from"], row["to"], row["at"]) for row in answer["data"][:1]] == [
+        ("2026-02-01T02:00:00Z", "2026-02-01T03:00:00Z", "2026-02-01T02:59:59.999999Z")
+    ]
     assert len(today) == 30
     assert [row["isComplete"] for row in today] == [False] + [True] * 29
     assert {row["priceStatus"] for row in today} == {"StalePrice"}
+
+
+def test_the_end_of_a_range_cuts_its_last_interval(valued: World) -> None:
+    """The price is that of the last moment before `to`, and the interval is not complete."""
+    with valued.client() as client:
+        answer = client.get(f"{PRICES}?interval=1d&from=2026-02-01&to={stamp(minute(5))}").json()["data"]
+        steps = client.get(PRICES).json()["data"]
+    moment = minute(5) - INSTANT
+    resolved = price_at(SMALL_PRICES, moment)
+    assert price_at(SMALL_PRICES, minute(5)) != resolved != price_at(SMALL_PRICES, minute(1440))
+    assert [(row["price"], row["isComplete"], row["to"]) for row in answer] == [
+        (resolved.price, False, "2026-02-02T00:00:00Z")
+    ]
+    assert datetime.fromisoformat(answer[0]["at"]) == moment
+    assert {(row["from"], row["to"], row["at"]) for row in steps} == {(None, None, None)}
 
 
 def test_a_daily_close_does_not_value_its_own_day(world: World) -> None:

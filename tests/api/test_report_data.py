@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
@@ -276,9 +276,13 @@ def test_holders_over_time_are_counted_day_by_day(client: TestClient[Any], as_of
     assert report["holdersInterval"] == "1d"
     last = NEWEST if as_of is None else PAST
     days = (time_of(last).date() - date(2026, 2, 1)).days + 1
-    assert [one["date"] for one in found] == [str(date(2026, 2, 1) + timedelta(days=number)) for number in range(days)]
+    starts = [datetime(2026, 2, 1, tzinfo=UTC) + timedelta(days=number) for number in range(days)]
+    assert [datetime.fromisoformat(one["from"]) for one in found] == starts
+    assert "date" not in found[0]
+    assert datetime.fromisoformat(found[-1]["at"]) == time_of(last)
     for one in found[:-1]:
-        end = datetime.fromisoformat(f"{one['date']}T00:00:00Z") + timedelta(days=1)
+        end = datetime.fromisoformat(one["to"])
+        assert datetime.fromisoformat(one["at"]) == end - timedelta(microseconds=1)
         block = (end - time_of(100) - timedelta(microseconds=1)) // timedelta(seconds=12) + 100
         if any(first <= block <= last for first, last in RANGES):
             count = sum(1 for balance in state_at(block).values() if balance)
@@ -300,7 +304,7 @@ def test_holders_of_a_long_view_are_counted_by_weeks_or_months(
     monkeypatch.setattr("api.reports.cap_table._MOST_POINTS", most)
     with own.client() as client:
         report = client.get(f"{DATA}/summary", headers=cap_table(client)).json()
-    counts = {one["date"]: (one["holderCount"], one["holderCountStatus"], one["isComplete"]) for one in by_day}
+    counts = {one["at"]: (one["holderCount"], one["holderCountStatus"], one["isComplete"]) for one in by_day}
     days = (first + timedelta(days=number) for number in range((newest - first).days + 1))
     # A Sunday is the last day of its week.
     ends = [
@@ -311,9 +315,9 @@ def test_holders_of_a_long_view_are_counted_by_weeks_or_months(
     ]
     assert report["holdersInterval"] == interval
     assert 1 < len(ends) <= most
-    assert [one["date"] for one in report["holdersOverTime"]] == ends
+    assert [one["at"][:10] for one in report["holdersOverTime"]] == ends
     for one in report["holdersOverTime"]:
-        assert (one["holderCount"], one["holderCountStatus"], one["isComplete"]) == counts[one["date"]]
+        assert (one["holderCount"], one["holderCountStatus"], one["isComplete"]) == counts[one["at"]]
 
 
 def read_csv(text: str) -> list[dict[str, str]]:

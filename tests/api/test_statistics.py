@@ -88,6 +88,8 @@ def test_the_last_thirty_days(client: TestClient[Any]) -> None:
     assert (dates[0], dates[-1]) == ("2026-01-03", "2026-02-01")
     assert answer["series"][0] == {
         "date": "2026-01-03",
+        "from": "2026-01-03T00:00:00Z",
+        "to": "2026-01-04T00:00:00Z",
         "activities": 0,
         "activeWallets": 0,
         "tokenActivities": 0,

@@ -254,18 +254,38 @@ RANGES_ASKED = [
     ("1h", "2026-02-09", "2026-02-13"),
     ("1h", "2026-02-20", "2026-02-23"),
     ("1h", "2026-03-14", "2026-03-16"),
+    # The range ends inside the last interval: in what is covered, in the gap, and after the newest block.
+    ("1d", "2026-02-08", "2026-02-15T09:30:00"),
+    ("1d", "2026-02-01", "2026-02-21T11:00:00"),
+    ("1h", "2026-02-20", "2026-02-20T12:30:00"),
+    ("1w", "2026-02-01", "2026-03-05"),
+    ("1M", "2026-01-01", "2026-02-22T13:00:00"),
+    ("1w", "2026-02-01", "2026-02-11"),
+    ("1d", "2026-03-10", "2026-03-14T20:00:00"),
 ]
+
+
+def bounds(interval: str, begin: str, end: str) -> list[tuple[datetime, datetime, datetime]]:
+    """Return start, end and moment of the state of each interval: the last before its end, that of `to`, or now."""
+    first, last = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (begin, end))
+    return [
+        (start, finish, min(finish - INSTANT, last - INSTANT, NEWEST))
+        for start, finish in starts(interval, first, last)
+    ]
+
+
+def expect_bounds(row: dict[str, Any], start: datetime, finish: datetime, moment: datetime, interval: str) -> None:
+    assert row["date"] == label(start, interval)
+    assert [datetime.fromisoformat(row[name]) for name in ("from", "to", "at")] == [start, finish, moment]
+    assert row["isComplete"] == (moment == finish - INSTANT and is_covered(finish))
 
 
 @pytest.mark.parametrize(("interval", "begin", "end"), RANGES_ASKED)
 def test_capitalization_point_by_point(client: Any, interval: str, begin: str, end: str) -> None:
     answer = client.get(CAPITALIZATION, params={"interval": interval, "from": begin, "to": end}).json()
-    spans = starts(interval, *(datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (begin, end)))
-    assert [row["date"] for row in answer["history"]] == [label(first, interval) for first, _ in spans]
-    for row, (_, finish) in zip(answer["history"], spans, strict=True):
-        moment = finish - INSTANT if finish <= NEWEST else NEWEST
-        assert row["isComplete"] == (finish <= NEWEST and is_covered(finish))
-        if not is_covered(min(finish, NEWEST)):
+    for row, (start, finish, moment) in zip(answer["history"], bounds(interval, begin, end), strict=True):
+        expect_bounds(row, start, finish, moment, interval)
+        if not is_covered(moment + INSTANT):
             assert {row[name] for name in ("supply", "price", "value")} == {None}
             assert {row[f"{name}Status"] for name in ("supply", "price", "value")} == {"NotCovered"}
             continue
@@ -279,13 +299,10 @@ def test_capitalization_point_by_point(client: Any, interval: str, begin: str, e
 @pytest.mark.parametrize(("interval", "begin", "end"), RANGES_ASKED)
 def test_wallet_value_point_by_point(client: Any, interval: str, begin: str, end: str) -> None:
     answer = client.get(VALUES, params={"interval": interval, "from": begin, "to": end}).json()
-    spans = starts(interval, *(datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (begin, end)))
-    assert [row["date"] for row in answer["points"]] == [label(first, interval) for first, _ in spans]
-    for row, (_, finish) in zip(answer["points"], spans, strict=True):
-        moment = finish - INSTANT if finish <= NEWEST else NEWEST
-        assert row["isComplete"] == (finish <= NEWEST and is_covered(finish))
+    for row, (start, finish, moment) in zip(answer["points"], bounds(interval, begin, end), strict=True):
+        expect_bounds(row, start, finish, moment, interval)
         expected = (None, "NotCovered", [])
-        if is_covered(min(finish, NEWEST)):
+        if is_covered(moment + INSTANT):
             expected = wallet_value(moment)
             assert row["valueComplete"] == (not expected[2])
         assert (row["value"], row["valueStatus"], row["unpriced"]) == expected
@@ -343,7 +360,11 @@ def test_tabular_answers_have_the_points(client: Any) -> None:
         assert answer.headers["x-as-of"]
         assert [json.loads(line) for line in answer.text.splitlines()] == rows
         table = client.get(url, headers={"Accept": "text/csv"}).text.splitlines()
-        place = table[0].split(",").index("value")
+        columns = table[0].split(",")
+        assert columns[:3] == ["from", "to", "at"]
+        assert "date" not in columns
+        assert [line.split(",")[:3] for line in table[1:]] == [[row[name] for name in columns[:3]] for row in rows]
+        place = columns.index("value")
         assert [line.split(",")[place] for line in table[1:]] == [row["value"] or "" for row in rows]
 
 

@@ -31,7 +31,7 @@ export function drawCharts(report, drawing) {
     );
   });
   show("history", holdersOverTime.length > 0, () => {
-    const days = `${day(holdersOverTime[0].date)} to ${day(holdersOverTime.at(-1).date)}`;
+    const days = `${day(holdersOverTime[0].at)} to ${day(holdersOverTime.at(-1).at)}`;
     const each = INTERVALS[holdersInterval];
     byId("history-interval").textContent = each;
     const label = `Number of holders by ${each}, ${days}; ${plural(holderCount, "holder")} at the end.`;
@@ -40,7 +40,7 @@ export function drawCharts(report, drawing) {
     const heads = [each === "day" ? "Day (UTC)" : `End of ${each} (UTC)`, "Holders"];
     charts.dataTable("history-data", `Holders by ${each}`, heads, () =>
       holdersOverTime.map((point) => [
-        day(point.date),
+        day(point.at),
         point.holderCount === null ? reasonOf(point.holderCountStatus) : count(point.holderCount),
       ]),
     );

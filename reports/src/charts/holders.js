@@ -3,7 +3,7 @@
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markArea.js";
 
-import { DAY_MS, startOf, stretches } from "../days.js";
+import { DAY_MS, dayOf, startOf, stretches } from "../days.js";
 import { count, day, tick } from "../format.js";
 import { reasonOf } from "../status.js";
 import { tooltip, valueAxis } from "./base.js";
@@ -12,12 +12,12 @@ import { bands, timeAxis } from "./time.js";
 const COMPACT_FROM = 100_000;
 
 /**
- * @typedef {{date: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}} End
+ * @typedef {{at: string, holderCount: number | null, holderCountStatus: string, isComplete: boolean}} End
  */
 
 /** @param {End[]} ends at least one, of days, weeks or months */
 export const holdersOverTime = (ends) => (colours) => {
-  const points = ends.map(({ date, holderCount }) => [startOf(date), holderCount]);
+  const points = ends.map((end) => [startOf(dayOf(end)), end.holderCount]);
   const known = points.map(([, holders]) => holders).filter((holders) => holders !== null);
   return {
     grid: { left: 52, right: 20, top: 14, bottom: 26 },
@@ -51,7 +51,7 @@ export const holdersOverTime = (ends) => (colours) => {
   };
 };
 
-function described({ date, holderCount, holderCountStatus, isComplete }) {
-  if (holderCount === null) return `${day(date)}\n${reasonOf(holderCountStatus)}`;
-  return `${day(date)}${isComplete ? "" : " (not over)"}\n${count(holderCount)} holders`;
+function described({ at, holderCount, holderCountStatus, isComplete }) {
+  if (holderCount === null) return `${day(at)}\n${reasonOf(holderCountStatus)}`;
+  return `${day(at)}${isComplete ? "" : " (not over)"}\n${count(holderCount)} holders`;
 }

@@ -7,7 +7,7 @@ import "echarts/lib/chart/line.js";
 import "echarts/lib/component/dataZoomSlider.js";
 import "echarts/lib/component/markArea.js";
 
-import { DAY_MS, isGap, isPartial, startOf, stretches } from "../days.js";
+import { DAY_MS, dayOf, isGap, isPartial, startOf, stretches } from "../days.js";
 import { toPixels } from "../decimal.js";
 import { amount, day, tick } from "../format.js";
 import { reasonOf } from "../status.js";
@@ -18,7 +18,7 @@ const SHORTEST = 7 * DAY_MS; // that can be zoomed to
 
 /**
  * @typedef {object} Point
- * @property {string} date
+ * @property {string} at
  * @property {string | null} value
  * @property {string} valueStatus
  * @property {boolean} valueComplete
@@ -32,7 +32,7 @@ const SHORTEST = 7 * DAY_MS; // that can be zoomed to
  * @param {string} currency
  */
 export const valueHistory = (history, range, currency) => (colours) => {
-  const at = (index) => [startOf(history[index].date), toPixels(history[index].value)];
+  const at = (index) => [startOf(dayOf(history[index])), toPixels(history[index].value)];
   const full = history.map((point, index) => (isPartial(point) ? [at(index)[0], null] : at(index)));
   // Partial days are drawn from the whole day before them to the one after, so that the line does not break.
   const touches = (index) => [index - 1, index, index + 1].some((near) => history[near] && isPartial(history[near]));
@@ -83,7 +83,7 @@ function digitsBetween(values) {
 }
 
 function described(point, currency) {
-  const head = `${day(point.date)}${point.isComplete || isGap(point) ? "" : " (not over)"}`;
+  const head = `${day(point.at)}${point.isComplete || isGap(point) ? "" : " (not over)"}`;
   if (point.value === null) return `${head}\n${reasonOf(point.valueStatus)}`;
   const missing = point.unpriced.length
     ? `\nwithout ${point.unpriced

@@ -1,6 +1,6 @@
 /** The charts of a wallet over time, and the one range that both charts and the rows show. */
 
-import { DAY_MS, bucketsOf, isGap, isPartial, isoDay, startOf, typesOf, wholeDay } from "../days.js";
+import { DAY_MS, bucketsOf, dayOf, isGap, isPartial, isoDay, startOf, typesOf, wholeDay } from "../days.js";
 import { byId, el, press, show } from "../dom.js";
 import { amount, count, day, exact, plural, shortened } from "../format.js";
 import { reasonOf, typeOf } from "../status.js";
@@ -37,15 +37,15 @@ export function drawSeries(report, drawing, narrowed) {
 
 // Whole days around all that is drawn, so that both charts have one axis and one zoom.
 function extent() {
-  const dates = [...summary.valueHistory, ...summary.timeline].map(({ date }) => startOf(date));
+  const dates = [...summary.valueHistory.map(dayOf), ...summary.timeline.map(({ date }) => date)].map(startOf);
   return [Math.min(...dates), Math.max(...dates) + DAY_MS];
 }
 
 function drawValues() {
   const { valueHistory: points, currency } = summary;
   const last = points.findLast(({ value }) => value !== null);
-  const days = `${day(points[0].date)} to ${day(points.at(-1).date)}`;
-  const text = `Value by day in ${currency}, ${days}; ${amount(last.value, { currency })} on ${day(last.date)}.`;
+  const days = `${day(points[0].at)} to ${day(points.at(-1).at)}`;
+  const text = `Value by day in ${currency}, ${days}; ${amount(last.value, { currency })} on ${day(last.at)}.`;
   const chart = charts.draw("value-chart", text, charts.valueHistory(points, extent(), currency));
   listenToZoom(chart, "value-chart");
   const partial = points.filter(isPartial);
@@ -58,7 +58,7 @@ function drawValues() {
     : "";
   charts.dataTable("value-data", `Value by day in ${currency}`, ["Day (UTC)", `Value (${currency})`, "Complete"], () =>
     points.map((point) => [
-      day(point.date),
+      day(point.at),
       point.value === null ? reasonOf(point.valueStatus) : exact(point.value, { currency }),
       point.value === null ? "" : point.valueComplete ? "yes" : `without ${point.unpriced.join(", ")}`,
     ]),
