@@ -1,6 +1,6 @@
-"""Where balances change without a movement: in which block what a reading showed came about.
+"""Where balances and supplies change without a movement: in which block what a reading showed came about.
 
-The blocks between the last reading that movements explain and the first that they do not are halved, all such ranges
+A supply is the balance of a holder named `supply`, which mints and burns move. The blocks between the last reading that movements explain and the first that they do not are halved, all such ranges
 at once, by readings that are held against what movements make of the balance. The models then book the difference
 where these readings show it. What one cycle does not come to is left to the next; what the node has no state for stays
 where it was seen.
@@ -15,16 +15,17 @@ import polars as pl
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import BALANCES, PAST_BALANCES, Header, Node
-from pipelines.load.readings import insert_balance_observations
+from pipelines.load.readings import insert_balance_observations, insert_supply_observations
 from pipelines.load.state import has_relation
 from pipelines.load.warehouse import named
 
 _VIEW = "int_unlocated_adjustments"
+_SUPPLY = "supply"
 
 
 @dataclass(eq=False)
 class _Difference:
-    """A balance that movements explain at the end of one block and not at the end of a later one.
+    """A balance or supply that movements explain at the end of one block and not at the end of a later one.
 
     Attributes:
         balances: what movements make of it from the first block on: block and quantity, ascending; 0 before.
@@ -72,10 +73,10 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
     Args:
         collector: the network's, in this cycle.
         head: the newest block in use.
-        most_reads: balances read at most.
+        most_reads: balances and supplies read at most.
 
     Returns:
-        How many balances were stored.
+        How many balances and supplies were stored.
 
     Raises:
         ExtractError: a reading failed; nothing is stored.
@@ -98,7 +99,11 @@ def locate(collector: Collector, head: Header, most_reads: int) -> int:
         if hashes[number] != block_hash:
             names = (network, collector.node.header_call, number, number)
             raise ChainReorganised(*names, "the chain moved while balances were read", block_number=number)
-    insert_balance_observations(connection, network, read, "Difference", collector.batch_id)
+    is_supply = pl.col("holder_address") == _SUPPLY
+    balances, supplies = read.filter(~is_supply), read.filter(is_supply)
+    insert_balance_observations(connection, network, balances, "Difference", collector.batch_id)
+    supplies = supplies.rename({"quantity_raw": "total_supply_raw"})
+    insert_supply_observations(connection, network, supplies, collector.batch_id)
     return read.height
 
 
@@ -113,14 +118,33 @@ def _halve(node: Node, differences: Sequence[_Difference], most_reads: int) -> N
         wide = []
         headers = node.headers(sorted(by_block))
         for number, block_hash in headers.select("block_number", "block_hash").iter_rows():
-            pairs = [(one.token, one.holder) for one in by_block[number]]
             try:
-                quantities = node.balances(pairs, number, block_hash)["quantity_raw"].to_list()
+                read = _read(node, by_block[number], number, block_hash)
             except StateUnavailable:
                 continue
-            for one, quantity in zip(by_block[number], quantities, strict=True):
+            for one, quantity in read:
                 # A contract that tells no balance there is asked no further.
                 if quantity is not None:
                     one.narrow(block_hash, quantity)
                     wide.append(one)
         wide = [one for one in wide if not one.is_located][: max(most_reads, 0)]
+
+
+def _read(
+    node: Node, differences: Sequence[_Difference], number: int, block_hash: str
+) -> list[tuple[_Difference, str | None]]:
+    """Read the balances and supplies of differences at the end of a block; None where the contract returns no number.
+
+    Raises:
+        StateUnavailable: the node has no state of the block.
+    """
+    balances = [one for one in differences if one.holder != _SUPPLY]
+    supplies = [one for one in differences if one.holder == _SUPPLY]
+    read: list[tuple[_Difference, str | None]] = []
+    if balances:
+        pairs = [(one.token, one.holder) for one in balances]
+        read += zip(balances, node.balances(pairs, number, block_hash)["quantity_raw"], strict=True)
+    if supplies:
+        tokens = [one.token for one in supplies]
+        read += zip(supplies, node.supplies(tokens, number, block_hash)["total_supply_raw"], strict=True)
+    return read

@@ -1,8 +1,9 @@
 {{ config(materialized='view') }}
 
--- Adjustments that happened in one of several blocks, with the balances between: what readings in between are held
--- against. Not of tokens that change balances by rule. A wallet says little of a token: one whose balance was adjusted
--- more than three times is taken for such a token too.
+-- Adjustments of balances and supplies that happened in one of several blocks, with the balances between: cycles compare
+-- readings in between with them. Tokens that change balances by rule are left out. A wallet says little of a token: one
+-- whose balance was adjusted more than three times counts as such a token too. So does a token whose supply changed in
+-- more than three known blocks, when most of its readings differ.
 with
 
 subjects as (
@@ -22,7 +23,7 @@ adjustments as (
     from {{ ref('int_balance_points') }} as points
     where
         points.is_located = false
-        and {{ keyed_address_key('points') }} not in ({{ supply_key() }}, {{ native_key() }})
+        and {{ keyed_address_key('points') }} != {{ native_key() }}
 
 ),
 
@@ -31,7 +32,6 @@ pairs as (
     select pairs.*
     from {{ ref('int_balances_latest') }} as pairs
     semi join adjustments on pairs.subject_key = adjustments.subject_key
-    where pairs.holder_address != {{ supply_holder() }}
 
 ),
 
@@ -41,7 +41,9 @@ readings as (
         pairs.subject_key,
         {{ behaviour_counts('pairs') }}
     from pairs
-    where pairs.reading_count > 0
+    where
+        pairs.reading_count > 0
+        and pairs.holder_address != {{ supply_holder() }}
     group by pairs.subject_key
 
 ),
@@ -51,6 +53,18 @@ balances as (
     select points.*
     from {{ ref('int_balance_points') }} as points
     semi join adjustments on {{ is_same_row('points', 'adjustments') }}
+
+),
+
+changing_supplies as (
+
+    select balances.balance_key
+    from balances
+    where {{ keyed_address_key('balances') }} = {{ supply_key() }}
+    group by balances.balance_key
+    having
+        count_if(balances.is_located) > 3
+        and 2 * count(balances.adjustment_raw) > count(balances.observed_raw)
 
 ),
 
@@ -95,12 +109,14 @@ final as (
     inner join subjects on explained.subject_key = subjects.subject_key
     inner join pairs on {{ is_same_row('explained', 'pairs') }}
     left join readings on explained.subject_key = readings.subject_key
+    left join changing_supplies on explained.balance_key = changing_supplies.balance_key
     where
         explained.explained_to_block < explained.block_number - 1
         and case subjects.kind
             when 'token' then coalesce({{ behaviour('readings') }}, '') not in ('Rebasing', 'FeeOnTransfer')
             else pairs.adjustment_count <= 3
         end
+        and changing_supplies.balance_key is null
 
 )
 
