@@ -8,7 +8,8 @@ from datetime import date, datetime
 from api.rows import Row
 from api.schemas.common import ActivityValueStatus
 from api.schemas.prices import Derivation, PriceState, PriceStatus, PriceType, RouteStatus
-from api.schemas.values import ChangeStatus, TotalStatus, WalletChangeStatus
+from api.schemas.tokens import SupplyStatus
+from api.schemas.values import CapitalizationStatus, ChangeStatus, TotalStatus, WalletChangeStatus
 
 
 class LatestPriceRow(Row, frozen=True):
@@ -129,7 +130,7 @@ class TokenPriceRow(Row, frozen=True):
     price: str | None
     price_status: TotalStatus
     market_capitalization: str | None
-    market_capitalization_status: TotalStatus
+    market_capitalization_status: CapitalizationStatus
     change24h: str | None
     change24h_status: ChangeStatus
 
@@ -164,6 +165,7 @@ class SupplyChangeRow(Row, frozen=True):
     bucket: datetime | None
     total_supply_raw: str
     total_supply: str | None
+    supply_status: SupplyStatus
 
 
 class CapitalizationDayRow(Row, frozen=True):
@@ -172,10 +174,11 @@ class CapitalizationDayRow(Row, frozen=True):
     day: date
     supply_raw: str | None
     supply: str | None
+    supply_status: SupplyStatus
     price: str | None
     price_status: PriceStatus
     value: str | None
-    value_status: TotalStatus
+    value_status: CapitalizationStatus
 
 
 class WalletValueDayRow(Row, frozen=True):

@@ -16,6 +16,7 @@ from api.schemas.tokens import (
     ContractStatus,
     HolderChangeKind,
     HoldersStatus,
+    SupplyStatus,
     TokenActivityType,
 )
 from api.schemas.wallets import AmountStatus, Direction, WalletActivityStatus, WalletActivityType
@@ -73,6 +74,8 @@ class AttestationRow(Row, frozen=True):
     balances: str | None
     total_supply_raw: str | None
     total_supply: str | None
+    supply_difference_raw: str | None
+    supply_difference: str | None
     attested_at: datetime
     superseded_by: Literal["NewHolder", "FilledGap", "ChainReset", "OtherBalance"] | None
 
@@ -114,6 +117,7 @@ class TokenRow(Row, frozen=True):
     created_block_number: int | None
     total_supply_raw: str | None
     total_supply: str | None
+    total_supply_status: SupplyStatus
     holder_count: int | None
     as_of_block_number: int | None
     as_of_block_hash: str | None
@@ -250,10 +254,11 @@ class BalanceAsOfRow(Row, frozen=True):
 
 
 class SupplyRow(Row, frozen=True):
-    """`supply_as_of`: the supply at a block."""
+    """`supply_as_of`: the supply at a block, and how certain it is."""
 
     total_supply_raw: str
     total_supply: str | None
+    supply_status: SupplyStatus
     opened_by: OpenedBy
 
 
@@ -275,8 +280,6 @@ class HolderChangeRow(Row, frozen=True):
     gone_count: int
     changed_count: int
     matching_count: int
-    supply_before_raw: str | None
-    supply_after_raw: str | None
     position: int | None
     holder_address: str | None
     change: HolderChangeKind | None

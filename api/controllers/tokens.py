@@ -242,9 +242,9 @@ class TokenController(Controller):
             summary = cap_table.read_summary(snapshot, view, state, status)
             fetch = cap_table.holders(view, state, summary, Names(call.store, subject), sort, explains=explain)
             answer = CapTable(
-                total_supply=summary.total_supply or summary.total_supply_raw,
-                total_supply_raw=summary.total_supply_raw,
-                total_supply_status=summary.supply_status,
+                total_supply=summary.supply.shown,
+                total_supply_raw=summary.supply.raw,
+                total_supply_status=summary.supply.status,
                 holder_count=summary.holder_count,
                 holder_count_status=to_holder_count_status(summary),
                 holders_status=summary.holders_status,

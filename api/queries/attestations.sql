@@ -14,6 +14,8 @@ select
     balances,
     total_supply_raw::varchar as total_supply_raw,
     total_supply,
+    supply_difference_raw::varchar as supply_difference_raw,
+    supply_difference,
     attested_at,
     superseded_by
 from marts.attestations

@@ -13,22 +13,6 @@ with counted as (
 
 ),
 
-supplies as (
-
-    select
-        arg_max(total_supply_raw, block_number) filter (
-            where range_from_block = $before_first_block and block_number <= $before_block
-        ) as supply_before_raw,
-        arg_max(total_supply_raw, block_number) filter (where range_from_block = $after_first_block) as supply_after_raw
-    from marts.supply_changes
-    where
-        subject_key = $subject_key
-        and tenant_id = $tenant_id
-        and range_from_block in ($before_first_block, $after_first_block)
-        and block_number <= $after_block
-
-),
-
 matching as (
 
     select
@@ -66,8 +50,6 @@ select
     counted.gone_count,
     counted.changed_count,
     matching_counted.matching_count,
-    supplies.supply_before_raw::varchar as supply_before_raw,
-    supplies.supply_after_raw::varchar as supply_after_raw,
     paged.position,
     paged.holder_address,
     paged.change,
@@ -76,6 +58,5 @@ select
     (paged.after_raw - paged.before_raw)::varchar as difference_raw
 from counted
 cross join matching_counted
-cross join supplies
 left join paged on true
 order by paged.position

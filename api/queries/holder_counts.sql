@@ -1,4 +1,5 @@
--- How many holders of tokens were seen, and whether that is all: nobody held anything before, and they have the supply.
+-- How many holders of tokens were seen, and whether that is all: nobody held anything before, and they have all of a
+-- supply that a reading confirms.
 with held as (
 
     select
@@ -16,7 +17,11 @@ select
     tokens.subject_key,
     tokens.holder_count,
     case
-        when tokens.opens_without_holders and tokens.total_supply_raw = coalesce(held.held_raw, 0::bignum) then 'Complete'
+        when
+            tokens.opens_without_holders
+            and tokens.total_supply_status <> 'Unconfirmed'
+            and tokens.total_supply_raw = coalesce(held.held_raw, 0::bignum)
+            then 'Complete'
         else 'HoldersUnknown'
     end as holders_status
 from marts.tokens as tokens

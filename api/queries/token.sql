@@ -6,6 +6,7 @@ select
     created_block_number,
     total_supply_raw::varchar as total_supply_raw,
     total_supply,
+    total_supply_status,
     holder_count,
     as_of_block_number,
     as_of_block_hash,

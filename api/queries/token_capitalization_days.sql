@@ -2,6 +2,7 @@ select
     day,
     supply_raw::varchar as supply_raw,
     supply,
+    supply_status,
     price_text as price,
     price_status,
     value,

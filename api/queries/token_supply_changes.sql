@@ -1,10 +1,11 @@
--- The last supply in each interval, and before the first one (bucket null).
+-- The last supply in each interval with how certain it is at the end, and before the first interval (bucket null).
 select
     range_from_block,
     case when block_time >= $from_time then date_trunc($unit, block_time) end as bucket,
     total_supply_raw::varchar as total_supply_raw,
-    total_supply
-from marts.supply_changes
+    total_supply,
+    supply_status_after as supply_status
+from marts.token_supplies
 where
     subject_key = $subject_key
     and tenant_id = $tenant_id

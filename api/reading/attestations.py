@@ -140,4 +140,6 @@ def _to_record(row: AttestationRow, kind: Kind) -> TokenAttestation | WalletAtte
         sum_of_balances_raw=row.balances_raw,
         total_supply=row.total_supply,
         total_supply_raw=row.total_supply_raw,
+        supply_difference=row.supply_difference,
+        supply_difference_raw=row.supply_difference_raw,
     )

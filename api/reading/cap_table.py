@@ -13,6 +13,7 @@ from api.reading.holders import HolderKey, HolderSet, Place
 from api.reading.moments import State, View, read_view, resolve_of_token
 from api.reading.names import Names
 from api.reading.pages import cut
+from api.reading.supplies import NOTHING, UNKNOWN, Supply, supply_row, to_supply
 from api.reading.values import read_link, whole_tokens, worth
 from api.rows import HolderRow, SupplyRow
 from api.schemas.common import AsOfStatus
@@ -21,7 +22,6 @@ from api.schemas.tokens import (
     HoldersStatus,
     HolderType,
     Holding,
-    SupplyStatus,
     Unattributed,
     UnattributedStatus,
 )
@@ -39,9 +39,7 @@ class Summary:
     `held_by_rank` are ranks, the last one among them, with what the holders up to each have together.
     """
 
-    total_supply_raw: str | None
-    total_supply: str | None
-    supply_status: SupplyStatus
+    supply: Supply
     holder_count: int | None
     holders_status: HoldersStatus
     unattributed_raw: str | None
@@ -53,9 +51,7 @@ class Summary:
 
 
 _NOTHING = Summary(
-    total_supply_raw=None,
-    total_supply=None,
-    supply_status="Unknown",
+    supply=UNKNOWN,
     holder_count=None,
     holders_status="HoldersUnknown",
     unattributed_raw=None,
@@ -67,9 +63,7 @@ _NOTHING = Summary(
 
 
 _BEFORE_CREATION = Summary(
-    total_supply_raw="0",
-    total_supply="0",
-    supply_status="ZeroSupply",
+    supply=NOTHING,
     holder_count=0,
     holders_status="Complete",
     unattributed_raw="0",
@@ -119,7 +113,7 @@ def to_concentration(summary: Summary) -> Concentration:
         gini_status=summary.figures.gini_status,
         nakamoto=summary.figures.nakamoto,
         nakamoto_status=summary.figures.nakamoto_status,
-        status=summary.supply_status,
+        status=summary.supply.status,
     )
 
 
@@ -186,8 +180,8 @@ def to_holdings(
             holder_type=_holder_type(codec, row.holder_address, labels[row.holder_address]),
             quantity=quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
-            percentage=percentage(row.quantity_raw, summary.total_supply_raw),
-            percentage_status=summary.supply_status,
+            percentage=percentage(row.quantity_raw, summary.supply.raw),
+            percentage_status=summary.supply.figure_status,
             value=value.value,
             value_status=value.status,
             reconciliation=row.reconciliation,
@@ -209,41 +203,31 @@ def _holder_type(codec: AddressCodec, address: str, label: Label) -> HolderType 
 
 def _summarize(held: HolderSet) -> Summary:
     view, state = held.view, held.state
-    supply_row = _supply(held, state.block_number)
-    supply_raw = supply_row.total_supply_raw if supply_row else None
-    supply = None if supply_raw is None else int(supply_raw)
+    row = supply_row(held.snapshot, view, state.first_block, state.block_number)
+    supply = to_supply(row)
+    is_confirmed = supply.status != "Unconfirmed"
+    total = None if supply.raw is None else int(supply.raw)
     quantities = held.quantities()
-    rest = None if supply is None else supply - sum(quantities)
+    rest = None if total is None else total - sum(quantities)
     unattributed_raw = None if rest is None else str(rest)
-    supply_status: SupplyStatus = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
+    is_complete = rest == 0 and is_confirmed and _opens_without_holders(held, row)
     return Summary(
-        total_supply_raw=supply_raw,
-        total_supply=supply_row.total_supply if supply_row else None,
-        supply_status=supply_status,
+        supply=supply,
         holder_count=len(quantities),
-        holders_status="Complete" if rest == 0 and _opens_without_holders(held, supply_row) else "HoldersUnknown",
+        holders_status="Complete" if is_complete else "HoldersUnknown",
         unattributed_raw=unattributed_raw,
         unattributed=whole_tokens(unattributed_raw, view.decimals),
-        unattributed_percentage=percentage(unattributed_raw, supply_raw),
-        unattributed_status="Negative" if rest is not None and rest < 0 else supply_status,
-        figures=concentrate(quantities, supply),
+        unattributed_percentage=percentage(unattributed_raw, supply.raw),
+        unattributed_status="Negative" if rest is not None and rest < 0 and is_confirmed else supply.status,
+        figures=concentrate(quantities, total, is_confirmed=is_confirmed),
         held_by_rank=held_by_rank(quantities),
     )
 
 
 def _opens_without_holders(held: HolderSet, supply: SupplyRow | None) -> bool:
     """Say whether nobody held anything before the range: it begins with the token or chain, or had no supply."""
-    if held.state.first_block <= 1 or (supply is not None and supply.opened_by == "Creation"):
+    first = held.state.first_block
+    if first <= 1 or (supply is not None and supply.opened_by == "Creation"):
         return True
-    before = _supply(held, held.state.first_block - 1)
+    before = supply_row(held.snapshot, held.view, first, first - 1)
     return before is not None and before.total_supply_raw == "0" and before.opened_by == "Observed"
-
-
-def _supply(held: HolderSet, block_number: int) -> SupplyRow | None:
-    return held.snapshot.row(
-        "supply_as_of",
-        SupplyRow,
-        **held.view.keys,
-        first_block=held.state.first_block,
-        block_number=block_number,
-    )

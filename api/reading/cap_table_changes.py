@@ -9,6 +9,7 @@ from api.parameters import Moment, TimeRange
 from api.reading.concentration import percentage
 from api.reading.moments import State, View, resolve, resolve_covered, to_coverage
 from api.reading.names import Names
+from api.reading.supplies import supply_at
 from api.reading.values import whole_tokens
 from api.rows import HolderChangeRow
 from api.schemas.common import Coverage
@@ -18,7 +19,6 @@ from api.schemas.tokens import (
     HolderChangeKind,
     HolderChangeOrder,
     QuantityStatus,
-    SupplyStatus,
 )
 from api.serving import Snapshot
 from control.networks.families import codec_for
@@ -88,7 +88,6 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
         {"balances_at_both": snapshot.table(("balances", *moments.values()), {}, "cap_table_balances", **moments)},
         "cap_table_changes",
         HolderChangeRow,
-        **moments,
         change=changes.change,
         search=changes.search,
         named=list(changes.named),
@@ -100,19 +99,19 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
         skipped=skipped,
     )
     head = rows[0]
-    before_status, after_status = _supply_status(head.supply_before_raw), _supply_status(head.supply_after_raw)
+    supply_before, supply_after = (supply_at(snapshot, changes.view, state) for state in (before_state, after_state))
     totals = CapTableChangeTotals(
         holders_before=head.holders_before,
         holders_after=head.holders_after,
         new=head.new_count,
         gone=head.gone_count,
         changed=head.changed_count,
-        supply_before=whole_tokens(head.supply_before_raw, decimals) or head.supply_before_raw,
-        supply_before_raw=head.supply_before_raw,
-        supply_before_status=before_status,
-        supply_after=whole_tokens(head.supply_after_raw, decimals) or head.supply_after_raw,
-        supply_after_raw=head.supply_after_raw,
-        supply_after_status=after_status,
+        supply_before=supply_before.shown,
+        supply_before_raw=supply_before.raw,
+        supply_before_status=supply_before.status,
+        supply_after=supply_after.shown,
+        supply_after_raw=supply_after.raw,
+        supply_after_status=supply_after.status,
     )
     present = codec_for(changes.view.subject.family).present
     found = [
@@ -133,21 +132,15 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
             difference=whole_tokens(row.difference_raw, decimals) or row.difference_raw,
             difference_raw=row.difference_raw,
             quantity_status=_quantity_status(row),
-            percentage_before=percentage(row.before_raw, head.supply_before_raw),
-            percentage_before_status="Unknown" if row.before_raw is None else before_status,
-            percentage_after=percentage(row.after_raw, head.supply_after_raw),
-            percentage_after_status="Unknown" if row.after_raw is None else after_status,
+            percentage_before=percentage(row.before_raw, supply_before.raw),
+            percentage_before_status="Unknown" if row.before_raw is None else supply_before.figure_status,
+            percentage_after=percentage(row.after_raw, supply_after.raw),
+            percentage_after_status="Unknown" if row.after_raw is None else supply_after.figure_status,
         )
         for _, holder, change, row in found[:limit]
     ]
     fetched = Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
     return ChangesPage(totals, head.matching_count, fetched)
-
-
-def _supply_status(raw: str | None) -> SupplyStatus:
-    if raw is None:
-        return "Unknown"
-    return "ZeroSupply" if raw == "0" else "Observed"
 
 
 def _quantity_status(row: HolderChangeRow) -> QuantityStatus:

@@ -10,10 +10,11 @@ from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, check_explain, explain
 from api.reading.intervals import UNITS
 from api.reading.moments import State, View
+from api.reading.supplies import UNKNOWN, Supply, current_supply
 from api.reading.values import Link, price_status, read_link, token_price, worth
 from api.rows import as_naive
 from api.schemas.common import AsOf, Interval
-from api.schemas.values import CapitalizationPoint, CurrentCapitalization, Explanation, SupplyAtStatus
+from api.schemas.values import CapitalizationPoint, CurrentCapitalization, Explanation
 from api.serving import Snapshot
 
 
@@ -21,9 +22,9 @@ def current(
     snapshot: Snapshot, view: View, state: State | None, as_of: AsOf, *, explains: bool = False
 ) -> CurrentCapitalization:
     """Return the capitalization at the newest covered block."""
-    link, facts = read_link(snapshot, view.subject), view.token
+    link = read_link(snapshot, view.subject)
     price = _price(snapshot, view, link)
-    supply_raw = facts.total_supply_raw if facts else None
+    supply = current_supply(view)
     explanation: Explanation | UnsetType = UNSET
     if explains and state is not None:
         moment = (link.pair_key, state.valued_at) if link.pair_key and state.valued_at else None
@@ -34,9 +35,9 @@ def current(
         value_status=price.market_capitalization_status if price else link.status,
         price=price.price if price else None,
         price_status=price.price_status if price else link.status,
-        supply=(facts.total_supply or supply_raw) if facts else None,
-        supply_raw=supply_raw,
-        supply_status=_supply_status(supply_raw),
+        supply=supply.shown,
+        supply_raw=supply.raw,
+        supply_status=supply.status,
         change24h=price.change24h if price else None,
         change24h_status=price.change24h_status if price else link.status,
         as_of=as_of,
@@ -108,7 +109,7 @@ def _from_days(
                     **bucket.named(interval),
                     supply=day.supply or day.supply_raw,
                     supply_raw=day.supply_raw,
-                    supply_status=_supply_status(day.supply_raw),
+                    supply_status=day.supply_status,
                     price=day.price,
                     price_status=day.price_status,
                     value=day.value,
@@ -120,13 +121,12 @@ def _from_days(
 
 
 def _unfinished(snapshot: Snapshot, view: View, link: Link, bucket: Bucket, interval: Interval) -> CapitalizationPoint:
-    price, facts = _price(snapshot, view, link), view.token
-    supply_raw = facts.total_supply_raw if facts else None
+    price, supply = _price(snapshot, view, link), current_supply(view)
     return CapitalizationPoint(
         **bucket.named(interval),
-        supply=(facts.total_supply or supply_raw) if facts else None,
-        supply_raw=supply_raw,
-        supply_status=_supply_status(supply_raw),
+        supply=supply.shown,
+        supply_raw=supply.raw,
+        supply_status=supply.status,
         price=price.price if price else None,
         price_status=price.price_status if price else link.status,
         value=price.market_capitalization if price else None,
@@ -160,17 +160,17 @@ def _measured(
         if not bucket.is_covered:
             points.append(_not_covered(bucket, interval))
             continue
-        supply_raw = change.total_supply_raw if change else None
+        supply = Supply(change.total_supply_raw, change.total_supply, change.supply_status) if change else UNKNOWN
         points.append(
             CapitalizationPoint(
                 **bucket.named(interval),
-                supply=(change.total_supply or supply_raw) if change else None,
-                supply_raw=supply_raw,
-                supply_status=_supply_status(supply_raw),
+                supply=supply.shown,
+                supply_raw=supply.raw,
+                supply_status=supply.status,
                 price=one.price.price if one.price else None,
                 price_status=price_status(link, one.price, bucket.at),
                 value=one.value,
-                value_status=one.status if change else "UnknownSupply",
+                value_status=supply.value_status(one.status) if change else "UnknownSupply",
                 is_complete=bucket.is_complete,
             )
         )
@@ -207,9 +207,3 @@ def _not_covered(bucket: Bucket, interval: Interval) -> CapitalizationPoint:
         value_status="NotCovered",
         is_complete=False,
     )
-
-
-def _supply_status(supply_raw: str | None) -> SupplyAtStatus:
-    if supply_raw is None:
-        return "Unknown"
-    return "ZeroSupply" if supply_raw == "0" else "Observed"

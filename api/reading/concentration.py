@@ -7,6 +7,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from api.schemas.tokens import FigureStatus, Top10Status
 
@@ -30,7 +31,7 @@ class Figures:
     nakamoto_status: FigureStatus
 
 
-def concentrate(balances: Sequence[int], supply: int | None) -> Figures:
+def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bool = True) -> Figures:
     """Compute the figures, each only where it does not depend on who holds the rest of the supply.
 
     The rest is one holder's or many's. The share of the ten largest and the sum of squares are the most, and the fewest
@@ -40,6 +41,7 @@ def concentrate(balances: Sequence[int], supply: int | None) -> Figures:
     Args:
         balances: of all holders seen, largest first, none zero.
         supply: total supply in the same units; None when it is unknown.
+        is_confirmed: whether a reading confirms the supply; otherwise figures that stand are `Unconfirmed`.
     """
     if not supply:
         status: FigureStatus = "Unknown" if supply is None else "ZeroSupply"
@@ -54,15 +56,17 @@ def concentrate(balances: Sequence[int], supply: int | None) -> Figures:
     nakamoto, least_nakamoto = _nakamoto(balances, supply, 0), _nakamoto(balances, supply, rest)
     is_hhi_known = rest >= 0 and hhi == most_hhi
     is_nakamoto_known = rest >= 0 and nakamoto is not None and nakamoto == least_nakamoto
+    standing: Literal["Observed", "Unconfirmed"] = "Observed" if is_confirmed else "Unconfirmed"
+    is_top10_known = not is_confirmed or (rest >= 0 and top10 == most_top10)
     return Figures(
         top10=top10,
-        top10_status="Observed" if rest >= 0 and top10 == most_top10 else "LowerBound",
+        top10_status=standing if is_top10_known else "LowerBound",
         hhi=hhi if is_hhi_known else None,
-        hhi_status=_known(is_hhi_known),
+        hhi_status=standing if is_hhi_known else "HoldersUnknown",
         gini=_gini(balances, held) if rest == 0 else None,
-        gini_status=_known(rest == 0),
+        gini_status=standing if rest == 0 else "HoldersUnknown",
         nakamoto=nakamoto if is_nakamoto_known else None,
-        nakamoto_status=_known(is_nakamoto_known),
+        nakamoto_status=standing if is_nakamoto_known else "HoldersUnknown",
     )
 
 
@@ -111,10 +115,6 @@ def quotient(numerator: int, denominator: int) -> str:
     whole, fraction = divmod(scaled, _SCALE)
     text = f"{whole}.{fraction:0{_DECIMALS}d}".rstrip("0").rstrip(".")
     return f"-{text}" if numerator < 0 and scaled else text
-
-
-def _known(is_known: bool) -> FigureStatus:
-    return "Observed" if is_known else "HoldersUnknown"
 
 
 def _as_top10(status: FigureStatus) -> Top10Status:

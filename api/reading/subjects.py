@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from api.price_rows import TokenPriceRow, WalletTotalRow
 from api.reading.holders import count_holders
 from api.reading.moments import View, resolve, to_as_of
+from api.reading.supplies import current_supply
 from api.reading.values import CURRENCY, to_link, token_prices
 from api.reading.wallet_totals import read_total
 from api.rows import ContractStatusRow
@@ -106,16 +107,14 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         token_prices(snapshot, subject.tenant_id, [subject.subject_key]),
     )
     counted = count_holders(snapshot, subject.tenant_id, [subject.subject_key]).get(subject.subject_key)
-    supply_status: tokens.SupplyStatus = "Unknown"
-    if facts is not None and facts.total_supply_raw is not None:
-        supply_status = "ZeroSupply" if facts.total_supply_raw == "0" else "Observed"
+    supply = current_supply(view)
     return tokens.Token(
         **{name: getattr(summary, name) for name in summary.__struct_fields__},
         decimals=facts.decimals if facts else None,
         standard=facts.standard if facts else None,
         behaviour=facts.behaviour if facts else None,
-        total_supply=(facts.total_supply or facts.total_supply_raw) if facts else None,
-        total_supply_status=supply_status,
+        total_supply=supply.shown,
+        total_supply_status=supply.status,
         holder_count=counted.holder_count if counted else None,
         holder_count_status=to_holder_count_status(counted),
         windows=to_windows(view.windows),

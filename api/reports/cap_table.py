@@ -28,7 +28,7 @@ from api.schemas.report_data import (
     LargestHolder,
     ReconciliationCounts,
 )
-from api.schemas.values import TotalStatus
+from api.schemas.values import CapitalizationStatus
 from api.serving import Snapshot
 from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
@@ -65,7 +65,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
     """Return the head and the charts of a cap table report."""
     view, state, summary, subject = holders.view, holders.state, holders.summary, found.subject
     parts = _read_parts(snapshot, holders)
-    price = _read_worth(snapshot, view, state, summary.total_supply)
+    price = _read_worth(snapshot, view, state, summary.supply.whole)
     link, as_of = read_link(snapshot, subject), to_as_of(view, state, snapshot)
     is_current = holders.status == "NothingCovered" if state is None else state.is_current
     if is_current:
@@ -74,8 +74,8 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
     else:
         valued_at = state.valued_at if state else None
         told = (price.price.price if price.price else None), price_status(link, price.price, valued_at)
-        is_known = summary.total_supply_raw is not None
-        status = price.value, price.status if is_known else _UNKNOWN_SUPPLY
+        is_known = summary.supply.raw is not None
+        status = price.value, summary.supply.value_status(price.status) if is_known else _UNKNOWN_SUPPLY
     return CapTableReport(
         token=to_report_token(found, view.decimals),
         currency=CURRENCY,
@@ -87,8 +87,8 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
         as_of_status=holders.status,
         coverage=to_moment_coverage(view, state, holders.status),
         reconciliation=parts.reconciliation,
-        total_supply=summary.total_supply or summary.total_supply_raw,
-        total_supply_status=summary.supply_status,
+        total_supply=summary.supply.shown,
+        total_supply_status=summary.supply.status,
         holder_count=summary.holder_count,
         holder_count_status=to_holder_count_status(summary),
         holders_status=summary.holders_status,
@@ -104,7 +104,7 @@ def read_report(snapshot: Snapshot, found: Found, holders: Holders) -> CapTableR
     )
 
 
-_UNKNOWN_SUPPLY: TotalStatus = "UnknownSupply"
+_UNKNOWN_SUPPLY: CapitalizationStatus = "UnknownSupply"
 _NO_COUNTS = ReconciliationCounts(reconciled=None, adjusted=None, unchecked=None, status="NotYetCollected")
 
 
@@ -159,7 +159,7 @@ def _to_counts(rows: Sequence[ReconciliationRow]) -> ReconciliationCounts:
 
 
 def _to_curve(holders: Holders) -> list[CurvePoint]:
-    supply = int(holders.summary.total_supply_raw or 0)
+    supply = int(holders.summary.supply.raw or 0)
     if supply <= 0:
         return []
     return [
@@ -176,8 +176,8 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
             wallet=present(row.holder_address),
             name=labels[row.holder_address].name,
             quantity=whole_tokens(row.quantity_raw, holders.view.decimals) or row.quantity_raw,
-            percentage=percentage(row.quantity_raw, holders.summary.total_supply_raw),
-            percentage_status=holders.summary.supply_status,
+            percentage=percentage(row.quantity_raw, holders.summary.supply.raw),
+            percentage_status=holders.summary.supply.figure_status,
         )
         for row in rows
     ]

@@ -10,8 +10,8 @@ AttestationStatus = Annotated[
     Literal["Reconciled", "Adjusted", "Incomplete"],
     Meta(
         description="`Reconciled`: a reading of the chain confirms every balance, and what was read was what was "
-        "known. `Adjusted`: so it does, and some were read to be another, which is booked. `Incomplete`: of some the "
-        "contract gave no number."
+        "known. `Adjusted`: so it does, and some, or the supply of a token, were read to be another, which is booked. "
+        "`Incomplete`: of some the contract gave no number."
     ),
 ]
 SupersededBy = Annotated[
@@ -27,7 +27,10 @@ _BlockHash = Annotated[str, Meta(description="Hash that the block had.")]
 _BlockTime = Annotated[
     Instant | None, Meta(description="Time of the block; null where the chain has another one in its place.")
 ]
-_Differences = Annotated[int, Meta(description="Balances that were read to be another than was known until then.")]
+_Differences = Annotated[
+    int,
+    Meta(description="Balances, and of a token the supply, that were read to be another than was known until then."),
+]
 _Unconfirmed = Annotated[int, Meta(description="Balances of which the contract gave no number.")]
 _Automatic = Annotated[bool, Meta(description="Whether a period ended with the block; else it was asked for.")]
 _Superseded = Annotated[
@@ -124,6 +127,16 @@ class TokenAttestation(Schema, frozen=True, kw_only=True):
         Decimal | None, Meta(description="As read, in whole tokens; null when it or the decimals are unknown.")
     ]
     total_supply_raw: Annotated[BaseUnits | None, Meta(description="Null where the contract gave no number.")]
+    supply_difference: Annotated[
+        Decimal | None,
+        Meta(
+            description="The supply as read less the one known until then, in whole tokens; `0` where they agree. Null "
+            "when either or the decimals are unknown."
+        ),
+    ]
+    supply_difference_raw: Annotated[
+        BaseUnits | None, Meta(description="The same in base units; null when either supply is unknown.")
+    ]
     automatic: _Automatic
     attested_at: Annotated[Instant, Meta(description="When the last of it was read.")]
     superseded: _Superseded

@@ -38,7 +38,14 @@ from api.schemas.tokens import (
     SupplyStatus,
     Unattributed,
 )
-from api.schemas.values import ChangeOmitted, TotalStatus, WalletChange, WalletChangeStatus, WalletValuePoint
+from api.schemas.values import (
+    CapitalizationStatus,
+    ChangeOmitted,
+    TotalStatus,
+    WalletChange,
+    WalletChangeStatus,
+    WalletValuePoint,
+)
 from api.schemas.wallets import Direction, Position, WalletActivity, WalletActivityType
 
 Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
@@ -202,7 +209,7 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
     holder_count_status: HolderCountStatus
     holders_status: HoldersStatus
     market_capitalization: Decimal | None
-    market_capitalization_status: TotalStatus
+    market_capitalization_status: CapitalizationStatus
     unattributed: Unattributed
     concentration: Concentration
     largest: Annotated[list[LargestHolder], Meta(description="The ten largest, largest first.")]
@@ -361,7 +368,7 @@ class IndexToken(Schema, frozen=True, kw_only=True):
     holder_count: int | None
     holder_count_status: HolderCountStatus
     market_capitalization: Decimal | None
-    market_capitalization_status: TotalStatus
+    market_capitalization_status: CapitalizationStatus
 
 
 class IndexWallet(Schema, frozen=True, kw_only=True):

@@ -29,25 +29,32 @@ from api.schemas.common import (
     Window,
 )
 from api.schemas.operations import TrackingEstimate, TrackingHistory
-from api.schemas.values import ChangeStatus, Explanation, TotalStatus
+from api.schemas.values import CapitalizationStatus, ChangeStatus, Explanation, TotalStatus
 
 ContractStatus = Annotated[
     Literal["Unknown", "Fungible", "NotFungible", "NoContract"],
     Meta(description="What is at the address, as the pipeline found it; `Unknown` until it looked."),
 ]
 SupplyStatus = Annotated[
-    Literal["Observed", "ZeroSupply", "Unknown"],
-    Meta(description="Whether the total supply was observed; `Unknown` beside null."),
+    Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown"],
+    Meta(
+        description="`Observed` and `ZeroSupply`: a reading of the chain confirms the total supply at the moment; "
+        "`Unconfirmed`: none does, and it follows from the last reading and the events since; `Unknown` beside null. "
+        "Of a share, that of the supply it is made with."
+    ),
 ]
 UnattributedStatus = Annotated[
-    Literal["Observed", "Negative", "ZeroSupply", "Unknown"],
-    Meta(description="As of the supply; `Negative`: the balances seen exceed the total supply."),
+    Literal["Observed", "Unconfirmed", "Negative", "ZeroSupply", "Unknown"],
+    Meta(
+        description="As of the supply; `Negative`: the balances seen exceed the total supply, which a reading confirms."
+    ),
 ]
 HoldersStatus = Annotated[
     Literal["Complete", "HoldersUnknown"],
     Meta(
-        description="`Complete`: history since the contract's creation is covered up to the moment, and nothing is "
-        "unattributed; else holders may be missing, and a history request from `creation` finds them."
+        description="`Complete`: history since the contract's creation is covered up to the moment, and a confirmed "
+        "supply leaves nothing unattributed; else holders may be missing. A history request from `creation` finds "
+        "those that the view does not reach."
     ),
 ]
 HolderCountStatus = Annotated[
@@ -57,14 +64,14 @@ HolderCountStatus = Annotated[
     ),
 ]
 FigureStatus = Annotated[
-    Literal["Observed", "HoldersUnknown", "ZeroSupply", "Unknown"],
+    Literal["Observed", "Unconfirmed", "HoldersUnknown", "ZeroSupply", "Unknown"],
     Meta(
-        description="Why the figure is null, or `Observed`; `HoldersUnknown`: it depends on who holds what is "
-        "unattributed; otherwise as of the supply."
+        description="Why the figure is null, or `Observed`, or `Unconfirmed`: it is made with such a supply; "
+        "`HoldersUnknown`: it depends on who holds what is unattributed; otherwise as of the supply."
     ),
 ]
 Top10Status = Annotated[
-    Literal["Observed", "LowerBound", "ZeroSupply", "Unknown"],
+    Literal["Observed", "Unconfirmed", "LowerBound", "ZeroSupply", "Unknown"],
     Meta(description="`LowerBound`: holders that were not seen may be among the ten; otherwise as of the supply."),
 ]
 Behaviour = Annotated[
@@ -144,7 +151,7 @@ class TokenSummary(Schema, frozen=True, kw_only=True):
     price: Annotated[Decimal | None, Meta(description="System price at the newest covered block.")]
     price_status: TotalStatus
     market_capitalization: Annotated[Decimal | None, Meta(description="Total supply times price.")]
-    market_capitalization_status: TotalStatus
+    market_capitalization_status: CapitalizationStatus
     change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
     change24h_status: ChangeStatus
 

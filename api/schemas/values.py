@@ -39,6 +39,24 @@ TotalStatus = Annotated[
         "collected. A wallet's is that of what it holds, when none of it has a value."
     ),
 ]
+CapitalizationStatus = Annotated[
+    Literal[
+        "Priced",
+        "Unconfirmed",
+        "NoPair",
+        "NoPrice",
+        "StalePrice",
+        "UnknownDecimals",
+        "UnknownTime",
+        "Quarantined",
+        "UnknownSupply",
+        "NotCovered",
+    ],
+    Meta(
+        description="Why the number beside it is null, or `Priced` when it is there; `Unconfirmed`: it is there, and "
+        "made with a supply that no reading confirms."
+    ),
+]
 ChangeStatus = Annotated[
     Literal[
         "Priced",
@@ -180,8 +198,11 @@ class WalletExplanation(Schema, frozen=True, kw_only=True):
 
 
 SupplyAtStatus = Annotated[
-    Literal["Observed", "ZeroSupply", "Unknown", "NotCovered"],
-    Meta(description="Whether the total supply is known then; `NotCovered`: the interval's end lies in a gap."),
+    Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown", "NotCovered"],
+    Meta(
+        description="As `totalSupplyStatus` of the token at that moment, or `NotCovered`: the interval's end lies in a "
+        "gap."
+    ),
 ]
 
 
@@ -189,7 +210,7 @@ class CurrentCapitalization(Schema, frozen=True, kw_only=True):
     """Market capitalization at the newest covered block."""
 
     value: Annotated[Decimal | None, Meta(description="Total supply times price.")]
-    value_status: TotalStatus
+    value_status: CapitalizationStatus
     price: Decimal | None
     price_status: TotalStatus
     supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
@@ -214,7 +235,7 @@ class CapitalizationPoint(Schema, frozen=True, kw_only=True):
     price: Decimal | None
     price_status: TotalStatus
     value: Decimal | None
-    value_status: TotalStatus
+    value_status: CapitalizationStatus
     is_complete: IntervalComplete
     explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
 

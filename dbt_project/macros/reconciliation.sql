@@ -11,6 +11,14 @@
 {%- endmacro %}
 
 
+{# The same where rows behind at_block are known too; the columns of a query are named as the function's arguments. #}
+{% macro confirming_block_around(at_block) -%}
+    {{ in_marts('confirming_block') }}(
+        behaviour, {{ at_block }}, moved_block, checked_block, next_changed_block, next_checked_block, next_adjusted_block
+    )
+{%- endmacro %}
+
+
 {# The same as an expression, for what is asked where no mart is open; the columns are named as the function's arguments. #}
 {% macro confirming_block_case(balances='', at_block='at_block') -%}
     {%- set of = balances ~ '.' if balances else '' -%}
@@ -34,6 +42,12 @@
 {%- endmacro %}
 
 
+{# How certain a supply is, by the block that confirms it; a supply is confirmed like a balance. #}
+{% macro supply_status(total_supply_raw, confirming_block) -%}
+    {{ in_marts('supply_status') }}({{ total_supply_raw }}, {{ confirming_block }})
+{%- endmacro %}
+
+
 {# Run before every build. An adjustment is found by a reading, so none lies behind the newest reading before a block. #}
 {% macro create_reconciliation_functions() -%}
     create or replace macro marts_db.marts.confirming_block(
@@ -42,10 +56,19 @@
     {{ confirming_block_case() }};
     create or replace macro marts_db.marts.reconciliation(confirming_block, is_adjusted) as
     case when confirming_block is null then 'Unchecked' when is_adjusted then 'Adjusted' else 'Reconciled' end;
+    create or replace macro marts_db.marts.supply_status(total_supply_raw, confirming_block) as
+    case
+        when total_supply_raw is null then 'Unknown'
+        when confirming_block is null then 'Unconfirmed'
+        when total_supply_raw = 0::bignum then 'ZeroSupply'
+        else 'Observed'
+    end;
     comment on macro marts_db.marts.confirming_block is
     'Block of the reading that confirms a balance at at_block, null when none does. Of the pair in the covered range: newest movement and newest comparison up to at_block, and behind it the first row that is a movement or an adjustment, the first comparison, and the first adjustment. Unit: block number.';
     comment on macro marts_db.marts.reconciliation is
     'Unchecked without a confirming block; with one Adjusted where readings differed from movements up to the block, else Reconciled. Unit: none, a word.';
+    comment on macro marts_db.marts.supply_status is
+    'Unknown for a supply that was never read, Unconfirmed without a confirming block, else ZeroSupply or Observed. Unit: none, a word.';
 {%- endmacro %}
 
 

@@ -25,7 +25,7 @@ valued as (
         subject_key || ' ' || day as name,
         {{ end_of_day('day') }} as at_time,
         price_effective_from
-    from {{ ref('token_capitalization_days') }}
+    from {{ ref('token_value_days') }}
 
     union all
 

@@ -263,7 +263,7 @@ SOURCE = Source(
             Column("block_hash", VARCHAR, "Its hash."),
             optional("period_end", TIMESTAMP, "End of the period that it was begun for, UTC; null: it was asked for."),
             Column("read_count", BIGINT, "Balances that were read for it."),
-            Column("difference_count", BIGINT, "Those that were not what had been known."),
+            Column("difference_count", BIGINT, "Those that were not what had been known, and of a token its supply."),
             optional(
                 "range_from_block", BIGINT, "First block of the covered range with the block; null until attested."
             ),
@@ -287,6 +287,11 @@ SOURCE = Source(
             optional("refusal_count", INTEGER, "How often the node refused to answer for it; null: never."),
             optional(
                 "due_at", TIMESTAMP, "When it is tried again where nobody asks for it, UTC; null: it was not refused."
+            ),
+            optional(
+                "supply_difference_raw",
+                BIGNUM,
+                "Of a token, the supply as read less the known one, in base units; null where either is not known.",
             ),
         ),
         Table(

@@ -16,8 +16,15 @@ import yaml  # type: ignore[import-untyped]
 from jinja2 import Environment
 
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
-VIEWS = ("cap_tables", "cap_table_summaries", "address_names")
-"""What follows from `token_holders`, `tokens` and `wallets`."""
+_MODELS = {
+    "cap_tables": "",
+    "cap_table_summaries": "",
+    "token_supplies": "",
+    "token_capitalization_days": "values/",
+    "address_names": "",
+}
+VIEWS = tuple(_MODELS)
+"""Views that are made by their models, of tables and of each other; all others are tables here."""
 
 
 @cache
@@ -43,8 +50,8 @@ def functions() -> str:
 def views() -> str:
     """Return the statements that make the views, from the models' own text."""
     statements = []
-    for name in VIEWS:
-        query = _rendered((_PROJECT / "models" / "marts" / f"{name}.sql").read_text())
+    for name, folder in _MODELS.items():
+        query = _rendered((_PROJECT / "models" / "marts" / f"{folder}{name}.sql").read_text())
         statements.append(f"create view marts.{name} as ({query});")
     return "\n".join(statements)
 

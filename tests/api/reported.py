@@ -234,7 +234,10 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "block_time": naive(time_of(first - 1)),
             "total_supply_raw": supply,
             "total_supply": text_of(supply, DECIMALS),
+            "is_moved": False,
             "is_observed": True,
+            "is_checked": True,
+            "is_adjusted": False,
             "opened_by": "Observed",
         }
         for first, _ in RANGES
@@ -248,6 +251,7 @@ def reported_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     for row in rows["tokens"]:
         if row["subject_key"] == token:
             row |= {"decimals": DECIMALS, "total_supply_raw": supply, "total_supply": text_of(supply, DECIMALS)}
+            row["total_supply_status"] = "Observed"
             row["holder_count"] = sum(1 for balance in state_at(NEWEST).values() if balance)
     now = price_at(SMALL_PAIR_KEY, time_of(NEWEST))
     for row in rows["token_prices"]:

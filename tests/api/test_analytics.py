@@ -27,6 +27,7 @@ from tests.api.world import (
     hash_of,
     marts_rows,
     percentage_of,
+    supply_status_at,
     text_of,
     time_of,
     value_of,
@@ -257,7 +258,7 @@ def test_cap_tables_of_the_past(
     assert list(holdings(table)) == list(expected)
     assert table["holderCount"] == len(expected)
     assert table["totalSupplyRaw"] == (None if supply is None else str(supply))
-    assert table["totalSupplyStatus"] == ("Unknown" if supply is None else "Observed")
+    assert table["totalSupplyStatus"] == ("Unknown" if supply is None else supply_status_at(block))
     for row in table["data"]:
         share = None if supply is None else percentage_of(int(row["quantityRaw"]), supply)
         assert row["percentage"] == share

@@ -16,6 +16,7 @@ from tests.api.world import (
     World,
     marts_rows,
     percentage_of,
+    supply_status_at,
     text_of,
     time_of,
 )
@@ -73,10 +74,10 @@ def test_changes_between_two_blocks(
         "changed": kinds.count("Changed"),
         "supplyBefore": str(supplies[0]),
         "supplyBeforeRaw": str(supplies[0]),
-        "supplyBeforeStatus": "Observed",
+        "supplyBeforeStatus": supply_status_at(int(start[6:])),
         "supplyAfter": str(supplies[1]),
         "supplyAfterRaw": str(supplies[1]),
-        "supplyAfterStatus": "Observed",
+        "supplyAfterStatus": supply_status_at(int(end[6:])),
     }
     assert [answer["from"]["blockNumber"], answer["to"]["blockNumber"]] == [int(text[6:]) for text in (start, end)]
     tables = {
@@ -89,6 +90,7 @@ def test_changes_between_two_blocks(
             if shown is not None:
                 assert row[f"quantity{side}Raw"] == shown["quantityRaw"]
                 assert row[f"percentage{side}"] == shown["percentage"]
+                assert row[f"percentage{side}Status"] == shown["percentageStatus"]
             else:
                 assert row[f"quantity{side}"] in ("0", None)
 
@@ -106,7 +108,7 @@ def test_a_row(client: TestClient[Any]) -> None:
         "differenceRaw": "-70",
         "quantityStatus": "Known",
         "percentageBefore": percentage_of(70, 160),
-        "percentageBeforeStatus": "Observed",
+        "percentageBeforeStatus": "Unconfirmed",
         "percentageAfter": "0",
         "percentageAfterStatus": "Observed",
         "name": None,

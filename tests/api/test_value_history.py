@@ -34,6 +34,8 @@ NEWEST = time_of(300_000)
 GAP = (time_of(70_000), time_of(85_000))
 UNPRICED = (datetime(2026, 2, 20, 12, tzinfo=UTC), datetime(2026, 2, 22, 12, tzinfo=UTC))
 SUPPLIES = ((99, 1000), (20_000, 1250), (84_999, 1300), (150_000, 0), (160_000, 10**60))
+# Minted there, and not read before the gap.
+UNREAD = 20_000
 ETHER = ((99, "1.5"), (30_000, "2.25"), (84_999, "0"), (130_000, "3"), (200_000, "0.000000000000000001"))
 STRANGE = ((250_000, "7"),)  # an asset without a pair
 
@@ -52,6 +54,17 @@ def status(moment: datetime) -> str:
     if price(moment) is not None:
         return "Priced"
     return "StalePrice" if moment >= UNPRICED[0] else "NoPrice"
+
+
+def supply_status(supply: int) -> str:
+    if supply == dict(SUPPLIES)[UNREAD]:
+        return "Unconfirmed"
+    return "Observed" if supply else "ZeroSupply"
+
+
+def capitalization_status(supply: int, moment: datetime) -> str:
+    is_unconfirmed = status(moment) == "Priced" and supply_status(supply) == "Unconfirmed"
+    return "Unconfirmed" if is_unconfirmed else status(moment)
 
 
 def at_block(changes: tuple[tuple[int, Any], ...], moment: datetime) -> Any:
@@ -122,7 +135,10 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             "block_time": naive(time_of(block)),
             "total_supply_raw": supply,
             "total_supply": str(supply),
-            "is_observed": block in (99, 84_999),
+            "is_moved": block not in (99, 84_999),
+            "is_observed": block != UNREAD,
+            "is_checked": block != UNREAD,
+            "is_adjusted": False,
             "opened_by": "Observed",
         }
         for block, supply in SUPPLIES
@@ -155,6 +171,7 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
     for row in rows["tokens"]:
         if row["subject_key"] == token:
             row |= {"total_supply_raw": 10**60, "total_supply": str(10**60)}
+            row |= {"total_supply_status": "Observed", "behaviour": "Standard"}
     value, value_status, unpriced = wallet_value(NEWEST)
     for row in rows["wallet_totals"]:
         if row["subject_key"] == wallet:
@@ -162,10 +179,11 @@ def long_rows(world: World) -> dict[str, list[dict[str, Any]]]:
             row["value_complete"] = not unpriced
     ends = [datetime(2026, 2, 1, tzinfo=UTC) + DAY * number for number in range(1, 42)]
     covered = [end for end in ends if is_covered(end)]
-    rows["token_capitalization_days"] = [
+    rows["token_value_days"] = [
         {
             "tenant_id": world.tenant_id,
             "subject_key": token,
+            "range_from_block": max(first for first, _ in RANGES if time_of(first) < end),
             "day": (end - DAY).date(),
             "pair_key": SMALL_PAIR_KEY,
             "supply_raw": at_block(SUPPLIES, end - INSTANT),
@@ -291,9 +309,12 @@ def test_capitalization_point_by_point(client: Any, interval: str, begin: str, e
             continue
         supply = at_block(SUPPLIES, moment)
         assert (row["supplyRaw"], row["supply"]) == (str(supply), str(supply))
-        assert row["supplyStatus"] == ("Observed" if supply else "ZeroSupply")
+        assert row["supplyStatus"] == supply_status(supply)
         assert (row["price"], row["priceStatus"]) == (price(moment), status(moment))
-        assert (row["value"], row["valueStatus"]) == (value_of(str(supply), price(moment)), status(moment))
+        assert (row["value"], row["valueStatus"]) == (
+            value_of(str(supply), price(moment)),
+            capitalization_status(supply, moment),
+        )
 
 
 @pytest.mark.parametrize(("interval", "begin", "end"), RANGES_ASKED)
@@ -312,8 +333,8 @@ def test_the_figures_are_telling(client: Any) -> None:
     """The points above have everything in them: known, gaps, without a price, zero, vast."""
     query = "?from=2026-02-01&to=2026-03-20"
     history = client.get(f"{CAPITALIZATION}{query}").json()["history"]
-    assert {row["valueStatus"] for row in history} == {"Priced", "NotCovered", "StalePrice"}
-    assert {row["supplyStatus"] for row in history} == {"Observed", "ZeroSupply", "NotCovered"}
+    assert {row["valueStatus"] for row in history} == {"Priced", "Unconfirmed", "NotCovered", "StalePrice"}
+    assert {row["supplyStatus"] for row in history} == {"Observed", "Unconfirmed", "ZeroSupply", "NotCovered"}
     assert max(len(row["value"] or "") for row in history) > 60
     points = client.get(f"{VALUES}{query}").json()["points"]
     assert {row["valueStatus"] for row in points} == {"Priced", "NotCovered", "StalePrice"}

@@ -13,6 +13,8 @@ Blocks of `ethereum` come every 12 seconds, block 100 at 2026-02-01T00:00:00Z. H
 | 300 | h1 sends 60 to h4 | 0 | 80 | 20 | 60 | 160 |
 | 310 | h2 burns 5 | 0 | 75 | 20 | 60 | 155 |
 
+Its supply was read after blocks 99, 250 and 400: from 150 to the end of the first window no reading confirms it.
+
 `big` (18 decimals) has the golden amounts as transfers and as holdings. `wide` has 77 decimals, `unknown` none known,
 `fresh` was added after the version was published, `nft` is not fungible.
 
@@ -350,6 +352,11 @@ def _attestation(world: World, operation_id: str, subject_id: str) -> Operation:
     )
 
 
+def supply_status_at(block: int) -> str:
+    """What is said of the supply of `small` at a block of a window."""
+    return "Unconfirmed" if 150 <= block <= 200 else "Observed"
+
+
 _BY_DBT = (
     "blocks",
     "networks",
@@ -633,6 +640,7 @@ def _add_cap_table(
     for row in rows["tokens"]:
         if row["token_id"] == token:
             row |= {"total_supply_raw": supply, "total_supply": text_of(supply, _DECIMALS[token])}
+            row["total_supply_status"] = "Observed"
             row |= {"holder_count": len(holdings), "opens_without_holders": False}
 
 
@@ -679,7 +687,10 @@ def _add_foreign(rows: dict[str, list[dict[str, Any]]], world: World) -> None:
             "block_time": time_of(first - 1).replace(tzinfo=None),
             "total_supply_raw": 9 * 10**6,
             "total_supply": "9",
+            "is_moved": False,
             "is_observed": True,
+            "is_checked": True,
+            "is_adjusted": False,
             "opened_by": "Observed",
         }
         for first in (100, 251)

@@ -80,11 +80,12 @@ def _fill_token(connection: duckdb.DuckDBPyConnection, world: World, size: Size)
         f"""insert into marts.supply_changes by name
         select {keys}, {_FIRST} as range_from_block, {_FIRST - 1} as block_number,
             {_time(str(_FIRST - 1))} as block_time, {supply} as total_supply_raw, '500000500000' as total_supply,
-            true as is_observed, 'Observed' as opened_by"""
+            false as is_moved, true as is_observed, true as is_checked, false as is_adjusted, 'Observed' as opened_by"""
     )
     connection.execute(
         f"""update marts.tokens set decimals = 18, holder_count = {count}, total_supply_raw = {supply},
-            total_supply = '500000500000', opens_without_holders = false where subject_key = {token}"""
+            total_supply = '500000500000', total_supply_status = 'Observed', behaviour = 'Standard',
+            opens_without_holders = false where subject_key = {token}"""
     )
 
 

@@ -268,7 +268,7 @@ class _Teller:
             for rank, (holder, raw) in enumerate(ranked, start=1)
         ]
         supply = {"total_supply_raw": SUPPLY, "total_supply": text_of(SUPPLY, 18), "holder_count": len(ranked)}
-        self._rows["tokens"][-1].update(supply | {"opens_without_holders": False})
+        self._rows["tokens"][-1].update(supply | {"total_supply_status": "Observed", "opens_without_holders": False})
         self._rows["supply_changes"] += [
             self._token
             | {
@@ -277,7 +277,10 @@ class _Teller:
                 "block_time": naive(time_of(first - 1)),
                 "total_supply_raw": SUPPLY,
                 "total_supply": text_of(SUPPLY, 18),
+                "is_moved": False,
                 "is_observed": True,
+                "is_checked": True,
+                "is_adjusted": False,
                 "opened_by": "Observed",
             }
             for first, _ in RANGES

@@ -24,6 +24,7 @@ from tests.integration.transform_world import (
     Coverage,
     Reading,
     Subject,
+    Supply,
     Transaction,
     Transfer,
     World,
@@ -96,6 +97,7 @@ class Chain:
     def __init__(self, stories: Sequence[Story]) -> None:
         self.world = World(0)
         self._later: list[tuple[str, str, int, int]] = []
+        self._later_supplies: list[tuple[str, int, int]] = []
         self._facts: dict[int, list[tuple[str, str, int]]] = defaultdict(list)
         self._truth: dict[tuple[str, str], list[int]] = {}
         self._keys = 0
@@ -112,6 +114,8 @@ class Chain:
                 if story.is_native or story.is_wallet_tracked:
                     self._track("wallet", wallet)
                 self._live(token, wallet, life, 0 if story.is_created else 40)
+            if story.is_token_tracked and not story.is_native:
+                self._supply(token, wallets, story.lives[0])
         self._tell(FIRST, HEAD)
 
     def go_on(self) -> None:
@@ -123,6 +127,8 @@ class Chain:
         self._tell(HEAD + 1, LATER_HEAD)
         for token, wallet, block, quantity in self._later:
             self._read(token, wallet, block, quantity)
+        for token, block, quantity in self._later_supplies:
+            self._read_supply(token, block, quantity)
 
     def _mine(self, head: int) -> None:
         self.world.hashes |= {block: f"0x{block:064x}" for block in range(head + 1)}
@@ -157,6 +163,19 @@ class Chain:
     def _read(self, token: str, wallet: str, block: int, quantity: int) -> None:
         batch = self.world.batch
         self.world.readings.append(Reading(token, wallet, block, quantity, "Check", batch, {"ten_a": batch}))
+
+    def _supply(self, token: str, wallets: Sequence[str], life: Life) -> None:
+        """Read the supply, which the wallets have, when one of them is read."""
+        truth = [sum(held) for held in zip(*(self._truth[token, wallet] for wallet in wallets), strict=True)]
+        for block in {*life.read, *life.read_later}:
+            if block in life.read_later or block > HEAD:
+                self._later_supplies.append((token, block, truth[block]))
+            else:
+                self._read_supply(token, block, truth[block])
+
+    def _read_supply(self, token: str, block: int, quantity: int) -> None:
+        batch = self.world.batch
+        self.world.supplies.append(Supply(token, block, quantity, batch, {"ten_a": batch}))
 
     def _tell(self, first: int, last: int) -> None:
         for block in range(first, last + 1):
@@ -197,6 +216,10 @@ def compare(chain: Chain, stores: Stores, head: int) -> set[tuple[str, str | Non
                     behaviour = behaviours[key, subject.address if is_token else name]
                     is_later = None if said.checked_block is None else said.checked_block > block
                     found.add((said.reconciliation, behaviour, is_later))
+            if is_token:
+                supplies = {block: oracle.supply_at(subject, behaviours, block) for block in range(FIRST, head + 1)}
+                _expect_supplies(connection, key, supplies)
+                found |= {(status, behaviours[key, subject.address], None) for _, status in supplies.values()}
             mart = "token_holders" if is_token else "wallet_balances"
             rows = connection.execute(
                 f"select {held}, quantity_raw::varchar, reconciliation, checked_block_number from marts.{mart}"
@@ -205,6 +228,24 @@ def compare(chain: Chain, stores: Stores, head: int) -> set[tuple[str, str | Non
             # Of the newest block, which is the one asked about last.
             assert (subject, _by_name(rows)) == (subject, expected)
     return found
+
+
+def _expect_supplies(
+    connection: duckdb.DuckDBPyConnection, key: int, expected: dict[int, tuple[int | None, str]]
+) -> None:
+    """Hold a token's supply at blocks: as the mart says it, and, at some of them, as the API's query does."""
+    rows = connection.execute(
+        "select block_number, total_supply_raw::varchar, supply_status, supply_status_after"
+        f" from marts.token_supplies where subject_key = {key} order by block_number"
+    ).fetchall()
+    query = f"select total_supply_raw::varchar, supply_status from ({load_queries()['supply_as_of']})"
+    for block, said in expected.items():
+        number, raw, at, after = next((row for row in reversed(rows) if row[0] <= block), (block, None, "Unknown", ""))
+        assert (key, block, None if raw is None else int(raw), at if number == block else after) == (key, block, *said)
+        if block % 5 == 0:
+            asked = {"subject_key": key, "tenant_id": "ten_a", "first_block": FIRST, "block_number": block}
+            raw, status = connection.execute(query, asked).fetchone() or (None, "Unknown")
+            assert (key, block, None if raw is None else int(raw), status) == (key, block, *said)
 
 
 def _by_name(rows: list[Any]) -> dict[str, Shown]:
@@ -231,6 +272,11 @@ def check_chain(stores: Stores, stories: Sequence[Story], refreshed: Path | None
         ("Unchecked", "NonConforming", False),
         ("Adjusted", "NonConforming", False),
         ("Unchecked", None, None),
+        ("Observed", "Standard", None),
+        ("Unconfirmed", "Standard", None),
+        ("Observed", "NonConforming", None),
+        ("Unconfirmed", "NonConforming", None),
+        ("Unknown", None, None),
     } <= found
     if refreshed is not None:
         compare_with_full_refresh(stores, refreshed)

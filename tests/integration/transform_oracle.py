@@ -67,10 +67,10 @@ def rounded_text(value: Fraction) -> str:
     return amount_text(round(value * 10**12), 12)
 
 
-def concentration(quantities: list[int], supply: int) -> tuple[object, ...]:
+def concentration(quantities: list[int], supply: int, standing: str) -> tuple[object, ...]:
     """Top ten, HHI, Gini, Nakamoto with their statuses, by their definitions: with the rest in one hand, and in none.
 
-    A rest spread without end adds nobody to the largest and nothing to the squares.
+    A rest spread without end adds nobody to the largest and nothing to the squares. Figures that stand are `standing`.
     """
     rest = supply - sum(quantities)
     cases = [sorted(held, reverse=True) for held in (quantities, [*quantities, *([rest] if rest > 0 else [])])]
@@ -88,10 +88,10 @@ def concentration(quantities: list[int], supply: int) -> tuple[object, ...]:
     is_majority_known = rest >= 0 and majorities[0] is not None and majorities[0] == majorities[1]
     return (
         top10,
-        "Observed" if rest >= 0 and top10 == most_top10 else "LowerBound",
-        *((hhi, "Observed") if is_hhi_known else (None, unknown)),
-        *((gini, "Observed") if rest == 0 else (None, unknown)),
-        *((majorities[0], "Observed") if is_majority_known else (None, unknown)),
+        standing if standing == "Unconfirmed" or (rest >= 0 and top10 == most_top10) else "LowerBound",
+        *((hhi, standing) if is_hhi_known else (None, unknown)),
+        *((gini, standing) if rest == 0 else (None, unknown)),
+        *((majorities[0], standing) if is_majority_known else (None, unknown)),
     )
 
 
@@ -342,6 +342,20 @@ class Oracle:
             result[pair] = Shown(until[-1].balance, check, checked if confirming is None else confirming)
         return result
 
+    def supply_at(
+        self, subject: Subject, behaviours: dict[tuple[int, str], str | None], block: int
+    ) -> tuple[int | None, str]:
+        """What is said of the supply of a token at a block that is covered: how much, and how certain that is."""
+        covered = next((first, last) for first, last in self.world.covered(subject) if first <= block <= last)
+        rows = self._supplies(subject, covered)
+        until = [row for row in rows if row.block <= block]
+        if not until:
+            return None, "Unknown"
+        supply = until[-1].balance
+        if confirming_block(rows, block, behaviours[subject.key, subject.address]) is None:
+            return supply, "Unconfirmed"
+        return supply, "Observed" if supply else "ZeroSupply"
+
     def expected(self) -> Expected:
         """All marts at once."""
         result = Expected(set(), set(), set(), {}, set(), set(), set(), set(), {}, {}, {})
@@ -386,8 +400,8 @@ class Oracle:
                     result.supply_changes.update(
                         (subject.key, first, row.block, row.balance, row.is_observed) for row in rows
                     )
-                current = supplies[covered[-1][0]] if covered else []
-                self._cap_table(result, subject, bool(covered), current[-1].balance if current else None, positions)
+                supply = self.supply_at(subject, behaviours, covered[-1][1]) if covered else (None, "Unknown")
+                self._cap_table(result, subject, bool(covered), *supply, positions)
                 self._token_activities(result, subject, points)
                 result.behaviours[subject.key] = behaviours[subject.key, subject.address]
             else:
@@ -440,6 +454,7 @@ class Oracle:
         subject: Subject,
         is_covered: bool,
         supply: int | None,
+        status: str,
         positions: list[tuple[Pair, int, str, int | None, str]],
     ) -> None:
         ranked = sorted(positions, key=lambda row: (-row[1], row[0][1]))
@@ -449,18 +464,20 @@ class Oracle:
         quantities = [quantity for _, quantity, *_ in ranked]
         held, count = sum(quantities), len(quantities)
         is_counted = is_covered and self._is_amount(subject, subject.address)
-        status = "Unknown" if supply is None else "Observed" if supply else "ZeroSupply"
+        is_confirmed = status != "Unconfirmed"
         rest = None if supply is None else supply - held
-        figures: tuple[object, ...] = (None, None, status, None, status, None, status, None, status)
+        missing = "ZeroSupply" if supply == 0 else status
+        figures: tuple[object, ...] = (None, None, missing, None, missing, None, missing, None, missing)
         if supply:
-            figures = (rounded_text(Fraction(100 * (supply - held), supply)), *concentration(quantities, supply))
+            share = rounded_text(Fraction(100 * (supply - held), supply))
+            figures = (share, *concentration(quantities, supply, status))
         result.summaries[subject.key] = (
             supply,
             status,
             count if is_counted else None,
             rest,
-            "Negative" if rest is not None and rest < 0 else status,
-            "Complete" if rest == 0 and self._is_from_nothing(subject) else "HoldersUnknown",
+            "Negative" if rest is not None and rest < 0 and is_confirmed else status,
+            "Complete" if rest == 0 and is_confirmed and self._is_from_nothing(subject) else "HoldersUnknown",
             *figures,
         )
 

@@ -39,7 +39,7 @@ def two_markets(world: World) -> Rows:
     rows["wallet_balance_values"] = [
         next(_with_values([row], prices.get(row["token_symbol"]))) for row in rows["wallet_balances"]
     ]
-    rows["token_capitalization_days"] = list(_capitalization(rows, world.subject_keys[LUMEN_ID]))
+    rows["token_value_days"] = list(_capitalization(rows, world.subject_keys[LUMEN_ID]))
     for table in rows:
         rows[table] = [_with_approximations(row) for row in rows[table]]
     _add_other(rows, world)

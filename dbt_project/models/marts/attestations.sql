@@ -50,6 +50,8 @@ described as (
         end as balances,
         attestations.total_supply_raw,
         {{ to_amount('attestations.total_supply_raw', 'labels.decimals') }} as total_supply,
+        attestations.supply_difference_raw,
+        {{ to_amount('attestations.supply_difference_raw', 'labels.decimals') }} as supply_difference,
         attestations.attested_at,
         attestations.superseded_by is not null as is_superseded,
         attestations.superseded_by

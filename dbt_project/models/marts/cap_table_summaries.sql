@@ -6,7 +6,8 @@
 --     gini = (2 * sum(c) - (n + 1) * t) / (n * t), where n * t is t summed over the holders
 -- What no seen holder has, r = s - t, is held by one or by many. The largest holders have the most, and the squares are
 -- the most, where one has all of r; the least where it is spread without end. A figure stands when both give the same.
--- The gini also depends on how many share r, so it stands without a rest alone. Below zero, r bounds nothing.
+-- The gini also depends on how many share r, so it stands without a rest alone. Below zero, r bounds nothing. With a
+-- supply that no reading confirms, figures stand as Unconfirmed.
 -- No step is read twice, so that of one token alone, where that is asked for, the holders are read.
 with
 
@@ -75,11 +76,9 @@ joined as (
         tokens.total_supply_raw,
         tokens.total_supply,
         tokens.decimals,
-        case
-            when tokens.total_supply_raw is null then 'Unknown'
-            when tokens.total_supply_raw = 0::bignum then 'ZeroSupply'
-            else 'Observed'
-        end as supply_status,
+        tokens.total_supply_status as supply_status,
+        case when tokens.total_supply_raw = 0::bignum then 'ZeroSupply' else tokens.total_supply_status end
+            as figure_status,
         tokens.holder_count,
         tokens.opens_without_holders,
         tokens.total_supply_raw - coalesce(totals.held_raw, 0::bignum) as unattributed_raw,
@@ -136,23 +135,23 @@ judged as (
     select
         *,
         case
-            when supply_status != 'Observed' then supply_status
+            when figure_status != 'Observed' then figure_status
             when unattributed_raw >= 0::bignum and top10_percentage = most_top10_percentage then 'Observed'
             else 'LowerBound'
         end as top10_status,
         case
-            when supply_status != 'Observed' then supply_status
-            when unattributed_raw >= 0::bignum and hhi = most_hhi then 'Observed'
+            when figure_status not in ('Observed', 'Unconfirmed') then figure_status
+            when unattributed_raw >= 0::bignum and hhi = most_hhi then figure_status
             else 'HoldersUnknown'
         end as hhi_status,
         case
-            when supply_status != 'Observed' then supply_status
-            when unattributed_raw = 0::bignum then 'Observed'
+            when figure_status not in ('Observed', 'Unconfirmed') then figure_status
+            when unattributed_raw = 0::bignum then figure_status
             else 'HoldersUnknown'
         end as gini_status,
         case
-            when supply_status != 'Observed' then supply_status
-            when unattributed_raw >= 0::bignum and nakamoto <= coalesce(least_nakamoto, nakamoto) then 'Observed'
+            when figure_status not in ('Observed', 'Unconfirmed') then figure_status
+            when unattributed_raw >= 0::bignum and nakamoto <= coalesce(least_nakamoto, nakamoto) then figure_status
             else 'HoldersUnknown'
         end as nakamoto_status
     from rounded
@@ -169,24 +168,30 @@ final as (
         total_supply::double as total_supply_approx,
         supply_status,
         holder_count,
-        case when opens_without_holders and unattributed_raw = 0::bignum then 'Complete' else 'HoldersUnknown' end
-            as holders_status,
+        case
+            when opens_without_holders and unattributed_raw = 0::bignum and supply_status != 'Unconfirmed'
+                then 'Complete'
+            else 'HoldersUnknown'
+        end as holders_status,
         unattributed_raw,
         {{ to_amount('unattributed_raw', 'decimals') }} as unattributed,
         unattributed::double as unattributed_approx,
         {{ percentage('unattributed_raw', 'total_supply_raw') }} as unattributed_percentage,
         unattributed_percentage::double as unattributed_percentage_approx,
-        case when unattributed_raw < 0::bignum then 'Negative' else supply_status end as unattributed_status,
+        case
+            when unattributed_raw < 0::bignum and supply_status != 'Unconfirmed' then 'Negative'
+            else supply_status
+        end as unattributed_status,
         top10_percentage,
         top10_percentage::double as top10_percentage_approx,
         top10_status,
-        case when hhi_status = 'Observed' then hhi end as hhi,
-        case when hhi_status = 'Observed' then hhi end::double as hhi_approx,
+        case when hhi_status in ('Observed', 'Unconfirmed') then hhi end as hhi,
+        case when hhi_status in ('Observed', 'Unconfirmed') then hhi end::double as hhi_approx,
         hhi_status,
-        case when gini_status = 'Observed' then gini end as gini,
-        case when gini_status = 'Observed' then gini end::double as gini_approx,
+        case when gini_status in ('Observed', 'Unconfirmed') then gini end as gini,
+        case when gini_status in ('Observed', 'Unconfirmed') then gini end::double as gini_approx,
         gini_status,
-        case when nakamoto_status = 'Observed' then nakamoto end as nakamoto,
+        case when nakamoto_status in ('Observed', 'Unconfirmed') then nakamoto end as nakamoto,
         nakamoto_status
     from judged
 

@@ -25,6 +25,8 @@ described as (
         ranked.quantity_raw,
         {{ to_amount('ranked.quantity_raw', 'tokens.decimals') }} as quantity,
         {{ percentage('ranked.quantity_raw', 'tokens.total_supply_raw') }} as percentage,
+        case when tokens.total_supply_raw = 0::bignum then 'ZeroSupply' else tokens.total_supply_status end
+            as percentage_status,
         ranked.reconciliation,
         ranked.checked_block_number,
         ranked.opened_by
@@ -43,6 +45,7 @@ select
     quantity::double as quantity_approx,
     percentage,
     percentage::double as percentage_approx,
+    percentage_status,
     reconciliation,
     checked_block_number,
     opened_by

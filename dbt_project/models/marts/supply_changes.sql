@@ -48,7 +48,10 @@ changes as (
         points.balance_raw as total_supply_raw,
         {{ to_amount('points.balance_raw', 'labels.decimals') }} as total_supply,
         total_supply::double as total_supply_approx,
+        points.is_moved,
         points.observed_raw is not null as is_observed,
+        points.is_checked,
+        points.adjustment_raw is not null as is_adjusted,
         points.opened_by
     from points
     inner join subjects on points.subject_key = subjects.subject_key

@@ -51,6 +51,8 @@ supplies as (
     select
         subject_key,
         arg_max(total_supply_raw, block_number) as total_supply_raw,
+        max(block_number) filter (where is_moved) as moved_block,
+        max(block_number) filter (where is_checked) as checked_block,
         -- It begins with the token, or the supply was read as zero before it.
         bool_or(
             opened_by = 'Creation'
@@ -130,6 +132,12 @@ described as (
         supplies.total_supply_raw,
         {{ to_amount('supplies.total_supply_raw', 'token_metadata.decimals') }} as total_supply,
         total_supply::double as total_supply_approx,
+        {{ supply_status(
+            'supplies.total_supply_raw',
+            confirming_block(
+                'behaviours.behaviour', 'bounds.as_of_block_number', 'supplies.moved_block', 'supplies.checked_block'
+            )
+        ) }} as total_supply_status,
         case when newest_ranges.subject_key is not null then coalesce(holder_counts.holder_count, 0) end
             as holder_count,
         newest_ranges.from_block <= 1

@@ -30,31 +30,48 @@ found as (
             0
         ) as balances_digest
     from balances
+),
+
+covered as (
+    select max(from_block) as from_block
+    from raw.covered_ranges
+    where subject_key = $subject and not is_native and $block between from_block and to_block
+),
+
+supplies as (
+    select
+        (
+            select any_value(total_supply_raw)
+            from raw.supply_observations
+            where network = $network and token_address = $token and block_number = $block
+        ) as read_raw,
+        (
+            -- The supply is the balance with key 0 of its token's.
+            select arg_max(points.balance_raw, points.block_number)
+            from intermediate.int_balance_points as points
+            inner join covered on points.range_from_block = covered.from_block
+            where
+                $token is not null
+                and points.subject_key = $subject
+                and points.balance_key = $subject::bigint * 4294967296
+                and points.block_number <= $block
+        ) as known_raw
 )
 
 update raw.attestations as known
 set
     range_from_block = coalesce(
         found.range_from_block,
-        (
-            select max(covered.from_block)
-            from raw.covered_ranges as covered
-            where
-                covered.subject_key = $subject
-                and not covered.is_native
-                and $block between covered.from_block and covered.to_block
-        )
+        (select covered.from_block from covered)
     ),
     balance_count = found.balance_count,
     unconfirmed_count = found.unconfirmed_count,
     balances_raw = found.balances_raw,
     balances_digest = found.balances_digest,
-    total_supply_raw = (
-        select any_value(supplies.total_supply_raw)
-        from raw.supply_observations as supplies
-        where supplies.network = $network and supplies.token_address = $token and supplies.block_number = $block
-    ),
+    total_supply_raw = supplies.read_raw,
+    supply_difference_raw = supplies.read_raw - supplies.known_raw,
+    difference_count = known.difference_count + coalesce(supplies.read_raw != supplies.known_raw, false)::bigint,
     attested_at = $now,
     batch_id = $batch
-from found
+from found, supplies
 where known.subject_key = $subject and known.attestation_number = $number;

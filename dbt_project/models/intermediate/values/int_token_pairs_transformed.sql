@@ -1,7 +1,7 @@
 -- Which pairs the marts' values were computed with; read by the next build. Built last: a build that fails before
 -- leaves the earlier record.
 -- depends_on: {{ ref('token_activity_values') }}, {{ ref('wallet_activity_values') }}
--- depends_on: {{ ref('token_capitalization_days') }}, {{ ref('wallet_value_days') }}
+-- depends_on: {{ ref('token_value_days') }}, {{ ref('wallet_value_days') }}
 with
 
 token_pairs as (

@@ -1,5 +1,5 @@
 {%- set written_days = {
-    'token': previous_mart('token_capitalization_days'),
+    'token': previous_mart('token_value_days'),
     'wallet': previous_mart('wallet_value_days'),
 } -%}
 

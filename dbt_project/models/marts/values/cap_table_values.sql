@@ -33,6 +33,7 @@ select
     quantity_approx,
     percentage,
     percentage_approx,
+    percentage_status,
     reconciliation,
     checked_block_number,
     pair_key,

@@ -1,131 +1,41 @@
-{{
-    config(
-        materialized='appended_table',
-        pre_hook=["{{ delete_changed_days() }}"],
-    )
-}}
+{{ config(materialized='view', contract={'enforced': false}) }}
 
+-- A view must find its tables in any file that holds a copy of it, so it names them without one.
+-- depends_on: {{ ref('token_value_days') }}, {{ ref('token_supplies') }}
 with
 
-changed_days as (
-
-    select * from {{ ref('int_value_days') }}
-    where
-        kind = 'token'
-        and is_changed
-
-),
-
-token_pairs as (
-
-    select * from {{ ref('token_pairs') }}
-
-),
-
-changed_spans as (
+-- Days among the blocks before their ends, with tenant and token for partitions: a join reads all tokens' supplies.
+ordered as (
 
     select
-        subject_key,
-        range_from_block,
-        max(last_day) as last_day
-    from changed_days
-    group by subject_key, range_from_block
-
-),
-
-changes as (
-
-    select
-        changes.subject_key,
-        changes.range_from_block,
-        changes.block_number,
-        changes.block_time,
-        changes.total_supply_raw as quantity_raw
-    from {{ ref('supply_changes') }} as changes
-    inner join changed_spans
-        on
-            changes.subject_key = changed_spans.subject_key
-            and changes.range_from_block = changed_spans.range_from_block
-            and changes.block_time < changed_spans.last_day + 1
-
-),
-
-days as (
-
-    select
-        subject_key,
-        range_from_block,
-        unnest(generate_series(first_day, last_day, interval 1 day))::date as day
-    from changed_days
-
-),
-
-supplies as (
-
-    {{ quantities_by_day('changes', []) }}
-
-),
-
-linked as (
-
-    select
-        token_pairs.tenant_id,
         days.*,
-        token_pairs.pair_key,
-        token_pairs.token_decimals,
-        supplies.quantity_raw as supply_raw
-    from days
-    inner join token_pairs on days.subject_key = token_pairs.subject_key
-    left join supplies
-        on
-            days.subject_key = supplies.subject_key
-            and days.range_from_block = supplies.range_from_block
-            and days.day = supplies.day
+        days.day + 1 as at_time,
+        null as block_number,
+        null as status_in_force
+    from marts.token_value_days as days
+    union all by name
+    select
+        supplies.tenant_id,
+        supplies.subject_key,
+        supplies.range_from_block,
+        supplies.block_time as at_time,
+        supplies.block_number,
+        supplies.supply_status_after as status_in_force
+    from marts.token_supplies as supplies
 
 ),
 
-moments as (
-
-    select distinct
-        pair_key,
-        {{ end_of_day('day') }} as at_time
-    from linked
-
-),
-
-prices as (
-
-    {{
-        prices_in_force('moments', earliest(
-            "select first_day from " ~ ref('int_value_days') ~ " where kind = 'token' and is_changed"
-        ))
-    }}
-
-),
-
-valued as (
+carried as (
 
     select
-        linked.*,
-        prices.price,
-        prices.price_text,
-        prices.price_status,
-        prices.price_effective_from,
-        prices.source_id,
-        prices.is_fallback,
-        {{ to_amount('linked.supply_raw', 'linked.token_decimals') }} as supply,
-        {{ to_value('linked.supply_raw', 'linked.token_decimals', 'prices.price') }} as value,
-        case
-            when prices.price_status != 'Priced' then prices.price_status
-            when linked.supply_raw is null then 'UnknownSupply'
-            when linked.token_decimals is null then 'UnknownDecimals'
-            else 'Priced'
-        end as value_status
-    from linked
-    inner join prices
-        on
-            linked.pair_key = prices.pair_key
-            and prices.at_time = {{ end_of_day('linked.day') }}
+        *,
+        coalesce(last_value(status_in_force ignore nulls) over until_end, 'Unknown') as supply_status
+    from ordered
+    window until_end as (
+        partition by tenant_id, subject_key, range_from_block
+        order by at_time asc, day asc nulls last, block_number asc
+        rows unbounded preceding
+    )
 
 )
 
@@ -137,7 +47,8 @@ select
     pair_key,
     supply_raw,
     supply,
-    supply::double as supply_approx,
+    supply_approx,
+    supply_status,
     price,
     price_text,
     price_status,
@@ -145,7 +56,10 @@ select
     source_id,
     is_fallback,
     value,
-    value::double as value_approx,
-    value_status
-from valued
-order by subject_key, day
+    value_approx,
+    case
+        when value_status = 'Priced' and supply_status = 'Unconfirmed' then 'Unconfirmed'
+        else value_status
+    end as value_status
+from carried
+where day is not null

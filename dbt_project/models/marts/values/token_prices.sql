@@ -25,6 +25,7 @@ described as (
         prices.source_id,
         prices.is_fallback,
         tokens.total_supply_raw,
+        tokens.total_supply_status,
         tokens.decimals,
         prices_before.price as price_24h,
         prices_before.price_text as price_24h_text,
@@ -51,6 +52,7 @@ valued as (
             when price_status != 'Priced' then price_status
             when total_supply_raw is null then 'UnknownSupply'
             when decimals is null then 'UnknownDecimals'
+            when total_supply_status = 'Unconfirmed' then 'Unconfirmed'
             else 'Priced'
         end as market_capitalization_status,
         marts.percentage(

@@ -24,6 +24,7 @@ renamed as (
         balances_raw,
         balances_digest,
         total_supply_raw,
+        supply_difference_raw,
         attested_at,
         batch_id
     from source
