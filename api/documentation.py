@@ -1,6 +1,5 @@
 """The OpenAPI document, the page that shows it (Swagger UI, as npm installed it), and the page that leads there."""
 
-import base64
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from api.start_page import START_PAGE, START_POLICY
 from control.settings import CHECKOUT
 
 _FOLDER = CHECKOUT / "node_modules" / "swagger-ui-dist"
@@ -49,36 +49,6 @@ _START = b"""window.ui = SwaggerUIBundle({
 });
 """
 
-_STYLE = b"body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}li{margin:.5rem 0}"
-_START_PAGE = (
-    b"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Ledgermart</title>
-<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
-<style>"""
-    + _STYLE
-    + b"""</style>
-</head>
-<body>
-<h1>Ledgermart</h1>
-<ul>
-<li><a href="/docs">The API</a>, and its document <a href="/openapi.json">/openapi.json</a></li>
-<li>Reports: <a href="/docs#/Reports">ask for a link</a> with an API key, to one report or to the list of all</li>
-<li>Health: <a href="/health/live">the process is up</a>, <a href="/health/ready">it has something to show</a></li>
-</ul>
-</body>
-</html>
-"""
-)
-_START_POLICY = (
-    f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(_STYLE).digest()).decode()}'; "
-    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-
 # Scripts, styles and requests to this host alone. The bundle draws arrows as data: images and sets style attributes.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -91,7 +61,7 @@ def documentation_routes(document: Callable[[], dict[str, Any]]) -> list[HTTPRou
 
     @get("/", sync_to_thread=False)
     def read_start(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return _cached(request, _START_PAGE, "text/html", {"Content-Security-Policy": _START_POLICY})
+        return _cached(request, START_PAGE, "text/html", {"Content-Security-Policy": START_POLICY})
 
     @get("/openapi.json", sync_to_thread=False)
     def read_json(request: Request[Any, Any, Any]) -> Response[bytes]:
