@@ -14,6 +14,7 @@ help: ## Show this help
 
 # Python packages from the lock file, with hashes. --no-deps: the lock is complete, and pip cannot match an extra to its pin.
 .venv/installed: requirements.lock pyproject.toml
+	@echo "Python packages: installing $$(grep -c '==' $<) into .venv, some 1 to 4 minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -21,23 +22,26 @@ help: ## Show this help
 
 # Node packages from the lock file: the documentation page, and the EVM node for the demo and the tests.
 node_modules/installed: package.json package-lock.json
+	@echo "Node packages: installing into node_modules, some seconds"
 	npm ci --silent
 	touch $@
 
 # The pages of the reports, as the API serves them.
 build/reports/index.html: node_modules/installed $(shell find reports -name test -prune -o -type f -print)
+	@echo "Reports: building their pages"
 	node reports/build.mjs
 
 install: .venv/installed node_modules/installed build/reports/index.html ## Install the service into .venv
 
-demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop)
-	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once)
+demo: install ## Start a chain and the service, and show the main job (ONCE=1: check, then stop; LIMIT=900: for slow machines)
+	$(BIN)/python -m tests.e2e.demo $(if $(ONCE),--once) $(if $(LIMIT),--limit $(LIMIT))
 
 misfortunes: install ## Do to a chain what chains do to ledgers, and compare (FAULTS=1: with a provider that fails, too)
 	$(BIN)/python -m tests.integration.misfortunes $(if $(FAULTS),--faults)
 
 # Superset has an environment of its own: it is bound to versions of libraries that the service does not run on.
 build/superset/installed: bi/superset/requirements.lock
+	@echo "Superset: installing $$(grep -c '==' $<) packages into build/superset, some 1 to 4 minutes"
 	rm -rf build/superset/venv
 	$(PYTHON) -m venv build/superset/venv
 	build/superset/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<

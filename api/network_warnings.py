@@ -1,4 +1,4 @@
-"""Warnings beside what was stored: it is on a network that collects nothing as the service is set up."""
+"""Warnings in the answer to a write: the network of the stored object is disabled."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The page at `/`: what the service offers, in three cards. It has no script and loads nothing from another host."""
+"""The page at `/`: three cards that lead to API, reports and state. It has no script and needs no other host."""
 
 import base64
 import hashlib

@@ -96,7 +96,7 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
 
     Args:
         settings: the settings to check.
-        chosen: names of networks whose nodes are asked; empty for all that are enabled.
+        chosen: names of the networks to check; empty for all that are enabled.
 
     Raises:
         UnknownNetwork: a network is not defined.
@@ -134,7 +134,7 @@ def _versions() -> Check:
 
 
 def _programs() -> Check:
-    """What `make install` and the system must have put in place."""
+    """Check the files and programs of `make install` and of the system."""
     if shutil.which("setpriv") is None:
         return Check("programs", "wrong", "setpriv is not there; install the package util-linux")
     if not (CHECKOUT / "build" / "reports" / "index.html").exists():
@@ -195,7 +195,7 @@ def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:
     for network in networks:
         for url in network.rpc_urls:
             check = NodeCheck(network.name, network.chain_id, "")
-            # Ends with the process, whatever a node does to it.
+            # A daemon, so that a node that never answers does not keep the process alive.
             thread = threading.Thread(target=_ask, args=(replace(network, rpc_urls=(url,)), check), daemon=True)
             thread.start()
             checks.append(check)
@@ -228,7 +228,7 @@ def _ask(network: Network, check: NodeCheck) -> None:
 
 
 def print_diagnosis(found: Diagnosis, console: Console) -> None:
-    """Print what was checked, for people."""
+    """Print the checks for people."""
     print_rows(console, ("check", "result", "detail"), [(one.check, one.verdict, one.detail) for one in found.checks])
     if found.nodes:
         console.print()

@@ -262,8 +262,8 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
 def up(settings: Settings) -> None:
     """Run API, Dagster and the continuous schedule until stopped.
 
-    Exit codes: 0 stopped; 2 a setting is wrong, a port is taken or the data folder cannot be written; 4 the service of
-    this data folder runs already.
+    Exit codes: 0 stopped; 2 a setting is wrong, a port is taken, or the data folder cannot be written; 4 the service
+    runs already.
     """
     from cli.exit_codes import EXIT_BUSY
     from cli.ports import check_ports, ports_of

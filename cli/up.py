@@ -15,8 +15,7 @@ from rich.console import Console
 
 from control.settings import CHECKOUT, Settings
 
-# How long a child may take to stop. The API finishes the requests under way; the others may be ended at any moment,
-# since the next cycle collects what is missing.
+# How long a child may take to stop. The API finishes the requests under way; the others may be ended at any moment.
 _API_STOP_SECONDS = 15.0
 _STOP_SECONDS = 3.0
 _SILENT_SECONDS = 1.0

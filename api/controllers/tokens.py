@@ -106,8 +106,8 @@ class TokenController(Controller):
     def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Written[StoredToken]:
         """Add a token.
 
-        Stored with tracking disabled. What is at the address is found out by the next cycle; until then
-        `contractStatus` is `Unknown`. The same address on the same ledger again is a conflict. `warnings` says where
+        Stored with tracking disabled. The next cycle reads the contract at the address; until then `contractStatus`
+        is `Unknown`. The same address on the same ledger again is a conflict. `warnings` says where
         the ledger's network is disabled.
         """
 

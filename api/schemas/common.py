@@ -270,7 +270,7 @@ class WriteWarning(Schema, frozen=True, kw_only=True):
 
 Warnings = Annotated[
     list[WriteWarning],
-    Meta(description="What keeps the stored object from working as the service is set up; empty when nothing does."),
+    Meta(description="Reasons for which the stored object does not work with the present settings; may be empty."),
 ]
 
 

@@ -130,7 +130,8 @@ def check_attested(world: World, end: date, pages: Sequence[dict[str, Any]]) -> 
     """Check that a cap table as of a day is of its last block, and that a reading confirms each row at that block."""
     verdict = Verdict()
     block = first_block_at(world.node, f"{end + timedelta(days=1)}T00:00:00+00:00") - 1
-    verdict.count(verdict.differs(f"block of {end}", pages[0]["asOf"]["blockNumber"], block))
+    if problem := verdict.differs(f"block of {end}", pages[0]["asOf"]["blockNumber"], block):
+        verdict.problems.append(problem)
     for row in (row for page in pages for row in page["data"]):
         is_confirmed = row["reconciliation"] in ("Reconciled", "Adjusted") and row["checkedBlockNumber"] is not None
         verdict.count(None if is_confirmed else f"{row['wallet']} at {end}: no reading confirms it")

@@ -48,6 +48,7 @@ _PER_BLOCK = 50
 _CYCLE_SECONDS = 5
 _PAGE = 200
 _ACTIVITY_PAGE = 1000
+_MORE_TIME = "On a slow machine, wait longer: make demo LIMIT=900"
 # Columns where the output is not a terminal, so that tables hold whole numbers.
 _FILE_WIDTH = 120
 
@@ -99,7 +100,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--once", action="store_true", help="check every number, stop, and exit 1 when any differs")
     parser.add_argument("--transfers", type=int, default=4000, help="random token transactions (default 4000)")
     parser.add_argument("--data-dir", type=Path, default=_DATA_DIR, help="folder to use; it is emptied at the start")
-    parser.add_argument("--limit", type=int, default=180, help="seconds the API may take to show the last transfer")
+    parser.add_argument("--limit", type=int, default=300, help="seconds to wait while nothing makes progress")
     options = parser.parse_args()
     options.data_dir = options.data_dir.absolute()
     return options
@@ -142,9 +143,11 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             "LEDGERMART_NETWORKS": str(prices.networks_file(options.data_dir, scenario)),
         }
         service = started.enter_context(Service(options.data_dir, node.url, extra))
+        console.print("Initialising the stores: some 15 s, more on a busy machine.")
         key = service.init("demo")
+        console.print("Starting API, worker and Dagster.")
         service.start(options.limit)
-        console.print(f"Up: the API at {service.api_url}, Dagster at {service.dagster_url}.")
+        console.print(f"Up: the API at {service.api_url}, Dagster's runs at {service.dagster_url}/runs.")
 
         console.rule("Set up through the API")
         client = started.enter_context(ApiClient(service.api_url, key))
@@ -161,7 +164,9 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
         console.rule("What happens next is collected")
         last_block = _collect(client, scenario, service, subjects, console, options.limit)
-        _wait_for_past(client, [*asked, *pricing.operations], service, options.limit)
+        _wait_for_past(
+            client, [*asked, *pricing.operations], "requests for the past done", service, console, options.limit
+        )
 
         console.rule("Every number, compared with the node")
         is_agreed = _compare(client, scenario, subjects, {gold.path, wallet.path}, last_block, console)
@@ -171,13 +176,20 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         is_agreed &= _compare_values(client, scenario, pricing, gold, wallet, console)
         console.rule("Reports")
         is_agreed &= _compare_reports(client, scenario, gold, wallet, console)
-        report_link = service.run("report", "--json", variables={"LEDGERMART_API_KEY": key})
-        console.print(f"ledgermart report                        {json.loads(report_link)['reportUrl']}")
+        report_link = _link_to_reports(service, key)
+        console.print("ledgermart report                        a link to the list of all reports")
         if options.once:
             return 0 if is_agreed else 1
-        _show_where(service, key, subjects, console)
+        _show_where(service, key, report_link, subjects, console)
         _go_on(client, scenario, service, subjects, console)
     raise AssertionError("unreachable: going on ends by a signal or an error")
+
+
+def _link_to_reports(service: Service, key: str) -> str:
+    """Have the console command make a link to the list of all reports."""
+    made = json.loads(service.run("report", "--json", variables={"LEDGERMART_API_KEY": key}))
+    assert "/embed/index/" in made["reportUrl"]
+    return str(made["reportUrl"])
 
 
 def _set_up(client: ApiClient, scenario: Scenario, console: Console) -> list[Subject]:
@@ -233,9 +245,10 @@ def _collect(
         The last block with transfers.
 
     Raises:
-        DemoError: the API does not get there in time; says how far each subject is.
+        DemoError: the API shows nothing new for the limit; says how far each subject is.
     """
     last_block = scenario.world.node.head()
+    known: dict[str, int] = {}
     deadline = 0.0
     total = 2 * scenario.half
     with _Progress(console) as progress:
@@ -244,9 +257,10 @@ def _collect(
             left = total - scenario.sent
             if left > 0:
                 last_block = scenario.step(min(_PER_BLOCK, left))
-                deadline = time.monotonic() + limit_seconds
             service.check_running()
             shown = {subject.label: _shown_block(client, subject) for subject in subjects}
+            if left > 0 or shown != known:
+                known, deadline = shown, time.monotonic() + limit_seconds
             reached = min(shown.values())
             progress.show(scenario.sent, total, reached, last_block)
             if left <= 0 and reached >= last_block:
@@ -254,22 +268,39 @@ def _collect(
             if left <= 0 and time.monotonic() > deadline:
                 behind = ", ".join(f"{label} {block}" for label, block in shown.items() if block < last_block)
                 raise DemoError(
-                    f"{limit_seconds} s after the last transfer the API does not show block {last_block}. Behind "
-                    f"(-1: nothing collected): {behind}.\n{service.log_tail()}"
+                    f"for {limit_seconds} s the API has shown nothing new, and not yet block {last_block}. Behind "
+                    f"(-1: nothing collected): {behind}. {_MORE_TIME}\n{service.log_tail()}"
                 )
             time.sleep(max(0.0, begun + 1 - time.monotonic()))
 
 
-def _wait_for_past(client: ApiClient, operations: Sequence[str], service: Service, limit_seconds: int) -> None:
-    """Wait for history requests and price discoveries.
+def _wait_for_past(
+    client: ApiClient, operations: Sequence[str], done: str, service: Service, console: Console, limit_seconds: int
+) -> None:
+    """Wait for history requests, attestations and price discoveries while they make progress.
+
+    Args:
+        client: of the tenant.
+        operations: their paths.
+        done: says of a number of them that they are done.
+        service: its last printed lines go into the error.
+        console: shows how many are done.
+        limit_seconds: how long to wait without any progress.
 
     Raises:
-        DemoError: one failed, or did not end in time.
+        DemoError: one failed, or nothing changed for the limit.
     """
-    left = prices.wait_for(client, operations, limit_seconds)
+    with _Progress(console) as progress:
+        left = prices.wait_for(
+            client, operations, limit_seconds, lambda number, of: progress.tell(f"{number} of {of} {done}")
+        )
     if left:
         told = "; ".join(f"{answer['id']} is {answer['status']}: {answer['error']}" for answer in left)
-        raise DemoError(f"within {limit_seconds} s the past is not there: {told}\n{service.log_tail()}")
+        number = len(operations) - len(left)
+        raise DemoError(
+            f"{number} of {len(operations)} {done}, and one failed or nothing has changed for {limit_seconds} s: "
+            f"{told}. {_MORE_TIME}\n{service.log_tail()}"
+        )
 
 
 def _shown_block(client: ApiClient, subject: Subject) -> int:
@@ -290,6 +321,7 @@ class _Progress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, refresh_per_second=4) if console.is_terminal else None
+        self._line = ""
         self._printed = ("", 0.0)
 
     def __enter__(self) -> "_Progress":
@@ -300,12 +332,18 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
+        elif self._line != self._printed[0]:
+            self._console.print(self._line)
 
     def show(self, sent: int, total: int | None, reached: int, head: int) -> None:
         """Show transactions sent (of a total, when there is one) and the API's block beside the chain's."""
         amount = f"{sent:,}" if total is None else f"{sent:,} of {total:,}"
-        api = "nothing yet" if reached < 0 else f"block {reached:,} of {head:,}"
-        line = f"token transactions sent: {amount}    the API shows: {api}"
+        api = "nothing yet, the worker prepares itself" if reached < 0 else f"block {reached:,} of {head:,}"
+        self.tell(f"token transactions sent: {amount}    the API shows: {api}")
+
+    def tell(self, line: str) -> None:
+        """Replace the line that is shown."""
+        self._line = line
         if self._live is not None:
             self._live.update(line)
         elif line != self._printed[0] and time.monotonic() - self._printed[1] >= self._QUIET_SECONDS:
@@ -374,7 +412,7 @@ def _compare_month_ends(
     ends = scenario.month_ends
     asked = [f"{path}/{client.post(path, {'asOf': str(end)})['id']}" for end in ends]
     console.print(f"POST .../attestations                    of GOLD, {ends[0]} to {ends[-1]}")
-    _wait_for_past(client, asked, service, limit_seconds)
+    _wait_for_past(client, asked, "month-ends attested", service, console, limit_seconds)
     verdicts = []
     for end in ends:
         pages = list(client.pages(f"{gold.path}/cap-table", asOf=str(end), limit=_PAGE))
@@ -468,14 +506,15 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _show_where(service: Service, key: str, subjects: Sequence[Subject], console: Console) -> None:
+def _show_where(service: Service, key: str, report_link: str, subjects: Sequence[Subject], console: Console) -> None:
     console.rule("Have a look")
     console.print(f"API documentation   {service.api_url}/docs")
-    console.print(f"Dagster             {service.dagster_url}")
+    console.print(f"Dagster's runs      {service.dagster_url}/runs")
     console.print(f"API key             {key}")
     call = f"curl -s -H 'Authorization: Bearer {key}' {service.api_url}{subjects[0].path}/cap-table?limit=3"
     console.print("Try this:", call)
-    console.print("New transfers keep arriving. Ctrl-C stops everything.\n")
+    console.print("New transfers keep arriving. Ctrl-C stops everything.")
+    console.print(f"\nAll reports, for the next ten minutes:\n{report_link}\n")
 
 
 def _go_on(

@@ -1,7 +1,7 @@
 """The demo's prices: on-chain feeds and a manual net asset value, asked for, waited for, shown and compared."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -111,11 +111,6 @@ def _enter_navs(client: ApiClient, scenario: Scenario) -> tuple[str, list[Quote]
     for quote in quotes:
         client.post(path, {"price": str(quote.price), "effectiveFrom": _text(quote.effective_from), "note": "demo"})
     return source, quotes
-
-
-def unfinished(client: ApiClient, operations: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the operations, by path, that have not succeeded; a failed one among them says why in `error`."""
-    return [answer for path in operations if (answer := client.get(path))["status"] != "Succeeded"]
 
 
 def compare(
@@ -230,11 +225,28 @@ def _chart(title: str, points: Sequence[tuple[str, str | None]], console: Consol
         console.print(f"  {day}  [cyan]{bar:{_CHART_WIDTH}}[/] {Decimal(value):>22,.2f}")
 
 
-def wait_for(client: ApiClient, operations: Sequence[str], limit_seconds: float) -> list[dict[str, Any]]:
-    """Wait until every operation has succeeded; return those that have not within the limit, or failed."""
-    deadline = time.monotonic() + limit_seconds
+def wait_for(
+    client: ApiClient, operations: Sequence[str], limit_seconds: float, show: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    """Wait until every operation has succeeded, as long as they make progress.
+
+    Args:
+        client: of the tenant.
+        operations: their paths.
+        limit_seconds: how long to wait without any progress.
+        show: called with how many have succeeded, and how many there are.
+
+    Returns:
+        Those that failed, or have not succeeded when the limit is reached; a failed one says why in `error`.
+    """
+    known: list[tuple[str, Any]] = []
+    deadline = 0.0
     while True:
-        left = unfinished(client, operations)
+        answers = [client.get(path) for path in operations]
+        left = [answer for answer in answers if answer["status"] != "Succeeded"]
+        show(len(answers) - len(left), len(answers))
+        if (found := [(answer["status"], answer["progress"]) for answer in answers]) != known:
+            known, deadline = found, time.monotonic() + limit_seconds
         if not left or time.monotonic() > deadline or any(answer["status"] == "Failed" for answer in left):
             return left
         time.sleep(1)

@@ -53,11 +53,9 @@ def test_every_number_agrees_with_the_node(tmp_path: Path) -> None:
     reported = re.findall(r"agree .* (\d+) of (\d+) (figures|balances) of the .* report agree", done.stdout)
     assert [kind for _, _, kind in reported] == ["figures", "balances"]
     assert all(agreed == total != "0" for agreed, total, _ in reported)
-    assert re.findall(r"/embed/([a-z-]+)/emb_\w+\?theme=auto#t=\S+", done.stdout) == [
-        "cap-table",
-        "wallet-activity",
-        "index",
-    ]
+    assert "12 of 12 month-ends attested" in done.stdout
+    # Links of hundreds of characters are printed at the end alone, and not with --once.
+    assert "#t=" not in done.stdout
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""`ledgermart doctor` over real nodes and over what is no node; before and after the service was set up."""
+"""`ledgermart doctor` over real and failing nodes, before and after the service was set up."""
 
 import socket
 import threading
@@ -25,7 +25,7 @@ def silent() -> Iterator[str]:
 
 
 def examined(service: Service, monkeypatch: pytest.MonkeyPatch, *networks: str) -> Diagnosis:
-    """What the command finds, with free ports."""
+    """Run the checks of the command, with free ports."""
     for name in ("API", "DAGSTER", "CODE_SERVER"):
         service.variables[f"LEDGERMART_{name}_PORT"] = str(free_port())
     for name, value in service.variables.items():

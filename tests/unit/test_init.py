@@ -77,7 +77,7 @@ def test_init_shows_its_phases_and_the_next_steps(networks: Path, monkeypatch: p
     assert "FIRST_RPC_URL" not in again
 
 
-def test_json_has_nothing_beside_it(networks: Path) -> None:
+def test_json_output_is_one_line_without_progress(networks: Path) -> None:
     done = initialised("--json")
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What `ledgermart up` looks at before it starts anything, and how it stops."""
+"""The checks of `ledgermart up` before it starts anything, and how it stops."""
 
 import io
 import os
@@ -95,7 +95,7 @@ def child(name: str, code: str, stop_seconds: float) -> up._Child:
     return up._Child(name, [], Path(), stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
 
 
-def test_stopping_names_what_it_waits_for_and_ends_what_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up, "_SILENT_SECONDS", 0.0)
     ready = "print('ready', flush=True); time.sleep(900)"
     polite = child("polite", f"import time; {ready}", 900.0)
