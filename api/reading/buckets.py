@@ -40,7 +40,7 @@ class Bucket:
     end: datetime
     until: datetime
     is_newest: bool
-    """Whether its state is that of the newest block, because it is not over."""
+    """True while it is not over: its state is that of the newest block."""
     first_block: int | None
 
     @property
@@ -50,22 +50,22 @@ class Bucket:
 
     @property
     def at(self) -> datetime:
-        """The moment of its state, whose prices count."""
+        """The moment of its state; prices in effect then count."""
         return self.until - INSTANT
 
     @property
     def is_cut(self) -> bool:
-        """Whether the range ends inside it."""
+        """Return whether the range ends inside it."""
         return self.until < self.end and not self.is_newest
 
     @property
     def is_covered(self) -> bool:
-        """Whether the moment of its state is collected."""
+        """Return whether the moment of its state is collected."""
         return self.first_block is not None
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of the state at its end is still to come, missing or left out."""
+        """Return whether the state is that of its end, and is collected."""
         return self.until == self.end and self.is_covered
 
     def named(self, interval: Interval) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def to_moment_coverage(view: View, state: State | None, status: AsOfStatus) -> C
 
 def all_gaps(view: View) -> list[Gap]:
     """Return what is not collected of the whole chain, in order."""
-    if not view.ranges or (view.windows and not any(_is_in_view(row) for row in view.ranges)):
+    if not view.ranges or (view.windows and not _has_view(view)):
         return _nothing_in_view(view, TimeRange(None, None)).gaps
     return [gap for _, gap in _gaps(view)]
 
@@ -372,7 +372,10 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
 def _gaps_at(view: View, moment: Moment) -> list[Gap]:
     """Return the gaps that a moment may lie in, whole: more than one where their times are not known."""
     found = []
-    for gap in all_gaps(view):
+    # The marts name the blocks of a window that was closed before one came, but seldom their times.
+    is_by_block = moment.block_number is not None and _is_resolved(view)
+    gaps = (gap for _, gap in _gaps(view)) if is_by_block or _has_view(view) else _gaps_by_windows(view)
+    for gap in gaps:
         if moment.block_number is None:
             end = _end_of(moment)
             is_in = _overlaps(gap, end - INSTANT, end)
@@ -387,16 +390,54 @@ def _gaps_at(view: View, moment: Moment) -> list[Gap]:
     return [Gap(from_=newest, to=None, from_block=None, to_block=None, reason=_reason_after(view))]
 
 
+def _has_view(view: View) -> bool:
+    """Return whether a version knows a block that is or will be collected for the subject."""
+    return any(_is_in_view(row) for row in view.ranges)
+
+
+def _is_resolved(view: View) -> bool:
+    """Return whether a version knows by blocks when tracking ended."""
+    return any(row.reason == "TrackingDisabled" for row in view.ranges)
+
+
 def _is_in_view(row: CoverageRow) -> bool:
     return row.is_covered or row.reason in ("NotYetCollected", "ProviderFailed")
 
 
 def _nothing_in_view(view: View, asked: TimeRange) -> Coverage:
-    """Explain an empty answer; the control store knows before the marts that tracking was enabled."""
-    reason: GapReason = "NotYetCollected" if view.windows else "NeverTracked"
-    start = asked.start or (view.windows[0].opened_at if view.windows else None)
-    gap = Gap(from_=start, to=asked.end, from_block=None, to_block=None, reason=reason)
-    return Coverage(complete=False, from_=start, to=asked.end, gaps=[gap])
+    """Return the coverage of an empty answer: of a subject for which a version knows no block to be collected."""
+    start, opened_at = asked.start, view.windows[0].opened_at if view.windows else None
+    if start is None and opened_at is not None and (asked.end is None or opened_at < asked.end):
+        start = opened_at
+    gaps = [_clip(gap, start, asked.end) for gap in _gaps_by_windows(view) if _overlaps(gap, start, asked.end)]
+    return Coverage(complete=False, from_=start, to=asked.end, gaps=gaps)
+
+
+def _gaps_by_windows(view: View) -> list[Gap]:
+    """Return the gaps of a subject without covered blocks over all time, by its tracking windows.
+
+    The control store knows before the marts that tracking was enabled. Where the marts know a window and show no range
+    of it, it was closed before a block came.
+    """
+    if not view.windows:
+        return [Gap(from_=None, to=None, from_block=None, to_block=None, reason="NeverTracked")]
+    is_resolved = _is_resolved(view)
+    found: list[Gap] = []
+
+    def add(start: datetime | None, end: datetime | None, reason: GapReason) -> None:
+        if start is None or start != end:
+            found.append(Gap(from_=start, to=end, from_block=None, to_block=None, reason=reason))
+
+    reached: datetime | None = view.windows[0].opened_at
+    add(None, reached, "BeforeTracking")
+    for window in view.windows:
+        if window.closed_at is None or (window.closed_at > window.opened_at and not is_resolved):
+            add(reached, window.opened_at, "TrackingDisabled")
+            add(window.opened_at, window.closed_at, "NotYetCollected")
+            reached = window.closed_at
+    if reached is not None:
+        add(reached, None, "TrackingDisabled")
+    return found
 
 
 def _reason_after(view: View) -> GapReason:
@@ -410,8 +451,12 @@ def _gaps(view: View) -> Iterator[tuple[CoverageRow, Gap]]:
     """Yield the gaps of a subject in order, `from` <= t < `to`.
 
     A gap ends where the range after it begins. A bound whose block is not stored is the nearest instant outside of it
-    that is known, so that nothing missing is left out.
+    that is known, so that nothing missing is left out. A window that the chain has not reached yet has no last block;
+    where it is closed already, nothing is to be collected after its end.
     """
+    closed_at = (
+        None if view.subject.is_tracked else max((one.closed_at for one in view.windows if one.closed_at), default=None)
+    )
     for position, row in enumerate(view.ranges):
         if row.is_covered:
             continue
@@ -426,6 +471,10 @@ def _gaps(view: View) -> Iterator[tuple[CoverageRow, Gap]]:
             to_block=row.to_block,
             reason=row.reason or "NotYetCollected",
         )
+        if row.to_block is None and gap.reason == "NotYetCollected" and closed_at is not None:
+            gap = msgspec.structs.replace(gap, to=closed_at)
+            yield row, gap
+            gap = msgspec.structs.replace(gap, from_=closed_at, to=None, from_block=None, reason="TrackingDisabled")
         yield row, gap
 
 

@@ -42,8 +42,12 @@ def is_fungible(snapshot: Snapshot, token: SubjectRow) -> bool | None:
 
 
 def to_windows(windows: Sequence[Window]) -> list[common.Window]:
-    """Return tracking windows as answers show them."""
-    return [common.Window(from_=window.opened_at, to=window.closed_at) for window in windows]
+    """Return tracking windows as answers show them, without those that were closed within the second they opened in."""
+    return [
+        common.Window(from_=window.opened_at, to=window.closed_at)
+        for window in windows
+        if window.closed_at != window.opened_at
+    ]
 
 
 def to_tracking_status(subject: SubjectRow) -> common.TrackingStatus:

@@ -174,7 +174,7 @@ def read_links(snapshot: Snapshot, view: View) -> WalletLinks:
 
 
 def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> tuple[str, ...]:
-    """Return the stored addresses of assets whose link may have changed since the version, for any wallet."""
+    """Return the stored addresses of assets with a link that may have changed since the version, for any wallet."""
 
     def read() -> tuple[set[LinkedAssetRow], dict[str, int]]:
         tokens = snapshot.rows("links_of_tokens", LinkedAssetRow, tenant_id=tenant_id)

@@ -1,7 +1,7 @@
-"""What wallets are worth at their newest covered blocks, and how that changed in 24 hours.
+"""Values of wallets at their newest covered blocks, and their changes in 24 hours.
 
-A version has both by the links that it was made with. For a wallet with an asset whose link has changed since, both
-are computed here from its positions, by the same rules.
+A version has both by the links that it was made with. Where the link of a wallet's asset has changed since, both are
+computed here from the positions, by the same rules.
 """
 
 from collections.abc import Sequence
@@ -92,9 +92,9 @@ def total_of(
 def change_between(
     positions: Sequence[Position], earlier: Sequence[Position]
 ) -> tuple[Decimal | None, WalletChangeStatus, list[str]]:
-    """Return the change in percent, its status and what is left out: as the marts, over what is known at both moments.
+    """Return the change in percent, its status and the assets left out, over values known at both moments.
 
-    What is not held at a moment is worth 0 then.
+    An asset that is not held at a moment is worth 0 then.
     """
     now, before = ({one.token.ledger_id: one for one in held} for held in (positions, earlier))
     pairs = [(now.get(asset), before.get(asset)) for asset in now | before]

@@ -100,7 +100,7 @@ IntervalAt = Annotated[
     Instant,
     Meta(
         description="The moment of the state: the last one before the interval's end, or before `to` of the request "
-        "where that is earlier; the newest one while the interval is not over.",
+        "where that is earlier. While the interval is not over, it is the newest covered block's time.",
         examples=["2026-01-31T23:59:59.999999Z"],
     ),
 ]

@@ -58,7 +58,7 @@ class PricePoint(Schema, frozen=True, kw_only=True):
         Instant | None,
         Meta(
             description="The moment of the price: the last one before the interval's end, or before `to` of the "
-            "request where that is earlier; null while the interval is not over, where the price is the present one.",
+            "request where that is earlier. Null while the interval is not over: then the price is the present one.",
             examples=["2026-01-31T23:59:59.999999Z"],
         ),
     ]

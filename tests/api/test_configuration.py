@@ -1,13 +1,15 @@
 """Ledgers, tokens and wallets: what is created, listed, tracked; idempotency, conditions and pages of configuration."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from litestar.testing import TestClient
+from sqlalchemy import update
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
+from control.models import TrackingWindow
 from tests.api.test_errors import pointers, problem
 from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID, World
 
@@ -130,13 +132,17 @@ def test_what_was_just_added_answers_empty_with_the_reason(client: TestClient[An
     problem(client.get(f"{path}/cap-table?asOf=block:5"), 409, "not-covered")
 
 
-def test_tracking_opens_and_closes_windows(client: TestClient[Any]) -> None:
+def test_tracking_opens_and_closes_windows(world: World, client: TestClient[Any]) -> None:
     path = f"/v1/tokens/{FRESH_TOKEN_ID}/tracking"
     enabled = client.put(path, json={"trackingStatus": "enabled"}).json()
     assert (enabled["trackingStatus"], enabled["pricedIn"]) == ("enabled", "USD")
     assert client.put(path, json={"trackingStatus": "enabled"}).json() == enabled
     opened = datetime.fromisoformat(enabled["windows"][0]["from"])
     assert abs((datetime.now(UTC) - opened).total_seconds()) < 60
+    with world.store.write() as session:
+        key = world.subject_keys[FRESH_TOKEN_ID]
+        earlier = update(TrackingWindow).where(TrackingWindow.subject_key == key)
+        session.execute(earlier.values(opened_at=opened - timedelta(minutes=1)))
     disabled = client.put(path, json={"trackingStatus": "disabled"}).json()
     assert disabled["windows"][0]["to"] is not None
     assert client.get(f"/v1/tokens/{FRESH_TOKEN_ID}").json()["windows"] == disabled["windows"]

@@ -1,6 +1,7 @@
 """Coverage: what is collected of a subject and why the rest is not, in its own answer and in every analytical one."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from api.operations import (
     EXAMPLE_WALLET_OPERATION_ID,
 )
 from control import operations, tokens
+from control.models import TrackingWindow
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import FRESH_TOKEN_ID, HOLDERS, NFT_TOKEN_ID, World, hash_of, marts_rows, time_of
@@ -53,6 +55,10 @@ def publish_coverage(world: World, subject_id: str, ranges: Sequence[Range], **m
     rows["coverage"] = [row for row in rows["coverage"] if row["subject_key"] != key]
     rows["coverage"] += coverage_rows(world, subject_id, ranges)
     publish(world.settings.serving_dir, 1, rows | more)
+
+
+def text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def gaps(answer: dict[str, Any]) -> list[tuple[str | None, str | None, str]]:
@@ -271,6 +277,61 @@ def test_nothing_is_collected_yet(world: World, client: TestClient[Any]) -> None
         assert gaps(answer) == [(None, opened_at, "BeforeTracking"), (opened_at, None, "NotYetCollected")]
         coverage = renewed.get(f"{path}/activities").json()["coverage"]
         assert gaps(coverage) == [(opened_at, None, "NotYetCollected")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ranges", "awaited"),
+    [
+        # Between two blocks; within one second, which the pipeline never sees; and after the chain's newest block.
+        (1, [(1, 299, "BeforeTracking"), (300, 410, "TrackingDisabled")], []),
+        (0, [(1, 410, "NeverTracked")], []),
+        (1, [(1, 299, "BeforeTracking")], [(300, None, "NotYetCollected")]),
+    ],
+)
+def test_window_without_a_block_says_that_tracking_is_disabled(
+    world: World, seconds: int, ranges: list[Range], awaited: list[Range]
+) -> None:
+    opened = time_of(300) - timedelta(seconds=2)
+    closed = opened + timedelta(seconds=seconds)
+    with world.store.write() as session:
+        session.add_all(
+            TrackingWindow(
+                subject_key=world.subject_keys[FRESH_TOKEN_ID],
+                opened_at=opened,
+                closed_at=closed,
+                opened_by=world.principals["admin"].key_id,
+            )
+            for _ in range(1 if seconds else 3)
+        )
+    rows = marts_rows(world)
+    coverage = coverage_rows(world, FRESH_TOKEN_ID, ranges + awaited)
+    if awaited:
+        coverage[-1]["from_time"] = opened.replace(tzinfo=None)
+    publish(world.settings.serving_dir, 1, rows | {"coverage": rows["coverage"] + coverage})
+    path, first, last = f"/v1/tokens/{FRESH_TOKEN_ID}", text(opened), text(closed)
+    window = [(first, last, "NotYetCollected")] if awaited else []
+    with world.client() as client:
+        answer = client.get(f"{path}/coverage").json()
+        activities = client.get(f"{path}/activities").json()["coverage"]
+        since = client.get(f"{path}/activities?from={stamp(100)}&to={stamp(200)}").json()["coverage"]
+        token = client.get(path).json()
+        listed = next(one for one in client.get("/v1/tokens").json()["data"] if one["id"] == FRESH_TOKEN_ID)
+        early, late = (
+            problem(client.get(f"{path}/cap-table?asOf={moment}"), 409, "not-covered")
+            for moment in (stamp(200), stamp(400))
+        )
+    assert (token["trackingStatus"], token["windows"], answer["windows"]) == (
+        "disabled",
+        *[[{"from": first, "to": last}] if seconds else []] * 2,
+    )
+    assert (token["pricedIn"], listed["pricedIn"]) == ("USD", "USD")
+    since_when = last if awaited else first
+    assert gaps(activities) == [*window, (since_when, None, "TrackingDisabled")]
+    assert gaps(answer)[-1 - len(window) :] == gaps(activities)
+    assert gaps(since) == [(stamp(100), stamp(200), "BeforeTracking")]
+    assert (early["before"], early["after"], late["before"], late["after"]) == (None, None, None, None)
+    assert [gap["reason"] for gap in early["gaps"]] == ["BeforeTracking"]
+    assert gaps(late) == [(since_when, None, "TrackingDisabled")]
 
 
 def test_a_range_before_the_gap_ends_does_not_reach_into_it(client: TestClient[Any]) -> None:

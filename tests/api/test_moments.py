@@ -64,7 +64,7 @@ def test_a_moment_that_is_named_as_covered_is_covered_where_blocks_share_a_secon
         CoverageRow(5, 9, last - timedelta(seconds=8), last, is_covered=True, reason=None),
         CoverageRow(10, 20, last, last + timedelta(seconds=9), is_covered=False, reason="TrackingDisabled"),
     ]
-    view = View(cast(Any, SimpleNamespace(id="tok_1")), [], None, None, ranges, {})
+    view = View(cast(Any, SimpleNamespace(id="tok_1", is_tracked=False)), [], None, None, ranges, {})
     asked = Moment("asOf", "that second", end=last.replace(tzinfo=UTC) + INSTANT)
     with pytest.raises(ApiError) as refused:
         resolve_covered(cast(Any, None), view, asked)

@@ -272,7 +272,7 @@ RANGES_ASKED = [
     ("1h", "2026-02-09", "2026-02-13"),
     ("1h", "2026-02-20", "2026-02-23"),
     ("1h", "2026-03-14", "2026-03-16"),
-    # The range ends inside the last interval: in what is covered, in the gap, and after the newest block.
+    # The range ends inside the last interval: in a covered range, in the gap, and after the newest block.
     ("1d", "2026-02-08", "2026-02-15T09:30:00"),
     ("1d", "2026-02-01", "2026-02-21T11:00:00"),
     ("1h", "2026-02-20", "2026-02-20T12:30:00"),
