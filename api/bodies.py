@@ -27,7 +27,7 @@ from litestar.handlers import BaseRouteHandler
 
 from api import media_types
 from api.errors import ApiError, invalid_body
-from api.schemas.common import ExactNumber, FieldError, Schema
+from api.schemas.common import DECIMAL_INPUT, ExactNumber, FieldError, Schema
 
 Body = TypeVar("Body", bound=Schema)
 
@@ -38,7 +38,6 @@ _MOST_FORM_FIELDS = 50
 # Numbers with a fraction stay exact; a float never comes into being.
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
-_DECIMAL = re.compile(r"-?\d+(\.\d+)?([Ee][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +387,7 @@ def _row_type(annotation: Any) -> type[Schema] | None:
 def _to_exact(kind: type[Any], value: Any) -> ExactNumber:
     if kind is not ExactNumber:
         raise NotImplementedError(f"bodies have no {kind.__name__}")
-    if isinstance(value, str) and _DECIMAL.fullmatch(value) is None:
+    if isinstance(value, str) and DECIMAL_INPUT.fullmatch(value) is None:
         raise ValueError(f"{value[:40]!r} is not a decimal; write one such as 1.5")
     if isinstance(value, bool) or not isinstance(value, (str, int, Decimal)):
         raise ValueError("write a number, or a decimal in a string")

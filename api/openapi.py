@@ -257,7 +257,7 @@ def _describe_parameter(
     declared = field.kwarg_definition
     if not isinstance(declared, ParameterKwarg):
         raise TypeError(f"{name} is not declared as a parameter")
-    schema = _schema_of(field)
+    schema = _schema_of(field) | (declared.schema_extra or {})
     for keyword, bound in (("minimum", declared.ge), ("maximum", declared.le)):
         if bound is not None:
             schema[keyword] = bound

@@ -28,7 +28,7 @@ from api.operations import (
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
 from api.schemas.tokens import HolderChangeKind, HolderChangeOrder, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
-from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day
+from control.instants import FORMS, NAMED_DAYS, is_day, pattern_of, read_block, read_instant_or_day, write_day
 
 Provided = TypeVar("Provided")
 
@@ -44,6 +44,10 @@ _MOMENT_FORMS = f"{FORMS}, block:N, {_TODAY}, yesterday or last-month-end"
 # Where a day may be named by the present date.
 _MOMENTS = frozenset({"asOf", "from", "to"})
 _OF_PAGES = frozenset({"limit", "cursor"})
+
+# Documented; who reads them refuses in words of its own.
+_INSTANTS = {"pattern": pattern_of()}
+_MOMENTS_OR_TODAY = {"pattern": pattern_of(_TODAY, *NAMED_DAYS, blocks=True)}
 
 _AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
 # What can be read as a declared type; whether the value is one that may be given is asked later.
@@ -66,10 +70,16 @@ Cursor = Annotated[
     QueryParameter(description=f"`nextCursor` of the page before; the other parameters stay the same. {_PAGES_ONLY}"),
 ]
 From = Annotated[
-    str | None, QueryParameter(name="from", description="Start of the range, included: an instant or a day, UTC.")
+    str | None,
+    QueryParameter(
+        name="from", description="Start of the range, included: an instant or a day, UTC.", schema_extra=_INSTANTS
+    ),
 ]
 To = Annotated[
-    str | None, QueryParameter(name="to", description="End of the range, not included: an instant or a day, UTC.")
+    str | None,
+    QueryParameter(
+        name="to", description="End of the range, not included: an instant or a day, UTC.", schema_extra=_INSTANTS
+    ),
 ]
 AsOfMoment = Annotated[
     str | None,
@@ -77,6 +87,7 @@ AsOfMoment = Annotated[
         name="asOf",
         description="Moment asked about: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
         "`block:N`, or `today`, the newest covered block. Default: `today`.",
+        schema_extra=_MOMENTS_OR_TODAY,
     ),
 ]
 FromMoment = Annotated[
@@ -85,6 +96,7 @@ FromMoment = Annotated[
         name="from",
         description="The earlier moment: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
         "or `block:N`.",
+        schema_extra={"pattern": pattern_of(*NAMED_DAYS, blocks=True)},
     ),
 ]
 ToMoment = Annotated[
@@ -92,6 +104,7 @@ ToMoment = Annotated[
     QueryParameter(
         name="to",
         description="The later moment, as `asOf` of the cap table. Default: `today`, the newest covered block.",
+        schema_extra=_MOMENTS_OR_TODAY,
     ),
 ]
 LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.")]
@@ -138,7 +151,11 @@ ActivityStatusFilter = Annotated[ActivityStatus | None, QueryParameter(descripti
 WalletFilter = Annotated[str | None, QueryParameter(description="Address that sends or receives, any case.")]
 MinimumAmount = Annotated[
     str | None,
-    QueryParameter(name="minAmount", description="Least amount, a decimal in whole tokens, compared exactly."),
+    QueryParameter(
+        name="minAmount",
+        description="Least amount, a decimal in whole tokens, compared exactly.",
+        schema_extra={"pattern": f"^(?:{_AMOUNT.pattern})$"},
+    ),
 ]
 DirectionFilter = Annotated[Direction | None, QueryParameter(description="Into or out of the wallet.")]
 TokenFilter = Annotated[

@@ -12,6 +12,12 @@ SYMBOL_LENGTH = 64
 EXTERNAL_ID_LENGTH = 200
 DESCRIPTION_LENGTH = 2000
 
+_PRINTED = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
+LINE_PATTERN = rf"^(?!\s){_PRINTED}*(?<!\s)$"
+"""What `check_text` takes, as a pattern of JSON Schema."""
+TEXT_PATTERN = rf"^(?!\s)(?:{_PRINTED}|[\n\t])*(?<!\s)$"
+"""The same of several lines."""
+
 # Control characters (with NUL, which Postgres cannot store), lone surrogates (which UTF-8 cannot), line separators.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 

@@ -14,8 +14,22 @@ _BLOCK = re.compile(r"block:0*(\d+)", re.ASCII)
 _HIGHEST_BLOCK = 2**63 - 1
 _MOST_DIGITS_SHOWN = 20
 
+NAMED_DAYS = ("yesterday", "last-month-end")
+"""Days that `write_day` knows by name."""
+
 FORMS = "an instant such as 2026-01-31T12:00:00Z or a day such as 2026-01-31"
 """What `read_instant_or_day` accepts, for people."""
+
+
+def pattern_of(*words: str, blocks: bool = False) -> str:
+    """Return the pattern (JSON Schema) of a text that is an instant, a day, or one of some words.
+
+    Args:
+        words: the words.
+        blocks: `block:N` is accepted, too.
+    """
+    forms = [*words, *([_BLOCK.pattern] if blocks else []), _DAY.pattern, _INSTANT.pattern]
+    return f"^(?:{'|'.join(forms)})$"
 
 
 def is_day(text: str) -> bool:

@@ -18,7 +18,7 @@ from control.networks import pins
 from control.networks.definitions import Network
 from control.pages import After, Page, check_limit, cut_page
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _PREFIX = "led_"
 
 
@@ -49,7 +49,7 @@ def put(
     network = networks.get(network_name)
     if network is None:
         raise NotFound("network", network_name)
-    if _NAME.fullmatch(name) is None:
+    if NAME.fullmatch(name) is None:
         raise Invalid(
             "name",
             "malformed",
@@ -158,7 +158,7 @@ def find(session: Session, tenant_id: str, name_or_id: str, *, is_kept: bool = F
 
     With `is_kept` nobody can remove it until the transaction ends.
     """
-    if _NAME.fullmatch(name_or_id) is None and not ids.is_id(_PREFIX, name_or_id):
+    if NAME.fullmatch(name_or_id) is None and not ids.is_id(_PREFIX, name_or_id):
         return None
     query = _select(tenant_id, name_or_id)
     return session.scalars(query.with_for_update(read=True) if is_kept else query).one_or_none()

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from api.schemas.common import BaseUnits, DataVersion, Decimal, HistoryStatus, Instant, Page, Schema
+from api.schemas.inputs import described
+from control.instants import NAMED_DAYS, pattern_of
 
 AttestationStatus = Annotated[
     Literal["Reconciled", "Adjusted", "Incomplete"],
@@ -43,10 +45,11 @@ class AttestationRequest(Schema, frozen=True, kw_only=True):
 
     as_of: Annotated[
         str,
-        Meta(
-            description="Moment that is over and covered: an instant, a day (its end; `yesterday` and `last-month-end` "
-            "are days, UTC), or `block:N`. Attested is the last block before its end, once that is final.",
-            examples=["2026-01-31"],
+        described(
+            "Moment that is over and covered: an instant, a day (its end; `yesterday` and `last-month-end` are days, "
+            "UTC), or `block:N`. Attested is the last block before its end, once that is final.",
+            ["2026-01-31"],
+            pattern=pattern_of(*NAMED_DAYS, blocks=True),
         ),
     ]
     dry_run: Annotated[

@@ -4,6 +4,7 @@ Structs of one resource go into its own module beside this one.
 """
 
 import decimal
+import re
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -12,6 +13,9 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from control.pricing.price_types import PriceType
 
+DECIMAL_INPUT = re.compile(r"-?\d+(\.\d+)?([Ee][+-]?\d+)?", re.ASCII)
+"""How requests write decimals in strings."""
+
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
 
 
@@ -19,9 +23,6 @@ class ExactNumber(decimal.Decimal):
     """A decimal in a request: a JSON number or a decimal in a string, never through a float."""
 
 
-DecimalInput = Annotated[
-    ExactNumber, Meta(description="A JSON number, or a decimal in a string; read exactly.", examples=["1.5"])
-]
 Decimal = Annotated[str, Meta(pattern=_DECIMAL, description="Exact decimal, no exponent.", examples=["1.5"])]
 BaseUnits = Annotated[
     str, Meta(pattern="^-?(0|[1-9][0-9]*)$", description="Exact integer in base units.", examples=["1500000"])

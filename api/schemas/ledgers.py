@@ -15,6 +15,9 @@ from api.schemas.common import (
     Schema,
     Warnings,
 )
+from api.schemas.inputs import described, line, text, whole
+from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
+from control.ledgers import NAME
 from control.networks.families import FAMILIES
 
 ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"]
@@ -61,18 +64,16 @@ class Networks(Schema, frozen=True, kw_only=True):
 class LedgerPut(Schema, frozen=True, kw_only=True):
     """A ledger to create or to change."""
 
-    name: Annotated[
-        str, Meta(description="Unique for the tenant: `[a-z0-9][a-z0-9-]{0,62}`.", examples=["ethereum-main"])
-    ]
-    display_name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
-    description: Annotated[str | None, Meta(description="Up to 2000 characters.")] = None
+    name: Annotated[str, described("Unique for the tenant.", ["ethereum-main"], pattern=whole(NAME))]
+    display_name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] = None
+    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "For people.")] = None
 
 
 class LedgerPatch(Schema, frozen=True, kw_only=True):
     """Changes to a ledger; what is left out stays, null clears. Network and name are fixed."""
 
-    display_name: Annotated[str | None, Meta(description="Name for people.")] | UnsetType = UNSET
-    description: Annotated[str | None, Meta(description="Up to 2000 characters.")] | UnsetType = UNSET
+    display_name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
+    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "For people.")] | UnsetType = UNSET
 
 
 class Ledger(Schema, frozen=True, kw_only=True):

@@ -5,6 +5,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from api.schemas.common import Decimal, HistoryStatus, Instant, Page, Schema
+from api.schemas.inputs import described
+from control.instants import pattern_of
+
+HISTORY_START = pattern_of("creation", blocks=True)
+"""What a history request may begin with, as a pattern of JSON Schema."""
 
 NativeMode = Literal["full", "balance-only"]
 
@@ -14,17 +19,19 @@ class HistoryRequest(Schema, frozen=True, kw_only=True):
 
     from_: Annotated[
         str,
-        Meta(
-            description="Start, included: an instant, a day (its start), `block:N`, or `creation`, the first block of "
-            "the contract (of a wallet: of the chain).",
-            examples=["creation"],
+        described(
+            "Start, included: an instant, a day (its start), `block:N`, or `creation`, the first block of the contract "
+            "(of a wallet: of the chain).",
+            ["creation"],
+            pattern=HISTORY_START,
         ),
     ] = field(name="from")
     to: Annotated[
         str,
-        Meta(
-            description="End: an instant or a day, not included; `block:N`, included; or `now`. Clipped to the head.",
-            examples=["now"],
+        described(
+            "End: an instant or a day, not included; `block:N`, included; or `now`. Clipped to the head.",
+            ["now"],
+            pattern=pattern_of("now", blocks=True),
         ),
     ] = "now"
     native: Annotated[

@@ -4,8 +4,13 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.schemas.common import DataVersion, Decimal, DecimalInput, Instant, OperationStatus, Page, Schema
+from api.schemas.common import DataVersion, Decimal, ExactNumber, Instant, OperationStatus, Page, Schema
+from api.schemas.inputs import described, positive, whole
 from api.schemas.prices import Derivation, LatestPrice, RouteStatus
+from control.instants import pattern_of
+from control.pricing.discovery import MOST_MULTIPLIER
+from control.pricing.durations import DURATION, LONGEST_DAYS
+from control.pricing.pair_checks import MOST_SOURCES
 from control.pricing.price_types import PriceType
 
 WindowSize = Literal["minute", "hour", "day", "week", "month", "quarter", "year"]
@@ -13,14 +18,21 @@ Decision = Literal["Accepted", "Rejected"]
 
 PriceSourceIds = Annotated[
     list[str],
-    Meta(description="Ids of price sources, the one to be asked first in front.", examples=[["src_kraken"]]),
+    described(
+        "Ids of price sources, the one to be asked first in front.",
+        [["src_kraken"]],
+        minItems=1,
+        maxItems=MOST_SOURCES,
+        uniqueItems=True,
+    ),
 ]
 MaxAge = Annotated[
     str | None,
-    Meta(
-        description="Greatest age of a price that is used: an ISO 8601 duration of weeks, days, hours, minutes and "
-        "seconds, at most P3650D; null for no limit.",
-        examples=["P1D"],
+    described(
+        "Greatest age of a price that is used: an ISO 8601 duration of weeks, days, hours, minutes and seconds, at "
+        f"most P{LONGEST_DAYS}D; null for no limit.",
+        ["P1D"],
+        pattern=whole(DURATION),
     ),
 ]
 Bridge = Annotated[
@@ -45,8 +57,8 @@ class PairCreate(Schema, frozen=True, kw_only=True):
     max_age: MaxAge | UnsetType = UNSET
     allow_inverse: AllowInverse = False
     bridge: Bridge = None
-    max_jump: Annotated[DecimalInput | None, Meta(description=_MAX_JUMP)] = None
-    max_deviation: Annotated[DecimalInput | None, Meta(description=_MAX_DEVIATION)] = None
+    max_jump: Annotated[ExactNumber | None, positive(_MAX_JUMP)] = None
+    max_deviation: Annotated[ExactNumber | None, positive(_MAX_DEVIATION)] = None
 
 
 class PairPatch(Schema, frozen=True, kw_only=True):
@@ -56,8 +68,8 @@ class PairPatch(Schema, frozen=True, kw_only=True):
     max_age: MaxAge | UnsetType = UNSET
     allow_inverse: AllowInverse | UnsetType = UNSET
     bridge: Bridge | UnsetType = UNSET
-    max_jump: Annotated[DecimalInput | None, Meta(description=_MAX_JUMP)] | UnsetType = UNSET
-    max_deviation: Annotated[DecimalInput | None, Meta(description=_MAX_DEVIATION)] | UnsetType = UNSET
+    max_jump: Annotated[ExactNumber | None, positive(_MAX_JUMP)] | UnsetType = UNSET
+    max_deviation: Annotated[ExactNumber | None, positive(_MAX_DEVIATION)] | UnsetType = UNSET
 
 
 class PairMarket(Schema, frozen=True, kw_only=True):
@@ -114,17 +126,19 @@ class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
 
     from_: Annotated[
         str,
-        Meta(
-            description="Start of the first window: an instant, or a day (its start), UTC, 1970 or later.",
-            examples=["2026-01-01"],
+        described(
+            "Start of the first window: an instant, or a day (its start), UTC, 1970 or later.",
+            ["2026-01-01"],
+            pattern=pattern_of(),
         ),
     ] = field(name="from")
     to: Annotated[
         str,
-        Meta(
-            description="End: as `from`, and later. What is not past yet is cut off; `note` says so. The last window "
-            "is cut at the end and marked partial.",
-            examples=["2026-02-01"],
+        described(
+            "End: as `from`, and later. What is not past yet is cut off; `note` says so. The last window is cut at the "
+            "end and marked partial.",
+            ["2026-02-01"],
+            pattern=pattern_of(),
         ),
     ]
     window_size: Annotated[
@@ -133,10 +147,11 @@ class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
     ]
     multiplier: (
         Annotated[
-            DecimalInput,
-            Meta(
-                description="Sizes that a window lasts: above 0, 1 by default, at most 1000000; whole for month, "
-                "quarter and year, and whole seconds for the others."
+            ExactNumber,
+            positive(
+                "Sizes that a window lasts, 1 by default; whole for month, quarter and year, and whole seconds for the "
+                "others.",
+                MOST_MULTIPLIER,
             ),
         ]
         | UnsetType

@@ -4,8 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from api.schemas.common import DataVersion, Decimal, DecimalInput, Instant, Page, Schema
+from api.schemas.common import DataVersion, Decimal, ExactNumber, Instant, Page, Schema
+from api.schemas.inputs import described, line, positive, text
 from api.schemas.prices import PriceType
+from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
+from control.instants import pattern_of
 
 PRICED_IN = "USD"
 
@@ -13,15 +16,13 @@ PRICED_IN = "USD"
 class PriceSourceCreate(Schema, frozen=True, kw_only=True):
     """A manual source to add."""
 
-    name: Annotated[
-        str, Meta(description="Unique among your manual sources; up to 200 characters.", examples=["Fund desk"])
-    ]
+    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.", ["Fund desk"])]
 
 
 class PriceSourcePatch(Schema, frozen=True, kw_only=True):
     """Changes to a manual source; what is left out stays."""
 
-    name: str | UnsetType = UNSET
+    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.")] | UnsetType = UNSET
 
 
 class PollStatus(Schema, frozen=True, kw_only=True):
@@ -94,19 +95,17 @@ class SupportedPairs(Schema, frozen=True, kw_only=True):
 class ManualPriceCreate(Schema, frozen=True, kw_only=True):
     """A price to enter."""
 
-    price: Annotated[
-        DecimalInput,
-        Meta(description="Above 0, with at most 20 digits before the point and 18 behind; a JSON number, or a string."),
-    ]
+    price: Annotated[ExactNumber, positive("The price.")]
     effective_from: Annotated[
         str,
-        Meta(
-            description="Since when it counts: an instant, or a day (its start), UTC, from 1970 to 2199; one yet "
-            "to come counts from then on.",
-            examples=["2026-01-31"],
+        described(
+            "Since when it counts: an instant, or a day (its start), UTC, from 1970 to 2199; one yet to come counts "
+            "from then on.",
+            ["2026-01-31"],
+            pattern=pattern_of(),
         ),
     ]
-    note: Annotated[str | None, Meta(description="Up to 2000 characters.")] = None
+    note: Annotated[str | None, text(DESCRIPTION_LENGTH, "For people.")] = None
 
 
 class ManualPrice(Schema, frozen=True, kw_only=True):

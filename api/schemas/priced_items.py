@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import Instant, Page, Schema
+from api.schemas.inputs import described, line, whole
+from control.fields import NAME_LENGTH, SYMBOL_LENGTH
+from control.pricing.items import MOST_MAPPINGS, SYMBOL
 
 ItemClass = Literal["Currency", "Cryptocurrency", "Commodity", "Equity", "Option", "Fund", "Other"]
 SymbolMappingStatus = Annotated[
@@ -21,20 +24,16 @@ class PricedItemCreate(Schema, frozen=True, kw_only=True):
 
     symbol: Annotated[
         str,
-        Meta(
-            description="Unique for the tenant, case-sensitive: 1 to 64 of `[A-Za-z0-9._$:+-]`, the first a letter or "
-            "a digit.",
-            examples=["BTC"],
-        ),
+        described("Unique for the tenant, case-sensitive.", ["BTC"], pattern=whole(SYMBOL)),
     ]
-    name: Annotated[str, Meta(description="Up to 200 characters.", examples=["Bitcoin"])]
+    name: Annotated[str, line(NAME_LENGTH, "Name for people.", ["Bitcoin"])]
     class_: Annotated[ItemClass, Meta(description="Class of the asset.")] = field(name="class")
 
 
 class PricedItemPatch(Schema, frozen=True, kw_only=True):
     """Changes to an item; what is left out stays. The symbol is fixed."""
 
-    name: str | UnsetType = UNSET
+    name: Annotated[str, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
     class_: ItemClass | UnsetType = field(name="class", default=UNSET)
 
 
@@ -42,15 +41,13 @@ class MappingSymbolPut(Schema, frozen=True, kw_only=True):
     """The symbol of an item at a source."""
 
     price_source: Annotated[str, Meta(description="`src_...`", examples=["src_kraken"])]
-    symbol: Annotated[
-        str, Meta(description="As the source writes it, or its unified code; up to 64 characters.", examples=["XBT"])
-    ]
+    symbol: Annotated[str, line(SYMBOL_LENGTH, "As the source writes it, or its unified code.", ["XBT"])]
 
 
 class MappingSymbolsPut(Schema, frozen=True, kw_only=True):
     """All mappings of an item; they replace those there were."""
 
-    mappings: list[MappingSymbolPut]
+    mappings: Annotated[list[MappingSymbolPut], described("In any order.", maxItems=MOST_MAPPINGS)]
 
 
 class MappingSymbol(Schema, frozen=True, kw_only=True):

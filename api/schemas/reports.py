@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from api.schemas.common import Instant, Schema
+from api.schemas.inputs import described
+from control.embedding import MOST_ORIGINS
 from control.settings import ReportsProvider
 
 Report = Literal["cap-table", "cap-table-changes", "wallet-activity", "index"]
@@ -34,7 +36,7 @@ class EmbedOrigins(Schema, frozen=True, kw_only=True):
 
     embed_origins: Annotated[
         list[str],
-        Meta(description="Scheme, host and port of each site, at most 50.", examples=[["https://portal.example"]]),
+        described("Scheme, host and port of each site.", [["https://portal.example"]], maxItems=MOST_ORIGINS),
     ]
 
 

@@ -28,8 +28,10 @@ from api.schemas.common import (
     Warnings,
     Window,
 )
-from api.schemas.operations import TrackingEstimate, TrackingHistory
+from api.schemas.inputs import described, line
+from api.schemas.operations import HISTORY_START, TrackingEstimate, TrackingHistory
 from api.schemas.values import CapitalizationStatus, ChangeStatus, Explanation, TotalStatus
+from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH, SYMBOL_LENGTH
 
 ContractStatus = Annotated[
     Literal["Unknown", "Fungible", "NotFungible", "NoContract"],
@@ -91,18 +93,18 @@ class TokenCreate(Schema, frozen=True, kw_only=True):
     """A token to add; tracking starts disabled."""
 
     ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
-    symbol: Annotated[str, Meta(description="Symbol of the token, up to 64 characters.", examples=["USDC"])]
+    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])]
     ledger_id: Annotated[Address, Meta(description="Address of the token's contract, any case.")]
-    external_id: Annotated[str | None, Meta(description="Your own identifier, up to 200 characters.")] = None
-    name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
+    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
+    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] = None
 
 
 class TokenPatch(Schema, frozen=True, kw_only=True):
     """Changes to a token; what is left out stays, null clears. Ledger and address are fixed."""
 
-    symbol: Annotated[str, Meta(description="Up to 64 characters.", examples=["USDC"])] | UnsetType = UNSET
-    external_id: Annotated[str | None, Meta(description="Your own identifier.")] | UnsetType = UNSET
-    name: Annotated[str | None, Meta(description="Name for people.")] | UnsetType = UNSET
+    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])] | UnsetType = UNSET
+    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
 
 
 class TrackingPut(Schema, frozen=True, kw_only=True):
@@ -111,11 +113,12 @@ class TrackingPut(Schema, frozen=True, kw_only=True):
     tracking_status: TrackingStatus
     history: Annotated[
         str | None,
-        Meta(
-            description="With `enabled` alone: asks for the history from there up to the start of the open window, as "
-            "`from` of a history request: an instant, a day (its start), `block:N`, or `creation`. A request that has "
-            "it already is answered in place of a new one.",
-            examples=["creation"],
+        described(
+            "With `enabled` alone: asks for the history from there up to the start of the open window, as `from` of a "
+            "history request: an instant, a day (its start), `block:N`, or `creation`. A request that has it already "
+            "is answered in place of a new one.",
+            ["creation"],
+            pattern=HISTORY_START,
         ),
     ] = None
     dry_run: Annotated[

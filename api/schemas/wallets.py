@@ -33,8 +33,10 @@ from api.schemas.common import (
     Warnings,
     Window,
 )
+from api.schemas.inputs import line
 from api.schemas.operations import TrackingEstimate, TrackingHistory
 from api.schemas.values import ChangeOmitted, Explanation, TotalStatus, WalletChange, WalletChangeStatus
+from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH
 
 WalletActivityType = Literal["TransferIn", "TransferOut", "Self", "Mint", "Burn", "Fee", "Internal", "Adjustment"]
 WalletActivityStatus = Literal["Confirmed", "Finalized", "Failed"]
@@ -53,15 +55,15 @@ class WalletCreate(Schema, frozen=True, kw_only=True):
 
     ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
     ledger_id: Annotated[Address, Meta(description="Address of the wallet, any case.")]
-    external_id: Annotated[str | None, Meta(description="Your own identifier, up to 200 characters.")] = None
-    name: Annotated[str | None, Meta(description="Name for people, up to 200 characters.")] = None
+    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
+    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] = None
 
 
 class WalletPatch(Schema, frozen=True, kw_only=True):
     """Changes to a wallet; what is left out stays, null clears. Ledger and address are fixed."""
 
-    external_id: Annotated[str | None, Meta(description="Your own identifier.")] | UnsetType = UNSET
-    name: Annotated[str | None, Meta(description="Name for people.")] | UnsetType = UNSET
+    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
 
 
 class WalletTracking(Schema, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from control.errors import Invalid
 LONGEST_DAYS = 3650
 FORMS = "an ISO 8601 duration of weeks, days, hours, minutes or seconds, such as P1D, P2W or PT90M"
 
-_DURATION = re.compile(
+DURATION = re.compile(
     r"P(?:(?P<weeks>\d{1,9})W|(?=.)(?:(?P<days>\d{1,9})D)?"
     r"(?:T(?=.)(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,9})S)?)?)",
     re.ASCII,
@@ -22,7 +22,7 @@ def read_duration(field: str, text: str) -> int:
     Raises:
         Invalid: on the field.
     """
-    found = _DURATION.fullmatch(text)
+    found = DURATION.fullmatch(text)
     if found is None:
         wrong = f"{field} is {text[:60]!r}"
         if _WITH_MONTHS.fullmatch(text):

@@ -22,8 +22,8 @@ from control.pricing.definitions import PriceSource
 from control.pricing.in_use import named
 
 _PREFIX = "item_"
-_SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._$:+-]{0,63}")
-_MOST_MAPPINGS = 100
+SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._$:+-]{0,63}")
+MOST_MAPPINGS = 100
 
 
 class ItemClass(StrEnum):
@@ -69,7 +69,7 @@ def create(
         Conflict: the tenant has this symbol; symbols that differ in case are different.
     """
     access.require(principal, Role.OPERATOR)
-    if _SYMBOL.fullmatch(symbol) is None:
+    if SYMBOL.fullmatch(symbol) is None:
         raise Invalid(
             "symbol",
             "malformed",
@@ -118,7 +118,7 @@ def find(session: Session, tenant_id: str, symbol: str, *, is_kept: bool = False
 
     With `is_kept` nobody can change or remove it until the transaction ends.
     """
-    if _SYMBOL.fullmatch(symbol) is None:
+    if SYMBOL.fullmatch(symbol) is None:
         return None
     query = _select(tenant_id).where(PricedItem.symbol == symbol)
     item = session.scalars(query.with_for_update(read=True) if is_kept else query).one_or_none()
@@ -239,8 +239,8 @@ def _check_class(text: str) -> ItemClass:
 def _check_mappings(
     session: Session, tenant_id: str, definitions: Mapping[str, PriceSource], mappings: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
-    if len(mappings) > _MOST_MAPPINGS:
-        raise Invalid("mappings", "too-many", f"there are {len(mappings)} mappings; send at most {_MOST_MAPPINGS}")
+    if len(mappings) > MOST_MAPPINGS:
+        raise Invalid("mappings", "too-many", f"there are {len(mappings)} mappings; send at most {MOST_MAPPINGS}")
     checked: dict[str, str] = {}
     for index, (source_id, text) in enumerate(mappings):
         field = f"mappings/{index}/priceSource"

@@ -14,7 +14,7 @@ from control.pricing.items import ItemRow
 from control.pricing.matching import MappingStatus, Unresolved
 from control.pricing.routes import MarketsOf, PairQuestion, SourceRoute, find_routes
 
-_MOST_SOURCES = 20
+MOST_SOURCES = 20
 
 
 def find_item(session: Session, principal: Principal, field: str, symbol: str) -> ItemRow:
@@ -62,8 +62,8 @@ def check_sources(
         Invalid: on 'priceSources'.
         Conflict: one is disabled; names its id.
     """
-    if not 1 <= len(source_ids) <= _MOST_SOURCES:
-        raise Invalid("priceSources", "out-of-range", f"priceSources must name 1 to {_MOST_SOURCES} sources")
+    if not 1 <= len(source_ids) <= MOST_SOURCES:
+        raise Invalid("priceSources", "out-of-range", f"priceSources must name 1 to {MOST_SOURCES} sources")
     for place, source_id in enumerate(source_ids):
         if source_ids.count(source_id) > 1:
             raise Invalid("priceSources", "repeated-source", f"priceSources names {source_id[:100]!r} more than once")
