@@ -280,8 +280,9 @@ class TokenController(Controller):
     ) -> CapTableChanges | Tabular[HolderChange]:
         """Compare a token's cap tables of two moments.
 
-        Every holder whose quantity differs: new, gone or changed. Both moments must be covered; what lies between them
-        need not be, and `coverage` says what of it is not. Pages stay in one version, as those of the cap table.
+        Every holder whose quantity differs: new, gone or changed. Both moments must be covered, or before the token's
+        creation, when nobody held anything. The time between them need not be; `coverage` has its gaps. Pages stay in
+        one version, as those of the cap table.
         """
         subject, windows = find(call, Kind.TOKEN, token_id)
         first, last = read_moments(start, end, call.now)
@@ -295,7 +296,9 @@ class TokenController(Controller):
             found = cap_table_changes.read_page(snapshot, changes, position.key if position else None, count)
             answer = CapTableChanges(
                 from_=to_as_of(view, before, snapshot),
+                from_status=changes.statuses[0],
                 to=to_as_of(view, after, snapshot),
+                to_status=changes.statuses[1],
                 totals=found.totals,
                 data=[],
                 page=ALL_ROWS,

@@ -1,12 +1,16 @@
 -- What each holder had at two moments, each in its own covered range (null where it is not known), and those that differ by
--- size and by address (change and ranks null: they do not): `balances_at_both` of other queries.
+-- size and by address (change and ranks null: they do not): `balances_at_both` of other queries. Before the token's creation
+-- each balance is 0.
 with balances as (
 
     select
         holder_address,
-        arg_max(balance_raw, block_number) filter (
-            where range_from_block = $before_first_block and block_number <= $before_block
-        ) as before_raw,
+        case
+            when $is_before_creation then 0::bignum
+            else arg_max(balance_raw, block_number) filter (
+                where range_from_block = $before_first_block and block_number <= $before_block
+            )
+        end as before_raw,
         arg_max(balance_raw, block_number) filter (where range_from_block = $after_first_block) as after_raw
     from marts.balance_changes
     where

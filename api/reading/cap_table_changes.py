@@ -7,12 +7,12 @@ from api.errors import invalid_parameter
 from api.paging import Key
 from api.parameters import Moment, TimeRange
 from api.reading.concentration import percentage
-from api.reading.moments import State, View, resolve, resolve_covered, to_coverage
+from api.reading.moments import State, View, resolve_covered, resolve_of_token, to_coverage, to_moment_coverage
 from api.reading.names import Names
-from api.reading.supplies import supply_at
+from api.reading.supplies import NOTHING, supply_at
 from api.reading.values import whole_tokens
 from api.rows import HolderChangeRow
-from api.schemas.common import Coverage
+from api.schemas.common import AsOfStatus, Coverage
 from api.schemas.tokens import (
     CapTableChangeTotals,
     HolderChange,
@@ -24,19 +24,21 @@ from api.serving import Snapshot
 from control.networks.families import codec_for
 
 _BEFORE_ALL = -(2**62)
+_NO_BLOCK = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Two moments of a token, and which holders in which order; None is no condition.
 
-    `search` is part of the address, in lower case; `named` are addresses that match all the same.
+    A moment before the token's creation has no state. `search` is part of the address, in lower case; `named` are
+    addresses that match all the same.
     """
 
     view: View
     names: Names
-    before: State
-    after: State
+    before: State | None
+    after: State | None
     change: HolderChangeKind | None = None
     sort: HolderChangeOrder = "-difference"
     search: str | None = None
@@ -45,7 +47,14 @@ class Changes:
     @property
     def coverage(self) -> Coverage:
         """What is collected of the time between the moments."""
+        if self.after is None:
+            return to_moment_coverage(self.view, None, "BeforeCreation")
         return to_coverage(self.view, self.after, TimeRange(None, None), since=self.before)
+
+    @property
+    def statuses(self) -> tuple[AsOfStatus, AsOfStatus]:
+        """Why a moment has no block, of both."""
+        return _status_of(self.before), _status_of(self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +66,23 @@ class ChangesPage:
     fetched: Fetched[HolderChange]
 
 
-def resolve_both(snapshot: Snapshot, view: View, first: Moment, last: Moment | None) -> tuple[State, State]:
-    """Return the states at two moments.
+def resolve_both(
+    snapshot: Snapshot, view: View, first: Moment, last: Moment | None
+) -> tuple[State | None, State | None]:
+    """Return the states at two moments; None before the token's creation.
 
     Raises:
         ApiError: 409, as `resolve`; 422, on 'to', they are the wrong way round.
     """
-    before = resolve_covered(snapshot, view, first)
-    after = resolve(snapshot, view, last) or before
-    if before.block_number > after.block_number:
-        raise invalid_parameter(
-            "to",
-            "earlier-than-from",
-            f"to is block {after.block_number}, which is before block {before.block_number} of from",
-        )
+    before, _ = resolve_of_token(snapshot, view, first)
+    after, status = resolve_of_token(snapshot, view, last)
+    if status == "NothingCovered":
+        # The first moment is before the creation, and nothing is there to be compared with it.
+        after = resolve_covered(snapshot, view, first)
+    if before is not None and (after is None or before.block_number > after.block_number):
+        place = "before the token's creation" if after is None else f"block {after.block_number}"
+        detail = f"to is {place}, which is before block {before.block_number} of from"
+        raise invalid_parameter("to", "earlier-than-from", detail)
     return before, after
 
 
@@ -79,10 +91,11 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
     before_state, after_state, decimals = changes.before, changes.after, changes.view.decimals
     moments = {
         **changes.view.keys,
-        "before_first_block": before_state.first_block,
-        "before_block": before_state.block_number,
-        "after_first_block": after_state.first_block,
-        "after_block": after_state.block_number,
+        "before_first_block": before_state.first_block if before_state else _NO_BLOCK,
+        "before_block": before_state.block_number if before_state else _NO_BLOCK,
+        "after_first_block": after_state.first_block if after_state else _NO_BLOCK,
+        "after_block": after_state.block_number if after_state else _NO_BLOCK,
+        "is_before_creation": before_state is None,
     }
     rows = snapshot.rows_over(
         {"balances_at_both": snapshot.table(("balances", *moments.values()), {}, "cap_table_balances", **moments)},
@@ -99,7 +112,9 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
         skipped=skipped,
     )
     head = rows[0]
-    supply_before, supply_after = (supply_at(snapshot, changes.view, state) for state in (before_state, after_state))
+    supply_before, supply_after = (
+        supply_at(snapshot, changes.view, state) if state else NOTHING for state in (before_state, after_state)
+    )
     totals = CapTableChangeTotals(
         holders_before=head.holders_before,
         holders_after=head.holders_after,
@@ -141,6 +156,10 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
     ]
     fetched = Fetched(items, (found[limit - 1][0],) if len(found) > limit else None)
     return ChangesPage(totals, head.matching_count, fetched)
+
+
+def _status_of(state: State | None) -> AsOfStatus:
+    return "BeforeCreation" if state is None else "Covered"
 
 
 def _quantity_status(row: HolderChangeRow) -> QuantityStatus:

@@ -31,8 +31,10 @@ def read_report(snapshot: Snapshot, found: Found, changes: Changes) -> CapTableC
     return CapTableChangesReport(
         token=to_report_token(found, changes.view.decimals),
         from_=to_as_of(changes.view, changes.before, snapshot),
+        from_status=changes.statuses[0],
         to=to_as_of(changes.view, changes.after, snapshot),
-        is_current=changes.after.is_current,
+        to_status=changes.statuses[1],
+        is_current=changes.after is not None and changes.after.is_current,
         coverage=changes.coverage,
         totals=page.totals,
         largest=list(page.fetched.rows),

@@ -244,7 +244,9 @@ class CapTableChangesReport(Schema, frozen=True, kw_only=True):
 
     token: ReportToken
     from_: Annotated[AsOf, Meta(description="The earlier moment.")] = field(name="from")
+    from_status: AsOfStatus
     to: Annotated[AsOf, Meta(description="The later moment.")]
+    to_status: AsOfStatus
     is_current: Annotated[bool, Meta(description="Whether `to` is the newest covered block.")]
     coverage: Annotated[Coverage, Meta(description="Of the time between the moments.")]
     totals: CapTableChangeTotals

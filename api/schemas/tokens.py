@@ -349,7 +349,9 @@ class CapTableChanges(Schema, frozen=True, kw_only=True):
     """A page of the holders of a token that differ between two moments."""
 
     from_: Annotated[AsOf, Meta(description="The earlier moment.")] = field(name="from")
+    from_status: AsOfStatus
     to: Annotated[AsOf, Meta(description="The later moment.")]
+    to_status: AsOfStatus
     totals: CapTableChangeTotals
     data: list[HolderChange]
     page: Page

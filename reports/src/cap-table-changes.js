@@ -36,12 +36,13 @@ const page = new Page(async (session) => {
 });
 
 function drawTop() {
-  const { token, from, to, isCurrent, totals } = summary;
+  const { token, from, to, fromStatus, toStatus, isCurrent, totals } = summary;
   drawHead({
     title: titleOf(token),
     subtitle: subtitleOf("Cap table changes", token),
     moment: momentsOf(from, to, isCurrent),
     asOf: to,
+    asOfStatus: from.blockNumber === null ? fromStatus : toStatus,
     from,
   });
   drawIncomplete(notCollectedBetween(summary));

@@ -18,8 +18,9 @@ export function drawStrip({ asOf, asOfStatus, coverage, reconciliation, explorer
  * Draw the strip of a report of two moments.
  * @param {{from: object, to: object, coverage: object, explorer: string | null}} facts coverage of the time between
  */
-export function drawStripBetween({ from, to, coverage, explorer }) {
-  fill("strip", blockItem("From", from, explorer), blockItem("To", to, explorer), coverageItem(coverage));
+export function drawStripBetween({ from, to, fromStatus, toStatus, coverage, explorer }) {
+  const blocks = [blockItem("From", from, explorer, fromStatus), blockItem("To", to, explorer, toStatus)];
+  fill("strip", ...blocks, coverageItem(coverage));
 }
 
 /** @param {string} which icon @param {string} label @param {...(Node | string | null)} text */
@@ -127,9 +128,11 @@ export function momentOf(asOf, isCurrent) {
 /** @param {any} from @param {any} to @param {boolean} isCurrent the later one is the newest @returns {Node} */
 export function momentsOf(from, to, isCurrent) {
   const when = from.at !== null && to.at !== null && `${moment(from.at)} → ${moment(to.at)} · `;
-  const blocks = `blocks ${count(from.blockNumber)} → ${count(to.blockNumber)}`;
+  const blocks = `blocks ${blockOf(from)} → ${blockOf(to)}`;
   return el("span", null, age(isCurrent), " ", when, blocks);
 }
+
+const blockOf = ({ blockNumber }) => (blockNumber === null ? "before creation" : count(blockNumber));
 
 const age = (isCurrent) =>
   el(isCurrent ? "span.badge.current" : "span.badge.past", null, isCurrent ? "Latest" : "Past moment");

@@ -12,6 +12,7 @@ from api.parameters import INSTANT, read_moment
 from tests.api.marts import publish
 from tests.api.test_coverage import coverage_rows
 from tests.api.test_errors import problem
+from tests.api.test_report_data import embed
 from tests.api.valued import valued_rows
 from tests.api.world import World, marts_rows, time_of
 
@@ -136,6 +137,51 @@ def test_before_its_creation_a_token_has_no_holders(created: TestClient[Any], mo
     assert told["coverage"] == {"complete": True, "from": None, "to": None, "gaps": []}
     file = created.get(CAP_TABLE, params={"asOf": as_of}, headers={"Accept": "text/csv"})
     assert len(file.text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("moment", ["block:89", "2019-01-01"])
+@pytest.mark.parametrize("end", ["block:150", "block:400"])
+def test_changes_since_before_the_creation_are_all_holders(world: World, moment: str, end: str) -> None:
+    """Each holder of the later cap table is new, with all that it has; the gap between two ranges changes nothing."""
+    rows = marts_rows(world)
+    for row in rows["tokens"]:
+        row["created_block_number"] = 100
+    publish(world.settings.serving_dir, 2, rows)
+    with world.client() as client:
+        moments = {"from": moment, "to": end}
+        told = client.get(f"{CAP_TABLE}/changes", params=moments).json()
+        table = client.get(CAP_TABLE, params={"asOf": end}).json()
+        headers = embed(
+            client, "/v1/reports/cap-table-changes", tokenId=EXAMPLE_TOKEN_ID, **{"from": moment, "to": end}
+        )
+        report = client.get("/embed/data/cap-table-changes/summary", headers=headers).json()
+    assert (told["from"]["blockNumber"], told["from"]["at"], told["fromStatus"]) == (None, None, "BeforeCreation")
+    assert (told["to"], told["toStatus"]) == (table["asOf"], "Covered")
+    expected = {row["wallet"]: (row["quantity"], row["percentage"]) for row in table["data"]}
+    assert len(expected) > 1
+    assert {row["wallet"]: (row["difference"], row["percentageAfter"]) for row in told["data"]} == expected
+    assert {(row["change"], row["quantityBefore"], row["quantityStatus"]) for row in told["data"]} == {
+        ("New", "0", "Known")
+    }
+    assert {(row["percentageBefore"], row["percentageBeforeStatus"]) for row in told["data"]} == {(None, "ZeroSupply")}
+    totals = told["totals"]
+    assert (totals["holdersBefore"], totals["holdersAfter"], totals["new"]) == (0, len(expected), len(expected))
+    assert (totals["supplyBefore"], totals["supplyBeforeStatus"]) == ("0", "ZeroSupply")
+    assert totals["supplyAfter"] == table["totalSupply"]
+    assert told["coverage"] == table["coverage"]
+    assert (report["totals"], report["fromStatus"], report["from"]["blockNumber"]) == (totals, "BeforeCreation", None)
+
+
+def test_changes_before_the_creation(created: TestClient[Any]) -> None:
+    told = created.get(f"{CAP_TABLE}/changes?from=block:5&to=block:89").json()
+    assert (told["data"], told["fromStatus"], told["toStatus"]) == ([], "BeforeCreation", "BeforeCreation")
+    assert (told["totals"]["supplyBefore"], told["totals"]["supplyAfter"], told["totals"]["holdersAfter"]) == (
+        "0",
+        "0",
+        0,
+    )
+    assert told["coverage"] == {"complete": True, "from": None, "to": None, "gaps": []}
+    problem(created.get(f"{CAP_TABLE}/changes?from=block:100&to=block:89"), 422, "invalid-parameter")
 
 
 def test_from_its_creation_on_a_token_has_a_block(created: TestClient[Any]) -> None:
