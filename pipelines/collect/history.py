@@ -39,6 +39,7 @@ from pipelines.load.history import (
     mark_collected,
     note_errors,
     note_network_error,
+    note_unresolved,
     note_work,
     open_requests,
     resolve_request,
@@ -135,15 +136,15 @@ def _waits(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
 def _begin(
     connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int
 ) -> _Work | None:
-    """Resolve requests and list what is missing; None where the network's last cycle did not go well."""
+    """Resolve requests and list what is missing; None, with the reason noted, where the network's last cycle failed."""
     network = node.network.name
     state = connection.execute(
-        "select head_number, final_number from raw.network_states where network = ? and status = 'Healthy'",
-        [network],
+        "select head_number, final_number, status, detail from raw.network_states where network = ?", [network]
     ).fetchone()
-    if state is None:
+    head_number, final_number, status, detail = state or (None, None, None, "its node was not asked yet")
+    if status != "Healthy":
+        note_network_error(connection, network, detail or f"{network}: the node is {status}")
         return None
-    head_number, final_number = state
     report = NetworkReport(network)
     try:
         capabilities = node.probe()
@@ -157,6 +158,7 @@ def _begin(
                         raise
                     # It waits for the next slice; the others go on.
                     _note(connection, report, error, batch_id)
+                    note_unresolved(connection, request, network, str(error))
                 record_others(connection, node, Purpose.HISTORY)
     except ExtractError as error:
         _note(connection, report, error, batch_id)

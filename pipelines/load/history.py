@@ -66,7 +66,7 @@ def open_requests(connection: duckdb.DuckDBPyConnection, network: str) -> list[R
         select
             requests.operation_key, requests.subject_key, subjects.tenant_id, subjects.kind, subjects.address,
             requests.from_text, requests.to_text, requests.native, requests.is_cancelled,
-            known.operation_key is not null
+            coalesce(known.status, 'Pending') != 'Pending'
         from raw.control_history_requests as requests
         inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
         left join raw.history_requests as known on requests.operation_key = known.operation_key
@@ -106,10 +106,7 @@ def resolve_request(
     first, last = covered or (None, None)
     status = "Running" if error is None else "Failed"
     with transaction(connection):
-        connection.execute(
-            "insert into raw.history_requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)",
-            [request.operation_key, request.subject_key, network, first, last, native, note, error, status],
-        )
+        _replace(connection, request, network, first, last, native, note, error, status)
         if covered is not None:
             connection.execute(
                 "insert into raw.view_ranges values ('History', ?, ?, ?, ?, ?, ?)",
@@ -118,14 +115,35 @@ def resolve_request(
             _mark(connection, request.subject_key, covered, batch_id)
 
 
+def note_unresolved(connection: duckdb.DuckDBPyConnection, request: Request, network: str, error: str) -> None:
+    """Record why a request cannot be resolved for now; it stays Pending."""
+    with transaction(connection):
+        _replace(connection, request, network, None, None, None, None, error, "Pending")
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection,
+    request: Request,
+    network: str,
+    first: int | None,
+    last: int | None,
+    native: str | None,
+    note: str | None,
+    error: str | None,
+    status: str,
+) -> None:
+    connection.execute("delete from raw.history_requests where operation_key = ?", [request.operation_key])
+    connection.execute(
+        "insert into raw.history_requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)",
+        [request.operation_key, request.subject_key, network, first, last, native, note, error, status],
+    )
+
+
 def cancel_request(connection: duckdb.DuckDBPyConnection, request: Request, batch_id: int) -> None:
     """End a request as cancelled; what was collected from its first block on stays in the view."""
     with transaction(connection):
         if not request.is_resolved:
-            connection.execute(
-                "insert into raw.history_requests values (?, ?, ?, null, null, null, null, null, 'Cancelled', 0, 0)",
-                [request.operation_key, request.subject_key, ""],
-            )
+            _replace(connection, request, "", None, None, None, None, None, "Cancelled")
             return
         _end_early(connection, request.operation_key, "Cancelled", None, batch_id)
 
@@ -205,10 +223,13 @@ def note_errors(connection: duckdb.DuckDBPyConnection, errors: Mapping[int, str]
 
 
 def note_network_error(connection: duckdb.DuckDBPyConnection, network: str, error: str) -> None:
-    """Say of all of the network's running requests why they do not get on, for now."""
+    """Record why none of the network's unfinished requests can go on for now."""
     connection.execute(
         "update raw.history_requests set error = ? where network = ? and status = 'Running'", [error, network]
     )
+    for request in open_requests(connection, network):
+        if not request.is_resolved:
+            note_unresolved(connection, request, network, error)
 
 
 def note_work(

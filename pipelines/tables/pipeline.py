@@ -235,7 +235,7 @@ SOURCE = Source(
             optional("native", VARCHAR, "Of a wallet, full or balance-only; null for tokens."),
             optional("note", VARCHAR, "What the tenant is told of the range; may be null."),
             optional("error", VARCHAR, "Why it goes no further; null while it does."),
-            Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled."),
+            Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled; Pending before it is resolved."),
             Column("worked_blocks", BIGINT, "Blocks that were read for it."),
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
         ),

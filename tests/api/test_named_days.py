@@ -151,9 +151,7 @@ def test_changes_since_before_the_creation_are_all_holders(world: World, moment:
         moments = {"from": moment, "to": end}
         told = client.get(f"{CAP_TABLE}/changes", params=moments).json()
         table = client.get(CAP_TABLE, params={"asOf": end}).json()
-        headers = embed(
-            client, "/v1/reports/cap-table-changes", tokenId=EXAMPLE_TOKEN_ID, **{"from": moment, "to": end}
-        )
+        headers = embed(client, "/v1/reports/cap-table-changes", tokenId=EXAMPLE_TOKEN_ID, **moments)
         report = client.get("/embed/data/cap-table-changes/summary", headers=headers).json()
     assert (told["from"]["blockNumber"], told["from"]["at"], told["fromStatus"]) == (None, None, "BeforeCreation")
     assert (told["to"], told["toStatus"]) == (table["asOf"], "Covered")

@@ -223,6 +223,35 @@ def test_slices_go_on_where_the_one_before_ended(chain: Chain, service: Service,
     assert transfers(service) == logs(chain, chain.gold, 1, chain.head)
 
 
+def test_requests_made_while_the_node_is_down_say_so(chain: Chain, service: Service, proxy: FaultProxy) -> None:
+    """Before they are resolved and after; the error goes when they go on."""
+    tenant = service.tenant()
+    token = service.token(tenant, chain.gold.address)
+    running = service.ask_history(tenant, token, "block:1", f"block:{chain.head}")
+    service.good_cycle()
+    service.history(parts=1)
+    assert (service.operation(running).status, service.operation(running).error) == (Status.RUNNING, None)
+    proxy.stop()
+    pending, cancelled = (service.ask_history(tenant, token, "block:1", "block:9") for _ in range(2))
+    for _ in range(2):
+        assert service.cycle().error is not None
+        service.history()
+        (detail,) = service.query("select detail from raw.network_states")[0]
+        for asked, status in ((running, Status.RUNNING), (pending, Status.PENDING), (cancelled, Status.PENDING)):
+            assert (service.operation(asked).status, service.operation(asked).error) == (status, detail)
+    with service.store.write() as session:
+        operations.cancel(session, tenant, cancelled)
+    service.cycle()
+    service.history()
+    assert (service.operation(cancelled).status, service.operation(cancelled).error) == (Status.CANCELLED, None)
+    proxy.start()
+    service.good_cycle()
+    service.history()
+    publish(service)
+    assert {service.operation(asked).status for asked in (running, pending)} == {Status.SUCCEEDED}
+    assert {service.operation(asked).error for asked in (running, pending)} == {None}
+
+
 def test_cancel_keeps_what_was_collected(chain: Chain, service: Service, proxy: FaultProxy) -> None:
     tenant = service.tenant()
     token = service.token(tenant, chain.gold.address)
