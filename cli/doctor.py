@@ -19,7 +19,7 @@ from cli.ports import find_unusable, ports_of
 from cli.tables import print_rows
 from control import tenants
 from control.errors import StoreUnavailable
-from control.networks.definitions import Network
+from control.networks.definitions import Network, load_networks
 from control.networks.in_force import networks_in_force
 from control.settings import CHECKOUT, Settings, SettingsError
 from control.store import open_store
@@ -101,15 +101,14 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
     Raises:
         UnknownNetwork: a network is not defined.
     """
-    checks, networks = [_versions(), _programs(), *_folder(settings)], None
+    checks = [_versions(), _programs(), *_folder(settings)]
     try:
         networks = networks_in_force(settings)
         checks.append(_store(settings))
     except StoreUnavailable as error:
+        networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))
     checks += [_published(settings), *_ports(settings)]
-    if networks is None:
-        return Diagnosis(checks, [])
     for name in chosen:
         if name not in networks:
             raise UnknownNetwork(f"network {name!r} is not defined; there are {', '.join(networks)}")

@@ -83,6 +83,16 @@ def test_each_bad_node_is_named_with_its_reason(
     assert quiet.detail
 
 
+def test_nodes_are_examined_while_the_control_store_is_away(
+    node: AnvilNode, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service(LocalNetwork("local", node.url))
+    service.variables["LEDGERMART_CONTROL_URL"] = f"postgresql://127.0.0.1:{free_port()}/nothing"
+    found = examined(service, monkeypatch)
+    assert check_of(found, "control store").verdict == "wrong"
+    assert ([local.verdict for local in found.nodes], found.exit_code) == (["ok"], 1)
+
+
 def test_a_node_that_never_ends_its_answer_is_given_up(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
