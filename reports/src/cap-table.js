@@ -87,7 +87,7 @@ function tiles() {
         title: `${exact(totalSupply)} ${unit}`,
         missing: missing(totalSupply, totalSupplyStatus),
       }),
-      unit,
+      totalSupplyStatus === "Unconfirmed" ? `${unit} · not confirmed` : unit,
     ),
     kpi("Holders", figure(bounded(count(holderCount), holderCountStatus), { title: count(holderCount) }), unattributedLine()),
     kpi(

@@ -11,6 +11,7 @@ const WORDS = {
   UnknownFee: "Fee unknown",
   UnknownSupply: "Supply unknown",
   Unknown: "Supply not read yet",
+  Unconfirmed: "Supply not confirmed",
   HoldersUnknown: "Holders unknown",
   ZeroSupply: "Supply is zero",
   NotCovered: "Not collected then",

@@ -19,12 +19,14 @@ def test_figures_equal_their_definitions() -> None:
         supply = sum(balances) + rest
         if supply <= 0:
             continue
-        found = astuple(concentrate(balances, supply))
-        assert found == concentration(balances, supply), (balances, supply)
+        standing = random.choice(("Observed", "Unconfirmed"))
+        found = astuple(concentrate(balances, supply, is_confirmed=standing == "Observed"))
+        assert found == concentration(balances, supply, standing), (balances, supply)
         statuses |= {(place, status) for place, status in enumerate(found) if place % 2}
     # Every figure was seen with each of its statuses.
     unknown = {(place, "HoldersUnknown") for place in (3, 5, 7)}
-    assert statuses == {(place, "Observed") for place in (1, 3, 5, 7)} | {(1, "LowerBound")} | unknown
+    standing_ones = {(place, status) for place in (1, 3, 5, 7) for status in ("Observed", "Unconfirmed")}
+    assert statuses == standing_ones | {(1, "LowerBound")} | unknown
 
 
 def test_a_figure_that_stands_is_that_of_every_split_of_the_rest() -> None:

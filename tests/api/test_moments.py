@@ -27,6 +27,7 @@ from tests.api.test_value_history import (
     SUPPLIES,
     VALUES,
     at_block,
+    capitalization_status,
     is_covered,
     long_rows,
     price,
@@ -256,7 +257,8 @@ def test_all_answers_of_one_moment_agree(long: Any, moment: str) -> None:
     asked = {"interval": interval, "from": text(end - span), "to": text(end)}
     (point,) = long.get(CAPITALIZATION, params=asked).json()["history"]
     assert (point["supply"], point["price"], point["isComplete"]) == (supply, price(at), True)
-    assert (point["value"], point["valueStatus"]) == worth
+    assert (point["value"], point["valueStatus"]) == (worth[0], capitalization_status(int(supply), at))
+    assert point["supplyStatus"] == table.json()["totalSupplyStatus"]
     (point,) = long.get(VALUES, params=asked).json()["points"]
     assert (point["value"], point["valueStatus"], point["unpriced"]) == (value, value_status, unpriced)
     for series in long.get(f"{WALLET}/balances", params=asked).json()["history"]:

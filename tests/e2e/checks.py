@@ -126,6 +126,19 @@ def check_cap_table(world: World, token: Token, first_block: int, pages: Sequenc
     return verdict
 
 
+def check_supplies(world: World, token: Token, tables: Sequence[dict[str, Any]]) -> Verdict:
+    """Check that the supply of cap tables of past blocks is the node's there, and that a reading confirms it."""
+    verdict = Verdict()
+    for table in tables:
+        block = table["asOf"]["blockNumber"]
+        what = f"{token.symbol} at block {block}"
+        verdict.count(
+            verdict.differs(f"{what} totalSupplyRaw", table["totalSupplyRaw"], str(world.total_supply(token, block))),
+            verdict.differs(f"{what} totalSupplyStatus", table["totalSupplyStatus"], "Observed"),
+        )
+    return verdict
+
+
 def check_attested(world: World, end: date, pages: Sequence[dict[str, Any]]) -> Verdict:
     """Check that a cap table as of a day is of its last block, and that a reading confirms each row at that block."""
     verdict = Verdict()

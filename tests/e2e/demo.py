@@ -34,6 +34,7 @@ from tests.e2e.checks import (
     check_attested,
     check_balances,
     check_cap_table,
+    check_supplies,
     check_token_activities,
     check_wallet_activities,
     first_block_at,
@@ -49,6 +50,7 @@ _CYCLE_SECONDS = 5
 _PAGE = 200
 _ACTIVITY_PAGE = 1000
 _MORE_TIME = "On a slow machine, wait longer: make demo LIMIT=900"
+_PAST_SUPPLIES = 25
 # Columns where the output is not a terminal, so that tables hold whole numbers.
 _FILE_WIDTH = 120
 
@@ -389,6 +391,12 @@ def _compare(
                 verdict = Verdict()
                 verdict.count(verdict.differs("holdersStatus", pages[0]["holdersStatus"], "Complete"))
                 note(verdict, f"{subject.label:9} has all its holders, with the history from its creation")
+            if subject.token.symbol == "TICKET":
+                blocks = range(first_block, pages[0]["asOf"]["blockNumber"] + 1)
+                asked = sorted(world.random.sample(blocks, min(_PAST_SUPPLIES, len(blocks))))
+                past = [client.get(f"{subject.path}/cap-table", asOf=f"block:{block}", limit=1) for block in asked]
+                verdict = check_supplies(world, subject.token, past)
+                note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} past supplies agree")
             verdict = check_token_activities(world, subject.token, first_block, activities)
             note(verdict, f"{subject.label:9} {{verdict.agreed}} of {{verdict.total}} activities agree")
         else:

@@ -129,8 +129,8 @@ class Case:
     def records(self, columns: str = "*") -> list[tuple[Any, ...]]:
         return self.rows(f"select {columns} from marts.attestations order by attestation_number")
 
-    def cap_table(self, block: int) -> dict[str, tuple[int, str, int | None]]:
-        """Holder: quantity, reconciliation and checked block, as the API's query says them."""
+    def asked(self, query: str, block: int) -> list[dict[str, Any]]:
+        """Rows of a query of the API on the token at a block."""
         with open_marts(self.stores) as connection:
             ((first,),) = connection.execute(
                 """
@@ -140,16 +140,28 @@ class Case:
                 {"subject": self.subject.subject_key, "block": block},
             ).fetchall()
             found = connection.execute(
-                "select holder_address, quantity_raw::varchar, reconciliation, checked_block_number "
-                f"from ({load_queries()['holders_as_of'].rstrip().rstrip(';')})",
+                f"select * from ({load_queries()[query].rstrip().rstrip(';')})",
                 {
                     "subject_key": self.subject.subject_key,
                     "tenant_id": self.tenant.tenant_id,
                     "first_block": first,
                     "block_number": block,
                 },
-            ).fetchall()
-        return {holder: (int(quantity), word, checked) for holder, quantity, word, checked in found}
+            )
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def cap_table(self, block: int) -> dict[str, tuple[int, str, int | None]]:
+        """Holder: quantity, reconciliation and checked block, as the API's query says them."""
+        return {
+            row["holder_address"]: (int(row["quantity_raw"]), row["reconciliation"], row["checked_block_number"])
+            for row in self.asked("holders_as_of", block)
+        }
+
+    def supply(self, block: int) -> tuple[int, str]:
+        """The supply and how certain it is, as the API's query says it."""
+        (row,) = self.asked("supply_as_of", block)
+        return int(row["total_supply_raw"]), row["supply_status"]
 
     def truth(self, block: int) -> dict[str, int]:
         """Everybody's balance, by the node."""
@@ -178,7 +190,18 @@ class Case:
         assert status in ("Reconciled", "Adjusted")
         assert (count, unconfirmed, int(balances)) == (len(truth), 0, sum(truth.values()))
         assert int(supply) == self.world.total_supply(self.token, block)
+        assert self.supply(block) == (int(supply), "Observed")
         assert block_hash == self.node.rpc("eth_getBlockByNumber", [hex(block), False])["hash"]
+
+    def expect_supply_difference(self, block: int, known: int) -> None:
+        """The record names the difference to the supply that was known, and counts it."""
+        (record,) = self.rows(
+            "select status, difference_count, supply_difference_raw::varchar "
+            f"from marts.attestations where block_number = {block} and not is_superseded"
+        )
+        difference = self.world.total_supply(self.token, block) - known
+        assert int(record[2]) == difference
+        assert not difference or (record[0] == "Adjusted" and record[1] > 0)
 
 
 @pytest.mark.parametrize(
@@ -203,10 +226,18 @@ def test_attested_blocks_of_random_chains_are_the_nodes(
     chance = random.Random(seed)
     blocks = sorted(chance.sample(range(case.created + 2, last + 5), 3), reverse=seed % 2 == 0)
     # One after the other, or all at once.
-    operations = [case.attest(block) for block in blocks] if seed % 2 == 0 else case.attest_all(blocks)
+    known: dict[int, int] = {}
+    operations = []
+    for part in [[block] for block in blocks] if seed % 2 == 0 else [blocks]:
+        known |= {block: case.supply(block)[0] for block in part}
+        operations += case.attest_all(part)
     for block, operation in zip(blocks, operations, strict=True):
         assert (operation.status, operation.to_block) == (Status.SUCCEEDED, block), operation
         case.expect_attested(block)
+        case.expect_supply_difference(block, known[block])
+    # Rebases between readings are not located, so attestations find them.
+    truth = {block: case.world.total_supply(case.token, block) for block in blocks}
+    assert contract != "RebaseToken" or known != truth
     case.live(seed + 200, 6)
     case.build()
     case.build()

@@ -10,9 +10,13 @@ const REST = "The figures below are of the holders seen; what depends on the oth
  * @param {any} summary
  * @returns {Parameters<typeof import("../incomplete.js").drawIncomplete>[0]}
  */
-export function missingHolders({ token, holdersStatus, unattributed: { percentage }, isCurrent }) {
+export function missingHolders({ token, holdersStatus, totalSupplyStatus, unattributed: { percentage }, isCurrent }) {
   if (holdersStatus === "Complete") return null;
   const direction = trend(percentage);
+  const isUnconfirmed = totalSupplyStatus === "Unconfirmed";
+  // Nothing is known to be missing: the tile of the supply says that it is not confirmed.
+  if (isUnconfirmed && direction === "flat") return null;
+  const reasons = isUnconfirmed ? { ...WHY, down: () => UNCONFIRMED } : WHY;
   const isMost = percentage !== null && compare(percentage, HALF) > 0;
   const title = isMost
     ? `Most of the supply has no known holder${isCurrent ? "" : " at that moment"}`
@@ -21,12 +25,13 @@ export function missingHolders({ token, holdersStatus, unattributed: { percentag
       : "Not every holder of that moment is known";
   return {
     title,
-    why: `${percentage === null ? "The total supply is not known." : WHY[direction](percent(percentage))} ${REST}`,
+    why: `${percentage === null ? "The total supply is not known." : reasons[direction](percent(percentage))} ${REST}`,
     call: direction === "down" ? null : `POST /v1/tokens/${token.id}/history-requests {"from": "creation", "to": "now"}`,
     isMost,
   };
 }
 
+const UNCONFIRMED = "No reading of the chain confirms the total supply at this moment, and the balances add up to more.";
 const WHY = {
   up: (share) => `${share} of the total supply belongs to holders who were not seen yet.`,
   flat: () => "The history since the contract's creation is not collected.",

@@ -6,7 +6,7 @@ import { count, day, exact, percent, plural, shortened, trend } from "../format.
 import { bounded, reasonOf } from "../status.js";
 
 const REST = "Part of the supply that no holder seen so far has. History since the contract's creation makes it zero.";
-const OVER = "The balances add up to more than the total supply that the contract tells.";
+const OVER = "The balances add up to more than the total supply.";
 
 const INTERVALS = { "1d": "day", "1w": "week", "1M": "month" };
 

@@ -63,7 +63,7 @@ shares as (
 
 select
     tenant_id, subject_key, rank, holder_address, quantity_raw, quantity, quantity::double as quantity_approx,
-    percentage, percentage::double as percentage_approx, reconciliation, checked_block_number, 'Creation' as opened_by
+    percentage, percentage::double as percentage_approx, 'Observed' as percentage_status, reconciliation, checked_block_number, 'Creation' as opened_by
 from shares
 order by subject_key, rank;
 

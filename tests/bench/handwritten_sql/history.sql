@@ -34,7 +34,8 @@ create table if not exists balance_changes (
 
 create table if not exists supply_changes (
     tenant_id varchar, subject_key bigint, range_from_block bigint, block_number bigint, block_time timestamp,
-    total_supply_raw bignum, total_supply varchar, is_observed boolean, opened_by varchar
+    total_supply_raw bignum, total_supply varchar, is_moved boolean, is_observed boolean, is_checked boolean,
+    is_adjusted boolean, opened_by varchar
 );
 
 create table if not exists token_activities (
@@ -246,6 +247,7 @@ with movements as (
                 transfers.amount_raw, 0::bignum - transfers.amount_raw
             )
         ) as movement_raw,
+        true as is_moved,
         false as is_observed
     from new_transfers as transfers
     inner join views
@@ -257,14 +259,16 @@ with movements as (
     group by views.subject_key, transfers.block_number
     union all
     -- They agree with the movements.
-    select views.subject_key, readings.block_number, 0::bignum, true
+    select views.subject_key, readings.block_number, 0::bignum, false, true
     from warehouse.raw.supply_observations as readings
     inner join views on readings.token_address = views.address and views.kind = 'token'
     where readings.block_number >= getvariable('first_block')
 ),
 
 points as (
-    select subject_key, block_number, sum(movement_raw) as movement_raw, bool_or(is_observed) as is_observed
+    select
+        subject_key, block_number, sum(movement_raw) as movement_raw, bool_or(is_moved) as is_moved,
+        bool_or(is_observed) as is_observed
     from movements
     group by subject_key, block_number
 ),
@@ -285,7 +289,8 @@ supplies as (
 select
     views.tenant_id, supplies.subject_key, views.from_block as range_from_block, supplies.block_number, blocks.block_time,
     supplies.total_supply_raw, shifted(supplies.total_supply_raw::varchar, tokens.decimals) as total_supply,
-    supplies.is_observed, 'Creation' as opened_by
+    supplies.is_moved, supplies.is_observed, supplies.is_observed as is_checked, false as is_adjusted,
+    'Creation' as opened_by
 from supplies
 inner join views on supplies.subject_key = views.subject_key
 inner join blocks on views.network = blocks.network and supplies.block_number = blocks.block_number
