@@ -73,6 +73,7 @@ class GuestTokenSigner:
             expires_at=end,
             superset_url=self._superset_url,
             embedded_id=dashboard.embedded_id,
+            embedder=dashboard.embedder,
             frame=jwt.encode(grant | times, self._key, algorithm="HS256"),
         )
 

@@ -14,6 +14,14 @@ class GuestToken(Schema, frozen=True, kw_only=True):
     expires_at: Annotated[Instant, Meta(description="End of the guest token; get the next one before.")]
     superset_url: Annotated[str, Meta(description="Origin of Superset.", examples=["https://bi.example"])]
     embedded_id: Annotated[str, Meta(description="Id by which the dashboard is embedded.")]
+    embedder: Annotated[
+        str | None,
+        Meta(
+            description="Origin of the pages that Superset shows the dashboard in; it refuses others. "
+            "Null where `make superset` of an earlier release made it.",
+            examples=["https://api.example"],
+        ),
+    ]
     frame: Annotated[
         str, Meta(description="Parameter `frame` of the dashboard's address: says which sites may be around it.")
     ]
@@ -27,10 +35,11 @@ class Dataset(Schema, frozen=True, kw_only=True):
 
 
 class Dashboard(Schema, frozen=True, kw_only=True):
-    """A dashboard as provisioned."""
+    """A dashboard as provisioned; `embedder` is the origin of the pages that may show it."""
 
     embedded_id: str
     datasets: list[Dataset]
+    embedder: str | None = None
 
 
 class Provisioned(Schema, frozen=True, kw_only=True):

@@ -120,6 +120,7 @@ def _import(marts: Path, embedder: str) -> Config:
         _embed(dashboard, embedder)
         told[config["slug"]] = {
             "embeddedId": str(embedded_id(config["slug"])),
+            "embedder": embedder,
             "datasets": _tell(dataset for _, dataset in shown),
         }
     db.session.commit()

@@ -39,6 +39,15 @@ _NAMED_BY_TENANT = {
             union all select subject_key, as_of_block_number from own_subjects where as_of_block_number is not null
         ) as named on own_subjects.subject_key = named.subject_key
     )""",
+    "addresses": """address in (
+        select address from own_subjects
+        union all
+        select unnest([from_address, to_address]) from marts.token_activities where tenant_id = $tenant_id
+        union all
+        select unnest([counterparty_address, token_address]) from marts.wallet_activities where tenant_id = $tenant_id
+        union all
+        select unnest([holder_address, token_address]) from marts.balance_changes where tenant_id = $tenant_id
+    )""",
     "price_markets": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
     "price_market_lists": "source_id in (select source_id from marts.price_routes where tenant_id = $tenant_id)",
 }
@@ -47,9 +56,9 @@ _LEFT_OUT_MARTS = {"publication"}
 _LEFT_OUT = {("tenant_versions", "after_version"), ("recomputed_ranges", "shown_until_version")}
 _OWN_SUBJECTS = """
     with own_subjects as (
-        select subject_key, network, as_of_block_number from marts.tokens where tenant_id = $tenant_id
+        select subject_key, network, address, as_of_block_number from marts.tokens where tenant_id = $tenant_id
         union all
-        select subject_key, network, as_of_block_number from marts.wallets where tenant_id = $tenant_id
+        select subject_key, network, address, as_of_block_number from marts.wallets where tenant_id = $tenant_id
     )
 """
 

@@ -35,6 +35,7 @@ const KINDS = {
   409: (code) => (code === "not-covered" ? "not-covered" : "failed"),
   410: () => "gone",
   429: () => "busy",
+  503: (code) => (code === "superset-not-provisioned" ? "failed" : "unreachable"),
 };
 
 async function failureOf(response) {

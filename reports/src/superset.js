@@ -23,6 +23,7 @@ let dashboard = null;
 const page = new Page(async (session) => {
   close();
   const first = await session.post("/embed/superset-token");
+  refuseOtherOrigin(first.embedder);
   const tokens = [first.guestToken];
   const theme = new URLSearchParams(location.search).get("theme") ?? "auto";
   document.title = "Report";
@@ -44,6 +45,16 @@ const page = new Page(async (session) => {
   fit(byId("dashboard").querySelector("iframe"));
   return "ready";
 });
+
+// Superset refuses pages of another origin with a JSON text in the frame, which this page cannot read.
+function refuseOtherOrigin(embedder) {
+  if (embedder === null || embedder === location.origin) return;
+  throw new Failure("failed", {
+    detail:
+      `Superset shows this dashboard only in pages of ${embedder}, but this page is at ${location.origin}. ` +
+      `Set LEDGERMART_PUBLIC_URL to ${location.origin}, then start "ledgermart up" and "make superset" again.`,
+  });
+}
 
 async function renew(session) {
   try {

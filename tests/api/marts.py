@@ -15,6 +15,8 @@ import pyarrow as pa
 import yaml  # type: ignore[import-untyped]
 from jinja2 import Environment
 
+from control.networks.families import codec_for
+
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
 _MODELS = {
     "cap_tables": "",
@@ -22,6 +24,7 @@ _MODELS = {
     "token_supplies": "",
     "token_capitalization_days": "values/",
     "address_names": "",
+    "token_holder_days": "",
 }
 VIEWS = tuple(_MODELS)
 """Views that are made by their models, of tables and of each other; all others are tables here."""
@@ -53,6 +56,9 @@ def views() -> str:
     for name, folder in _MODELS.items():
         query = _rendered((_PROJECT / "models" / "marts" / f"{folder}{name}.sql").read_text())
         statements.append(f"create view marts.{name} as ({query});")
+    statements.append("create schema bi;")
+    for file in sorted((_PROJECT / "models" / "bi").glob("*.sql")):
+        statements.append(f"create view bi.{file.stem.removeprefix('bi_')} as ({_rendered(file.read_text())});")
     return "\n".join(statements)
 
 
@@ -65,7 +71,8 @@ def _in_marts(name: str) -> str:
 
 
 def _rendered(text: str) -> str:
-    macros = "".join((_PROJECT / "macros" / f"{name}.sql").read_text() for name in ("exact_numbers", "reconciliation"))
+    files = ("exact_numbers", "ownership", "reconciliation", "values")
+    macros = "".join((_PROJECT / "macros" / f"{name}.sql").read_text() for name in files)
     return Environment().from_string(macros + text).render(config=_said, ref=str, beside=_in_marts, in_marts=_in_marts)
 
 
@@ -103,11 +110,32 @@ def publish(
                 connection.register("lines", lines)
                 connection.execute(f"insert into marts.{table} select * from lines")
                 connection.unregister("lines")
+        if "addresses" not in rows:
+            _show_addresses(connection)
         count_holders(connection)
         _count_versions(connection, version, rows)
         connection.execute("create table marts.publication as select ? as version, ? as epoch", [version, epoch])
     move_pointer(directory, version, path.name)
     return path
+
+
+def _show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give every address of the rows the form in which answers show it."""
+    columns = connection.execute(
+        "select table_name, column_name from duckdb_columns() where schema_name = 'marts' and data_type = 'VARCHAR' "
+        "and column_name like '%address' and table_name in (select table_name from duckdb_tables())"
+    ).fetchall()
+    met = " union ".join(f"select {column} as address from marts.{table}" for table, column in columns)
+    found = connection.execute(f"select address from ({met}) where address similar to '0x[0-9a-f]{{40}}'").fetchall()
+    present = codec_for("evm").present
+    shown = [
+        {"address_key": key, "address": address, "display_address": present(address)}
+        for key, (address,) in enumerate(found)
+    ]
+    if shown:
+        connection.register("shown", pa.Table.from_pylist(shown))
+        connection.execute("insert into marts.addresses by name select * from shown")
+        connection.unregister("shown")
 
 
 def _count_versions(

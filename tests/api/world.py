@@ -97,6 +97,7 @@ SUPERSET = {
     "dashboards": {
         "cap-table": {
             "embeddedId": "6e2312a2-0000-4000-8000-000000000001",
+            "embedder": "https://reports.example",
             "datasets": [{"id": 3, "timeColumn": None}],
         },
         "wallet-activity": {

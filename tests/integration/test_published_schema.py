@@ -1,6 +1,7 @@
 """The schema that BI tools and analysts meet: a really published file, beside what the project declares."""
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -8,7 +9,7 @@ import yaml
 
 from tests.integration.harness import CHECKOUT, Service
 
-_MODELS = CHECKOUT / "dbt_project" / "models" / "marts"
+_MODELS = CHECKOUT / "dbt_project" / "models"
 
 
 @pytest.fixture
@@ -16,32 +17,46 @@ def published(ready_service: Service) -> Path:
     return ready_service.settings.serving_dir / "current.duckdb"
 
 
-def test_every_table_view_and_column_carries_its_description(published: Path) -> None:
-    declared = {
-        model["name"]: (model["description"], {c["name"]: c["description"] for c in model["columns"]})
-        for file in sorted(_MODELS.rglob("*__models.yml"))
+def _declared(schema: str) -> dict[str, dict[str, Any]]:
+    """The models of a schema by the names of their tables and views."""
+    return {
+        model["name"].removeprefix("bi_" if schema == "bi" else ""): model
+        for file in sorted((_MODELS / schema).rglob("*__models.yml"))
         for model in yaml.safe_load(file.read_text())["models"]
     }
+
+
+@pytest.mark.parametrize("schema", ["marts", "bi"])
+def test_every_table_view_and_column_carries_its_description_and_type(published: Path, schema: str) -> None:
+    declared = _declared(schema)
     with duckdb.connect(str(published), read_only=True) as connection:
         relations = dict(
             connection.execute(
                 """
-                select table_name, comment from duckdb_tables() where schema_name = 'marts'
+                select table_name, comment from duckdb_tables() where schema_name = $schema
                 union all
-                select view_name, comment from duckdb_views() where schema_name = 'marts'
-                """
+                select view_name, comment from duckdb_views() where schema_name = $schema
+                """,
+                {"schema": schema},
             ).fetchall()
         )
-        columns: dict[str, dict[str, str | None]] = {}
-        for relation, column, comment in connection.execute(
-            "select table_name, column_name, comment from duckdb_columns() where schema_name = 'marts'"
+        columns: dict[str, dict[str, tuple[str | None, str]]] = {}
+        for relation, column, comment, kind in connection.execute(
+            "select table_name, column_name, comment, data_type from duckdb_columns() where schema_name = ?", [schema]
         ).fetchall():
-            columns.setdefault(relation, {})[column] = comment
-    publication = relations.pop("publication")
-    assert publication is not None
-    assert all(columns.pop("publication").values())
-    assert relations == {name: description for name, (description, _) in declared.items()}
-    assert columns == {name: described for name, (_, described) in declared.items()}
+            columns.setdefault(relation, {})[column] = comment, kind.lower()
+    if schema == "marts":
+        assert relations.pop("publication") is not None
+        assert all(comment for comment, _ in columns.pop("publication").values())
+    assert relations == {name: model["description"] for name, model in declared.items()}
+    assert columns == {
+        name: {column["name"]: (column["description"], column["data_type"]) for column in model["columns"]}
+        for name, model in declared.items()
+    }
+
+
+def test_every_view_for_bi_tools_says_whose_rows_it_has() -> None:
+    assert [name for name, model in _declared("bi").items() if model["columns"][0]["name"] != "tenant_id"] == []
 
 
 def test_every_function_says_what_it_computes(published: Path) -> None:

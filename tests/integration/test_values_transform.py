@@ -11,6 +11,7 @@ import pytest
 from control.networks.definitions import NATIVE
 from control.pricing.links import LinkedToken, LinksInForce, UsdPair
 from tests.bench import values
+from tests.integration.bi_views import check_bi_views
 from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import (
     TOKEN_A,
@@ -44,6 +45,7 @@ COLUMNS = {
     " holdings_complete",
     "token_capitalization_days": "subject_key, range_from_block, day, pair_key, supply_raw::varchar,"
     f" {PRICE}, price_status, value, value_status",
+    "token_holder_days": "subject_key, range_from_block, day, holder_count",
 }
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))]
 
@@ -139,6 +141,7 @@ def compare(world: ValueWorld, stores: Stores) -> None:
             "wallet_totals": oracle.wallet_totals(),
             "wallet_value_days": oracle.wallet_value_days(),
             "token_capitalization_days": oracle.token_capitalization_days(),
+            "token_holder_days": oracle.token_holder_days(),
         }
         wallets = {subject.key for subject in world.subjects.values() if subject.kind == "wallet"}
         assert links_of_wallets(world) == {row[:2] + row[3:4] for row in oracle.token_pairs() if row[0] in wallets}
@@ -146,6 +149,7 @@ def compare(world: ValueWorld, stores: Stores) -> None:
             actual = read(marts, mart)
             assert len(actual) == len(set(actual)), f"{mart}: duplicates"
             assert (mart, set(actual) - wanted, wanted - set(actual)) == (mart, set(), set())
+        check_bi_views(marts)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

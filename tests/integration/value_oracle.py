@@ -74,6 +74,7 @@ class ValueOracle:
         ):
             self.coverage[key].append(tuple(row))
         self.balances = self._changes("balance_changes", "token_address", "balance_raw")
+        self.holders = self._changes("balance_changes", "holder_address", "balance_raw")
         self.supplies = self._changes("supply_changes", "''", "total_supply_raw")
 
     def _rows(self, columns: str, mart: str) -> list[Row]:
@@ -389,6 +390,20 @@ class ValueOracle:
                     (subject.key, first, day, linked[0].key, raw, *_shown(quote), quote.status, text(value), status)
                 )
         return found
+
+    def token_holder_days(self) -> set[Row]:
+        """Subject, range, day, holders: every balance at the end of the day that is not zero."""
+        return {
+            (
+                subject.key,
+                first,
+                day,
+                sum(1 for rows in self.holders[subject.key, first].values() if self.before(rows, _end(day))),
+            )
+            for subject in self.world.subjects.values()
+            if subject.kind == "token"
+            for day, first in self.days(subject.key)
+        }
 
 
 def _end(day: date) -> datetime:

@@ -93,7 +93,7 @@ def test_the_file_is_opened_to_read_and_locked(superset: Superset, world: World)
 
 def test_the_lock_holds_where_queries_run(superset: Superset, world: World) -> None:
     guest = superset.guest(superset.claims(world.tenant_id))
-    chart = guest.charts(superset.provisioned("cap-table")["embeddedId"])["Figures"]
+    chart = guest.charts(superset.provisioned("cap-table")["embeddedId"])["Total supply"]
     settings = ["enable_external_access", "lock_configuration", "access_mode"]
     asked = [
         {"expressionType": "SQL", "sqlExpression": f"current_setting('{name}')", "label": name} for name in settings

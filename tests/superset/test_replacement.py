@@ -15,7 +15,7 @@ READERS, VERSIONS = 4, 8
 
 def test_a_version_is_replaced_under_load(superset: Superset, world: World) -> None:
     guest = superset.guest(superset.claims(world.tenant_id))
-    chart = guest.charts(superset.provisioned("cap-table")["embeddedId"])["Figures"]
+    chart = guest.charts(superset.provisioned("cap-table")["embeddedId"])["Total supply"]
     current = world.settings.serving_dir / "current.duckdb"
     kept = current.with_name("kept.duckdb")
     shutil.copyfile(current, kept)
@@ -25,12 +25,12 @@ def test_a_version_is_replaced_under_load(superset: Superset, world: World) -> N
 
     def read() -> None:
         while not done.is_set():
-            answer = guest.query(chart, ["holder_count", "total_supply"])
+            answer = guest.query(chart, ["holder_count", "total_supply_exact"])
             if answer.status_code != 200:
                 problems.append(answer.text[:300])
                 return
             [row] = rows_of(answer)
-            seen.append((row["holder_count"], row["total_supply"]))
+            seen.append((row["holder_count"], row["total_supply_exact"]))
 
     readers = [threading.Thread(target=read) for _ in range(READERS)]
     try:

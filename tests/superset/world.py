@@ -11,8 +11,19 @@ from tests.browser.configured import LUMEN_ID, TREASURY_ID
 from tests.browser.market import SUPPLY
 from tests.browser.published import Rows, make_market, market_rows
 
-MARK = "0xf0e1f0e1"
-"""Begin of the other tenant's addresses; none of the first one's has it."""
+MARK = "0xf0e1f0"
+"""Begin of the other tenant's addresses, in lower case; none of the first one's has it."""
+
+_APPROXIMATED = (
+    "amount",
+    "change24h",
+    "market_capitalization",
+    "quantity",
+    "supply",
+    "total_supply",
+    "total_value",
+    "value",
+)
 
 
 def make_two_markets(directory: Path) -> World:
@@ -108,7 +119,7 @@ def _with_values(rows: list[dict[str, Any]], prices: dict[int, str | None] | Non
 
 def _with_approximations(row: dict[str, Any]) -> dict[str, Any]:
     """Add the columns for charts to those that they come from."""
-    names = [name for name in ("value", "total_value", "market_capitalization") if row.get(name) is not None]
+    names = [name for name in _APPROXIMATED if row.get(name) is not None]
     return row | {f"{name}_approx": float(row[name]) for name in names}
 
 

@@ -35,6 +35,7 @@ def _activity(tenant: str, key: int, block: int, amount: int) -> dict[str, Any]:
         "block_time": _AT,
         "amount_raw": amount,
         "amount": str(amount),
+        "from_address": "0xours" if tenant == "acme" else "0xtheirs",
     }
 
 
@@ -87,6 +88,10 @@ _ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"tenant_id": "acme", "subject_key": 7, "token_address": "0x1", "token_symbol": None, "quantity_raw": -1},
         {"tenant_id": "acme", "subject_key": 7, "token_address": "0x2", "token_symbol": "", "quantity_raw": 0},
     ],
+    "addresses": [
+        {"address_key": key, "address": address, "display_address": address.upper()}
+        for key, address in enumerate(("0x" + "ab" * 20, "0xours", "0xtheirs", "0xnobodys"))
+    ],
     "price_routes": [
         {"tenant_id": "acme", "pair_key": 1, "source_id": "src_a"},
         {"tenant_id": "globex", "pair_key": 2, "source_id": "src_b"},
@@ -133,6 +138,7 @@ def test_an_export_holds_every_row_of_its_tenant_and_none_of_another(settings: S
     assert _column(folder, "collection_paces", "network") == ["ours"]
     assert _column(folder, "blocks", "block_number") == [1, 2, 3, 9]
     assert set(_column(folder, "blocks", "network")) == {"ours"}
+    assert _column(folder, "addresses", "address") == ["0x" + "ab" * 20, "0xours"]
     assert _column(folder, "price_markets", "source_id") == ["src_a"]
     assert _column(folder, "price_market_lists", "source_id") == ["src_a"]
     assert manifest == json.loads((folder / "manifest.json").read_text())
@@ -185,7 +191,7 @@ def test_chosen_marts_alone(settings: Settings, tmp_path: Path) -> None:
     manifest = _export(settings, tmp_path / "out", tenant="globex", marts=("blocks", "tokens"))
     assert [file["mart"] for file in manifest["files"]] == ["blocks", "tokens"]
     assert _column(tmp_path / "out", "blocks", "block_number") == [2, 4, 5, 6, 9, 9]
-    with pytest.raises(ExportError, match="no mart 'token'; there are address_names, as_of_prices, "):
+    with pytest.raises(ExportError, match="no mart 'token'; there are address_names, addresses, as_of_prices, "):
         _export(settings, tmp_path / "other", marts=("token",))
     assert not (tmp_path / "other").exists()
 

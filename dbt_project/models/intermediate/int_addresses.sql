@@ -5,14 +5,20 @@
     )
 }}
 
--- A number for every address that a balance may be known by, given once and never taken away: rows that are kept hold
--- it. What has none yet is ahead of the frontier, or newly read.
+-- A number for every address that readers meet: of holders, tokens, wallets and counterparties. Given once, it is never
+-- taken away, because rows that are kept hold it. Addresses without one are ahead of the frontier, or newly read.
 -- depends_on: {{ ref('int_frontier') }}, {{ ref('stg_control__subjects') }}, {{ ref('stg_pipeline__transforms') }}
 with
 
 legs as (
 
     select * from {{ rows_ahead(ref('int_movements_split_to_legs')) }}
+
+),
+
+sides as (
+
+    select * from {{ rows_ahead(ref('stg_chain__movement_sides')) }}
 
 ),
 
@@ -26,10 +32,9 @@ observations as (
 ),
 
 -- Of tokens the creation is looked up.
-tokens as (
+subjects as (
 
-    select * from {{ ref('int_covered_ranges') }}
-    where kind = 'token'
+    select * from {{ ref('stg_control__subjects') }}
 
 ),
 
@@ -49,7 +54,11 @@ seen as (
     from observations
     union distinct
     select address
-    from tokens
+    from subjects
+    union distinct
+    select counterparty_address as address
+    from sides
+    where counterparty_address is not null
 
 )
 

@@ -45,6 +45,7 @@ changes as (
         points.range_from_block,
         points.token_address,
         labels.symbol as token_symbol,
+        labels.decimals as token_decimals,
         points.holder_address,
         points.block_number,
         blocks.block_time,
