@@ -89,9 +89,10 @@ def test_the_wallet_activity_report_names_the_marts_that_it_reads(client: TestCl
     assert exposed("wallet_activity_report") == queries.marts
 
 
-def test_superset_names_the_marts_of_its_datasets() -> None:
-    found = set()
+def test_superset_names_the_views_of_its_datasets() -> None:
+    found: set[str] = set()
     for file in _DATASETS.glob("*.yaml"):
         dataset = yaml.safe_load(file.read_text())
-        found |= named(dataset["sql"]) if dataset.get("sql") else {dataset["table_name"]}
-    assert exposed("superset") == found
+        assert dataset["schema"] == "bi"
+        found |= set(re.findall(r"\bbi\.(\w+)", dataset["sql"])) if dataset["sql"] else {dataset["table_name"]}
+    assert exposed("superset") == {f"bi_{view}" for view in found}

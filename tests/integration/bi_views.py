@@ -27,8 +27,8 @@ def check_bi_views(marts: duckdb.DuckDBPyConnection) -> None:
     """Compare the views of `bi` with the marts under them.
 
     Raises:
-        AssertionError: a join adds or loses rows, a number is not the nearest to its exact text, an address has no
-            checksum, or the slices of a supply are not the whole supply.
+        AssertionError: a join adds or loses rows, a number is not the nearest to its exact text, or an address has no
+            checksum. Or the slices of a supply are not the whole supply.
     """
     for view, mart in ROW_OF.items():
         tenants = "select tenant_id, count(*) from {} group by tenant_id order by tenant_id"

@@ -55,7 +55,7 @@ def test_every_table_view_and_column_carries_its_description_and_type(published:
     }
 
 
-def test_every_view_for_bi_tools_says_whose_rows_it_has() -> None:
+def test_every_view_for_bi_tools_has_the_column_of_the_tenant() -> None:
     assert [name for name, model in _declared("bi").items() if model["columns"][0]["name"] != "tenant_id"] == []
 
 

@@ -1,9 +1,10 @@
 """The reports as a customer's visitors see them: the site, in it our page, in it Superset's dashboard."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -11,9 +12,9 @@ from playwright.sync_api import Browser, FrameLocator, Page
 
 from api.reports import superset as guest_tokens
 from tests.browser.configured import LUMEN_ID, LUMEN_NAME, TREASURY_ID, TREASURY_NAME
-from tests.browser.servers import Api, Portal
+from tests.browser.servers import Api, Portal, serving_api
 from tests.browser.visitor import SCREENSHOTS
-from tests.superset.service import Superset
+from tests.superset.service import Guest, Superset, rows_of
 from tests.superset.world import MARK
 
 _TIMEOUT_MS = 90_000
@@ -61,43 +62,70 @@ def named(name: str | None) -> str:
     return "N/A" if name is None else without_tags(name)
 
 
+def two_decimals(text: str | None, sign: str = "") -> str:
+    """A number as tables show it."""
+    return "N/A" if text is None else f"{float(text):{sign},.2f}"
+
+
+def in_dollars(text: str | None) -> str:
+    return "N/A" if text is None else f"$ {two_decimals(text)}"
+
+
+def label(name: str | None, address: str | None) -> str:
+    """The name of an address, else the address without its middle."""
+    if address is None:
+        return "N/A"
+    return f"{address[:8]}…{address[-6:]}" if name is None else without_tags(name)
+
+
+def show_exact_figures(dashboard: FrameLocator) -> None:
+    """Open the tab of the tables with all digits."""
+    dashboard.get_by_role("tab", name="Exact figures").click()
+
+
 def test_the_cap_table_is_that_of_the_json_interface(browser: Browser, api: Api, portal: Portal) -> None:
     with api.client("viewer") as client:
-        table = client.get(f"/v1/tokens/{LUMEN_ID}/cap-table", limit="50")
+        table = client.get(f"/v1/tokens/{LUMEN_ID}/cap-table", limit="25")
     with opened(browser, portal.page("cap-table", tokenId=LUMEN_ID)) as (page, dashboard, hosts):
         settle(dashboard, "Holders of the token")
         rows = cells_of(dashboard, "Holders of the token")
-        assert len(rows) == 50
-        assert [[*row[:2], without_tags(row[2]), *row[3:5]] for row in rows] == [
-            [str(row["rank"]), row["wallet"].lower(), named(row["name"]), row["quantity"], row["percentage"]]
+        assert len(rows) == 25
+        assert [[row[0], without_tags(row[1]), *row[2:6]] for row in rows] == [
+            [
+                str(row["rank"]),
+                label(row["name"], row["wallet"]),
+                row["wallet"],
+                two_decimals(row["quantity"]),
+                two_decimals(row["percentage"]),
+                in_dollars(row["value"]),
+            ]
             for row in table["data"]
         ]
-        assert {row[2] for row in rows} > {"N/A"}
-        assert [row[5] for row in rows] == [row["value"] for row in table["data"]]
-        [figures] = cells_of(dashboard, "Unattributed %")
+        assert {row["name"] for row in table["data"]} > {None}
+        details = {row[0]: row[1:] for row in cells_of(dashboard, "Details")}
         concentration = table["concentration"]
-        assert figures[:5] == [
-            table["totalSupply"],
-            table["unattributed"]["quantity"],
-            table["unattributed"]["percentage"],
-            *(concentration[name] or "N/A" for name in ("hhi", "gini")),
-        ]
-        [token] = cells_of(dashboard, "As of block")
-        assert without_tags(token[0]) == named(LUMEN_NAME)
-        assert token[3:6] == [
-            str(table["asOf"]["blockNumber"]),
-            re.sub("[TZ]", " ", table["asOf"]["blockTime"]).strip(),
-            table["asOf"]["finality"],
-        ]
-        assert MARK not in text_of(dashboard)
-        assert hosts == {url.split("/")[2] for url in (portal.origin, api.url, api.world.settings.superset_url)}
+        assert details["Total supply"][0] == table["totalSupply"]
+        assert details["Unattributed"][0] == table["unattributed"]["quantity"]
+        assert details["Unattributed %"][0] == table["unattributed"]["percentage"]
+        assert details["HHI"] == [concentration["hhi"] or "N/A", concentration["hhiStatus"]]
+        assert details["Gini"] == [concentration["gini"] or "N/A", concentration["giniStatus"]]
+        assert without_tags(details["Token"][0]) == named(LUMEN_NAME)
+        assert details["As of block"] == [str(table["asOf"]["blockNumber"]), table["asOf"]["finality"]]
+        assert details["Block time (UTC)"][0] == re.sub("[TZ]", " ", table["asOf"]["blockTime"]).strip()
         page.screenshot(path=SCREENSHOTS / "superset-cap-table.png", full_page=True)
+        show_exact_figures(dashboard)
+        settle(dashboard, "Exact figures of the holders")
+        assert [row[2:5] for row in cells_of(dashboard, "Exact figures of the holders")] == [
+            [row["quantity"], row["percentage"], row["value"]] for row in table["data"]
+        ]
+        assert MARK not in text_of(dashboard).lower()
+        assert hosts == {url.split("/")[2] for url in (portal.origin, api.url, api.world.settings.superset_url)}
 
 
 def test_the_wallet_is_that_of_the_json_interface(browser: Browser, api: Api, portal: Portal) -> None:
     with api.client("viewer") as client:
         values = client.get(f"/v1/wallets/{TREASURY_ID}/value-history")
-        activities = client.get(f"/v1/wallets/{TREASURY_ID}/activities", limit="50")
+        activities = client.get(f"/v1/wallets/{TREASURY_ID}/activities", limit="25")
         balances = client.get(f"/v1/wallets/{TREASURY_ID}/balances")
     with opened(browser, portal.page("wallet-activity", walletId=TREASURY_ID, theme="dark"), "dark") as (
         page,
@@ -105,22 +133,57 @@ def test_the_wallet_is_that_of_the_json_interface(browser: Browser, api: Api, po
         _,
     ):
         settle(dashboard, "Activities of the wallet")
-        [now] = cells_of(dashboard, "Left out of the value")
-        assert now[:2] == [values["totalValue"], values["currency"]]
+        details = {row[0]: row[1:] for row in cells_of(dashboard, "Details")}
+        assert details[f"Total value ({values['currency']})"][0] == values["totalValue"]
+        assert without_tags(details["Wallet"][0]) == named(TREASURY_NAME)
         rows = cells_of(dashboard, "Activities of the wallet")
-        assert [(row[1], *row[4:7]) for row in rows] == [
+        assert [(row[1], row[4]) for row in rows] == [
+            (row["type"], in_dollars(row["value"])) for row in activities["data"]
+        ]
+        assert [without_tags(row[6]) for row in rows] == [
+            label(row["counterpartyName"], row["counterparty"]) for row in activities["data"]
+        ]
+        held = [row[1] for row in cells_of(dashboard, "Balances")]
+        assert sorted(held) == sorted(two_decimals(row["quantity"]) for row in balances["current"])
+        page.screenshot(path=SCREENSHOTS / "superset-wallet-activity-dark.png", full_page=True)
+        show_exact_figures(dashboard)
+        settle(dashboard, "Exact figures of the activities")
+        exact = cells_of(dashboard, "Exact figures of the activities")
+        assert [(row[1], *row[4:7]) for row in exact] == [
             (row["type"], row["amount"], row["amountStatus"], row["value"] or "N/A") for row in activities["data"]
         ]
-        assert [without_tags(row[9]) for row in rows] == [named(row["counterpartyName"]) for row in activities["data"]]
-        [wallet] = cells_of(dashboard, "As of block")
-        assert without_tags(wallet[0]) == named(TREASURY_NAME)
-        held = {row[1] for row in cells_of(dashboard, "Balances")}
-        assert held == {row["quantity"] for row in balances["current"]}
         # A symbol that is HTML stays text.
         assert dashboard.locator("td img").count() == 0
         assert "pwned" not in page.title()
-        assert MARK not in text_of(dashboard)
-        page.screenshot(path=SCREENSHOTS / "superset-wallet-activity-dark.png", full_page=True)
+        assert MARK not in text_of(dashboard).lower()
+
+
+def test_the_ring_is_the_whole_supply(
+    superset: Superset, api: Api, chart: Callable[[str], dict[str, Any]], guest: Guest
+) -> None:
+    with api.client("viewer") as client:
+        table = client.get(f"/v1/tokens/{LUMEN_ID}/cap-table", limit="10")
+    slices = {
+        row["slice"]: row["percentage"] for row in rows_of(guest.query(chart("Ownership"), ["slice", "percentage"]))
+    }
+    assert abs(sum(slices.values()) - 100) < 1e-9
+    assert slices["Not attributed"] == float(table["unattributed"]["percentage"])
+    largest = {label(row["name"], row["wallet"]): float(row["percentage"]) for row in table["data"]}
+    assert {without_tags(name): share for name, share in slices.items()}.items() >= largest.items()
+
+
+def test_a_page_of_another_origin_says_what_to_set(browser: Browser, api: Api) -> None:
+    with serving_api(api.world) as other, other.client("viewer") as client:
+        link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
+        origin = other.url
+        assert origin != api.url
+        with browser.new_context() as context:
+            page = context.new_page()
+            page.goto(link.replace(api.url, origin))
+            page.locator("html[data-state=error]").wait_for(state="attached")
+            shown = page.locator("#panel").inner_text()
+    assert f"Set LEDGERMART_PUBLIC_URL to {origin}" in shown
+    assert api.url in shown
 
 
 def test_a_range_cuts_the_activities(browser: Browser, api: Api, portal: Portal) -> None:
@@ -130,8 +193,8 @@ def test_a_range_cuts_the_activities(browser: Browser, api: Api, portal: Portal)
     with opened(browser, portal.page("wallet-activity", walletId=TREASURY_ID, **bounds)) as (_, dashboard, _):
         settle(dashboard, "Activities of the wallet")
         rows = cells_of(dashboard, "Activities of the wallet")
-        assert len(rows) == len(activities["data"]) < 50
-        assert [row[4] for row in rows] == [row["amount"] for row in activities["data"]]
+        assert 0 < len(rows) == len(activities["data"]) < 50
+        assert [row[4] for row in rows] == [in_dollars(row["value"]) for row in activities["data"]]
 
 
 def test_another_site_cannot_frame_it(browser: Browser, api: Api, portal: Portal, superset: Superset) -> None:
