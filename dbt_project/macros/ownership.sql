@@ -2,7 +2,7 @@
 {% macro ownership_slice(rank, name, display_address) -%}
     case
         when {{ rank }} <= 10
-            then coalesce({{ name }}, left({{ display_address }}, 8) || '…' || right({{ display_address }}, 6))
+            then coalesce({{ name }}, left({{ display_address }}, 6) || '…' || right({{ display_address }}, 4))
         else 'Other holders'
     end
 {%- endmacro %}

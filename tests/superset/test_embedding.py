@@ -75,7 +75,7 @@ def label(name: str | None, address: str | None) -> str:
     """The name of an address, else the address without its middle."""
     if address is None:
         return "N/A"
-    return f"{address[:8]}…{address[-6:]}" if name is None else without_tags(name)
+    return f"{address[:6]}…{address[-4:]}" if name is None else without_tags(name)
 
 
 def show_exact_figures(dashboard: FrameLocator) -> None:

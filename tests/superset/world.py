@@ -11,7 +11,7 @@ from tests.browser.configured import LUMEN_ID, TREASURY_ID
 from tests.browser.market import SUPPLY
 from tests.browser.published import Rows, make_market, market_rows
 
-MARK = "0xf0e1f0"
+MARK = "0xf0e1"
 """Begin of the other tenant's addresses, in lower case; none of the first one's has it."""
 
 _APPROXIMATED = (
@@ -51,6 +51,10 @@ def two_markets(world: World) -> Rows:
         next(_with_values([row], prices.get(row["token_symbol"]))) for row in rows["wallet_balances"]
     ]
     rows["token_value_days"] = list(_capitalization(rows, world.subject_keys[LUMEN_ID]))
+    rows["token_pairs"] += [
+        {name: row.get(name) for name in ("tenant_id", "subject_key", "pair_key", "priced_as", "priced_in")}
+        for row in rows["token_prices"]
+    ]
     for table in rows:
         rows[table] = [_with_approximations(row) for row in rows[table]]
     _add_other(rows, world)
