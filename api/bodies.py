@@ -84,7 +84,7 @@ def form_of(body_type: type[Body]) -> Provide:
 
 
 async def refuse_body(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    """Refuse the body of a request to an operation that takes none, since nothing would do what the body says.
+    """Refuse the body of a request to an operation that takes none: it would have no effect.
 
     Raises:
         ApiError: 400, there is one.

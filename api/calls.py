@@ -41,7 +41,7 @@ Item = TypeVar("Item", bound=Schema)
 
 NO_STORE = {"Cache-Control": "no-store"}
 ALL_ROWS = Page(limit=1, next_cursor=None)
-"""Stands for the page of an answer whose rows are a file's, which has no pages."""
+"""The page of an answer that becomes a file, which has no pages."""
 
 _BATCH = 5_000
 """Rows per query and chunk of a tabular answer: some megabytes at most, a small share of a query's fixed cost."""
@@ -119,7 +119,7 @@ class Tabular(Generic[Item]):
         row_type: struct of every row.
         fetch: reads them.
         context: what holds for all rows.
-        label: names the file where its rows are of no token or wallet.
+        label: names a file that is of no token or wallet.
         state: what of them changes with neither the tenant's data nor its configuration.
     """
 

@@ -22,7 +22,7 @@ _LONGEST_NAME = 64
 
 
 class FileContext:
-    """What holds for all rows of a file.
+    """The facts that hold for all rows of a file.
 
     Args:
         answer: the JSON answer; its page and its lists of structs are not read.
@@ -65,10 +65,10 @@ class FileContext:
         return dict(_flat(self._values, "context."))
 
     def file_name(self, label: str | None, extension: str, template: str) -> str:
-        """Return what a browser calls the file, such as `GOLD-cap-table-2026-10-31.csv`; safe characters only.
+        """Return a name for the file, such as `GOLD-cap-table-2026-10-31.csv`; safe characters only.
 
         Args:
-            label: says of what the rows are, where they are of no token or wallet.
+            label: begins the name of a file that is of no token or wallet.
             extension: of the form, without a dot.
             template: path of the route, with the names of its parameters in braces.
         """
@@ -128,7 +128,7 @@ def _ascii(value: Any) -> str:
 
 
 def _noun(template: str) -> str:
-    """Return what the rows are, from the route: the path behind its last parameter, or its last part."""
+    """Return the contents' name, from the route: its path behind the last parameter, or its last part."""
     behind = template.rpartition("}")[2].strip("/")
     return behind.replace("/", "-") if "{" in template and behind else template.rstrip("/").rpartition("/")[2]
 

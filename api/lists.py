@@ -68,7 +68,7 @@ def read_list(
         position: where the request's cursor goes on.
         snapshot: the published version that rows are read from; configuration alone has none.
         subject: the token or wallet that the list is of.
-        label: names a file of it, where it is of no token or wallet.
+        label: names a file that is of no token or wallet.
         state: what of it changes with neither data nor configuration, for the ETag of tabular answers.
         fields: what else a page has.
     """
@@ -82,5 +82,5 @@ def read_list(
 
 
 def read_all(call: Call, snapshot: Snapshot, fetch: Fetch[Item]) -> list[Item]:
-    """Return all rows of a list that is never long, for the ETag of what the clock changes in any of them."""
+    """Return all rows of a list that is never long, for an ETag where the clock may change any row."""
     return [row for batch in call.batches(snapshot.version, fetch) for row in batch]

@@ -15,4 +15,4 @@ FILES = (CSV, NDJSON, PARQUET)
 TABULAR = (JSON, *FILES)
 
 EXTENSIONS = {CSV: "csv", NDJSON: "ndjson", PARQUET: "parquet"}
-"""What the names of files end with."""
+"""Extensions of file names."""

@@ -240,7 +240,7 @@ def _describe_type(kind: type[Any]) -> dict[str, Any]:
 
 
 def _parameters(handler: HTTPRouteHandler) -> Iterator[tuple[str, str, FieldDefinition]]:
-    """Yield name, location and declaration of each: of what is handed to the handler, its own, those of its form."""
+    """Yield name, location and declaration of each: of dependencies, of the handler, of the answer's form."""
     handed = (provider.parsed_fn_signature for provider in handler.resolve_dependencies().values())
     for signature in (*handed, handler.parsed_fn_signature):
         for name, field in signature.parameters.items():
@@ -323,8 +323,8 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
             "X-As-Of": "Tabular answers: `asOf` as JSON.",
             "X-Coverage": "Tabular answers: `coverage` as JSON, with at most 20 gaps. `complete` is false, too, where "
             "holders or holdings may be unknown.",
-            "X-Context": "Tabular answers, as JSON: the token or wallet as `subject`, and what the JSON answer has "
-            "beside its rows; lists have at most 20 elements.",
+            "X-Context": "Tabular answers, as JSON: the token or wallet as `subject`, and fields beside the rows of "
+            "the JSON answer; lists have at most 20 elements.",
             "Content-Disposition": "Tabular answers: a name for the file.",
         }
     if operation.is_paged:

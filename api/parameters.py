@@ -45,7 +45,7 @@ _MOMENT_FORMS = f"{FORMS}, block:N, {_TODAY}, yesterday or last-month-end"
 _MOMENTS = frozenset({"asOf", "from", "to"})
 _OF_PAGES = frozenset({"limit", "cursor"})
 
-# Documented; who reads them refuses in words of its own.
+# These document alone; the readers below refuse with their own codes.
 _INSTANTS = {"pattern": pattern_of()}
 _MOMENTS_OR_TODAY = {"pattern": pattern_of(_TODAY, *NAMED_DAYS, blocks=True)}
 
@@ -182,14 +182,14 @@ Explain = Annotated[
 
 CONTEXT = "context"
 ContextForm = Literal["columns", "comment"]
-"""How CSV says what holds for all rows: in columns of each row, or in one first line that begins with `#`."""
+"""The place of a file's context in CSV: columns of each row, or one first line that begins with `#`."""
 ContextChoice = Annotated[
     ContextForm | None,
     QueryParameter(
         name=CONTEXT,
-        description="Of CSV alone: where the file says what holds for all of its rows, such as the token, the moment "
-        "and the statuses that JSON has beside the rows. `columns`: in columns `context....` of each row; `comment`: "
-        "as JSON in one first line that begins with `#`. Without it, the headers alone say it.",
+        description="Of CSV alone: where the file has the facts that JSON has beside the rows, such as token, moment "
+        "and statuses. `columns`: in columns `context....` of each row; `comment`: as JSON in one first line that "
+        "begins with `#`. By default they are in the headers alone.",
     ),
 ]
 """Of each operation that answers rows; no handler takes it."""
@@ -387,7 +387,7 @@ def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) 
 
 
 def context_form(connection: ASGIConnection[Any, Any, Any, Any]) -> str | None:
-    """Return where CSV is to say what holds for all rows; None: nowhere."""
+    """Return the place of the context in CSV; None: nowhere."""
     return dict(query_items(connection)).get(CONTEXT)
 
 

@@ -14,7 +14,7 @@ DESCRIPTION_LENGTH = 2000
 
 _PRINTED = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
 LINE_PATTERN = rf"^(?!\s){_PRINTED}*(?<!\s)$"
-"""What `check_text` takes, as a pattern of JSON Schema."""
+"""Pattern (JSON Schema) of a text that `check_text` takes."""
 TEXT_PATTERN = rf"^(?!\s)(?:{_PRINTED}|[\n\t])*(?<!\s)$"
 """The same of several lines."""
 

@@ -19,7 +19,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class _Head(Schema, frozen=True, kw_only=True):
-    """What the headers of a report's file say of it."""
+    """The facts in the headers of a report's file."""
 
     as_of: AsOf
     coverage: Coverage

@@ -124,7 +124,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether an answer lists all there is where its coverage is complete; unknown holders would be missing."""
+        """Say whether complete coverage means that no row is missing; rows of unknown holders would be."""
         return True
 
 

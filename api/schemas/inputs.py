@@ -1,4 +1,4 @@
-"""Schemas of what requests hold: bounds and patterns, from the constants by which the rules of `control` refuse.
+"""Schemas of values in requests: bounds and patterns, from the constants by which the rules of `control` refuse.
 
 They only document: the rules refuse values themselves, with their own codes and words.
 """
@@ -21,7 +21,7 @@ def described(description: str, examples: Sequence[Any] | None = None, **keyword
 
 
 def line(most: int, description: str, examples: Sequence[str] | None = None) -> Meta:
-    """Describe one line of at most so many characters, as `control.fields` checks it."""
+    """Describe one line of at most `most` characters, as `control.fields` checks it."""
     return described(description, examples, minLength=1, maxLength=most, pattern=fields.LINE_PATTERN)
 
 

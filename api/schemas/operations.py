@@ -9,7 +9,7 @@ from api.schemas.inputs import described
 from control.instants import pattern_of
 
 HISTORY_START = pattern_of("creation", blocks=True)
-"""What a history request may begin with, as a pattern of JSON Schema."""
+"""Pattern (JSON Schema) of the start of a history request."""
 
 NativeMode = Literal["full", "balance-only"]
 

@@ -306,7 +306,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether every holder is known."""
+        """Say whether every holder is known."""
         return self.holders_status == "Complete"
 
 

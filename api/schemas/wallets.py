@@ -235,5 +235,5 @@ class Balances(Schema, frozen=True, kw_only=True):
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether every asset that the wallet holds is known."""
+        """Say whether every asset of the wallet is known."""
         return self.holdings_complete

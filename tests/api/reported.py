@@ -105,7 +105,7 @@ def reconciliation_of(number: int, block: int) -> str:
 
 
 def link_unchecked(settings: Settings, store: ControlStore, key: str, report: Report, **params: str) -> str:
-    """Return a link whose moments are not checked: an open page may meet one that is covered no more."""
+    """Return a link without a check of its moments: an open page may meet one that is covered no more."""
     with store.read() as session:
         signer = TokenSigner(service_secrets.get(session, service_secrets.EMBED_SIGNING_KEY))
         principal = access.authenticate(session, key)

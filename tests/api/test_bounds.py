@@ -1,4 +1,4 @@
-"""Bounds and patterns of the document say what the rules refuse: each value is tried at both."""
+"""Bounds and patterns of the document against the rules: each value is tried at both."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -104,7 +104,7 @@ def _price(value: Any) -> str:
         (of_body("ManualPriceCreate", "price"), NUMBERS, _price),
     ],
 )
-def test_the_document_takes_what_the_rules_take(
+def test_document_and_rules_take_the_same_values(
     schema: dict[str, Any], values: list[Any], read: Callable[[Any], object]
 ) -> None:
     found = {value: (is_valid(schema, value), is_taken(partial(read, value), Invalid, ApiError)) for value in values}
@@ -120,7 +120,7 @@ def test_the_largest_multiplier() -> None:
         assert is_valid(schema, number) == taken == (number == 1_000_000)
 
 
-def test_what_no_pattern_fits_is_unparseable() -> None:
+def test_moment_that_fits_no_pattern_is_unparseable() -> None:
     for text in MOMENTS:
         if not is_valid(of_query("/v1/tokens/{tokenId}/cap-table", "asOf"), text):
             assert not is_taken(partial(read_moment, text, NOW), Unparseable)

@@ -78,7 +78,7 @@ def embed(client: TestClient[Any], path: str, **query: str) -> dict[str, str]:
 
 
 def embed_unchecked(client: TestClient[Any], report: Report, **params: str) -> dict[str, str]:
-    """Return the header of an embedded page whose moments were not checked when its link was made."""
+    """Return the header of an embedded page, by a link without a check of its moments."""
     services, key = client.app.state.services, client.headers["authorization"].removeprefix("Bearer ")
     url = link_unchecked(services.settings, services.store, key, report, **params)
     return {"Authorization": f"Bearer {url.partition('#t=')[2]}"}

@@ -77,7 +77,7 @@ class Api:
         return ApiClient(self.url, self.world.keys[who])
 
     def link_unchecked(self, report: Report, **params: str) -> str:
-        """Return a link whose moments are not checked, as an open page may meet one that is covered no more."""
+        """Return a link without a check of its moments: an open page may meet one that is covered no more."""
         world = self.world
         link = urlsplit(link_unchecked(world.settings, world.store, world.keys["viewer"], report, **params))
         return f"{self.url}{link.path}?{link.query}#{link.fragment}"
