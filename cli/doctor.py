@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Literal
 
+from packaging.requirements import Requirement
 from rich.console import Console
 
 from cli.data_folder import check_writable
@@ -128,6 +129,17 @@ class UnknownNetwork(Exception):
 
 
 def _versions() -> Check:
+    """Check the installed packages: installing others beside them may have replaced one."""
+    for requirement in map(Requirement, requires("ledgermart") or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            found = "no version"
+        if found == "no version" or found not in requirement.specifier:
+            fix = f"the service needs {requirement}; run `.venv/bin/pip install '{requirement}'`"
+            return Check("versions", "wrong", f"{requirement.name} {found} is installed, {fix}")
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return Check("versions", "ok", f"Python {sys.version.split()[0]}, {packages}")
 

@@ -93,6 +93,18 @@ def test_nodes_are_examined_while_the_control_store_is_away(
     assert ([local.verdict for local in found.nodes], found.exit_code) == (["ok"], 1)
 
 
+def test_a_replaced_package_is_named_with_the_version_that_is_needed(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service(LocalNetwork("local", None))
+    for name, needed in (("duckdb", "duckdb==0.1"), ("not-there", "not-there")):
+        told = ["click>=8", "nothing==1; extra == 'other'", needed]
+        monkeypatch.setattr(doctor, "requires", lambda _, told=told: told)
+        check = check_of(examined(service, monkeypatch), "versions")
+        assert (check.verdict, check.detail.startswith(f"{name} ")) == ("wrong", True)
+        assert f"the service needs {needed}; run `.venv/bin/pip install '{needed}'`" in check.detail
+
+
 def test_a_node_that_never_ends_its_answer_is_given_up(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
