@@ -1,9 +1,9 @@
-"""Where balances and supplies change without a movement: in which block what a reading showed came about.
+"""Bisection: the blocks in which balances and supplies changed without a movement.
 
-A supply is the balance of a holder named `supply`, which mints and burns move. The blocks between the last reading that
-movements explain and the first that they do not are halved, all such ranges at once, by readings that are held against
-what movements make of the balance. The models then book the difference where these readings show it. What one cycle
-does not come to is left to the next; what the node has no state for stays where it was seen.
+A supply is the balance of a holder named `supply`, which mints and burns move. A difference lies between the last
+reading that movements explain and the first that they do not. All such ranges are halved at once, by readings that are
+compared with the balance that movements make. The models then book the difference where these readings show it. The
+next cycle goes on where one stops; a difference stays where it was seen if the node has no state there.
 """
 
 from collections import defaultdict

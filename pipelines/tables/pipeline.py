@@ -263,7 +263,9 @@ SOURCE = Source(
             Column("block_hash", VARCHAR, "Its hash."),
             optional("period_end", TIMESTAMP, "End of the period that it was begun for, UTC; null: it was asked for."),
             Column("read_count", BIGINT, "Balances that were read for it."),
-            Column("difference_count", BIGINT, "Those that were not what had been known, and of a token its supply."),
+            Column(
+                "difference_count", BIGINT, "Balances, and the supply of a token, that differed from the known ones."
+            ),
             optional(
                 "range_from_block", BIGINT, "First block of the covered range with the block; null until attested."
             ),
@@ -291,7 +293,7 @@ SOURCE = Source(
             optional(
                 "supply_difference_raw",
                 BIGNUM,
-                "Of a token, the supply as read less the known one, in base units; null where either is not known.",
+                "Supply of a token as read less the known one, in base units; null where either is not known.",
             ),
         ),
         Table(

@@ -354,7 +354,7 @@ def _attestation(world: World, operation_id: str, subject_id: str) -> Operation:
 
 
 def supply_status_at(block: int) -> str:
-    """What is said of the supply of `small` at a block of a window."""
+    """Return the status of the supply of `small` at a block of a window."""
     return "Unconfirmed" if 150 <= block <= 200 else "Observed"
 
 

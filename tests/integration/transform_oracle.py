@@ -345,7 +345,7 @@ class Oracle:
     def supply_at(
         self, subject: Subject, behaviours: dict[tuple[int, str], str | None], block: int
     ) -> tuple[int | None, str]:
-        """What is said of the supply of a token at a block that is covered: how much, and how certain that is."""
+        """Return the supply of a token at a covered block, and how certain it is."""
         covered = next((first, last) for first, last in self.world.covered(subject) if first <= block <= last)
         rows = self._supplies(subject, covered)
         until = [row for row in rows if row.block <= block]
