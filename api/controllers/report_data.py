@@ -291,7 +291,16 @@ def _cap_table_file(
     def rows(opened: Snapshot, after: Key | None, limit: int) -> Fetched[ReportHolding]:
         return holders.on(opened).fetch(filters, limit, after)
 
-    return stream_report(call, version, ReportHolding, rows, found.subject.symbol or "token", as_of, coverage)
+    return stream_report(
+        call,
+        version,
+        ReportHolding,
+        rows,
+        found.subject.symbol or "token",
+        as_of,
+        coverage,
+        has_all_rows=holders.summary.holders_status == "Complete",
+    )
 
 
 def _wallet_activity_file(

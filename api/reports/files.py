@@ -3,6 +3,7 @@
 import re
 from typing import TypeVar
 
+import msgspec
 from litestar.response import Stream
 
 from api import formats
@@ -33,6 +34,8 @@ def stream_report(
     subject: str,
     as_of: AsOf,
     coverage: Coverage,
+    *,
+    has_all_rows: bool = True,
 ) -> Stream:
     """Answer all rows of a report as a CSV file.
 
@@ -44,13 +47,11 @@ def stream_report(
         subject: what the report is of, for the file's name.
         as_of: the moment of the rows.
         coverage: what of their range is collected.
+        has_all_rows: no row is missing where that is complete; false while holders are unknown.
     """
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
     name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"
     batches = read_batches(call.services.serving, version, rows, _BATCH)
-    headers = {
-        **NO_STORE,
-        **formats.attachment(name),
-        **FileContext(_Head(as_of=as_of, coverage=coverage), None).headers(),
-    }
-    return formats.stream_file(row_type, batches, headers)
+    shown = coverage if has_all_rows else msgspec.structs.replace(coverage, complete=False)
+    context = FileContext(_Head(as_of=as_of, coverage=shown)).headers()
+    return formats.stream_file(row_type, batches, {**NO_STORE, **formats.attachment(name), **context})

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, localcontext
@@ -434,6 +435,13 @@ def test_a_moment_in_a_gap_is_told_with_its_neighbours(client: TestClient[Any]) 
         answer = problem(answer, 409, "not-covered")
         assert [error["parameter"] for error in answer["errors"]] == ["asOf"]
         assert (answer["before"], answer["after"]) == (f"{time_of(60_000):%FT%TZ}", f"{time_of(66_000):%FT%TZ}")
+
+
+def test_a_file_is_not_complete_where_holders_are_unknown(client: TestClient[Any]) -> None:
+    told = client.get(f"{TOKEN}/cap-table", params={"asOf": "block:50000"}).json()
+    assert (told["coverage"]["complete"], told["holdersStatus"]) == (True, "HoldersUnknown")
+    saved = client.get(f"{DATA}/csv", headers=cap_table(client, "block:50000"))
+    assert json.loads(saved.headers["x-coverage"]) == told["coverage"] | {"complete": False}
 
 
 def test_a_token_of_which_nothing_is_collected_says_why(client: TestClient[Any]) -> None:
