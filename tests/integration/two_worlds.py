@@ -449,16 +449,17 @@ class Worlds:
         return own + [name for name in foreign if name not in own][:1]
 
     def links(self) -> list[tuple[str, str]]:
-        """Report and token of links to each of B's reports."""
+        """Report and token of links to each of B's reports whose moments are covered."""
         before = {"from": self.moment(self.node.head() - 20)}
         return [
-            self.link(operation_id, **{name: row["id"]}, **moments)
+            self.link(operation_id, **query)
             for operation_id, name, where, moments in (
                 ("link_cap_table", "tokenId", "/v1/tokens", {}),
                 ("link_cap_table_changes", "tokenId", "/v1/tokens", before),
                 ("link_wallet_activity", "walletId", "/v1/wallets", {}),
             )
             for row in self.b.get(where, {}).body["data"]
+            if self.b.get(OPERATIONS[operation_id][1], query := {name: row["id"], **moments}).status < 400
         ]
 
     def link(self, operation_id: str, **query: str) -> tuple[str, str]:
@@ -481,7 +482,7 @@ def _queries(operation: dict[str, Any], moments: Mapping[int, str], wallet: str)
             yield {}, form
     for name, schema in schemas.items():
         for value in schema.get("enum", ()):
-            yield {name: value}, json_or_csv
+            yield {name: value}, media_types.CSV if name == "context" else json_or_csv
     for name, values in {
         "explain": ["true"],
         "limit": ["2"],
