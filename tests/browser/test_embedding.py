@@ -158,7 +158,7 @@ def test_revocation_ends_every_open_report(own_servers: Servers, visit: Visit) -
     with visit() as visitor, own_servers.api.client() as client:
         frame = visitor.open(page)
         link = client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"]
-        client.post("/v1/reports/revocations", {})
+        client.post("/v1/reports/revocations")
         frame.locator("#table-head th", has_text="Quantity").get_by_role("button").click()
         visitor.report("denied")
         assert frame.locator("#content").is_hidden()

@@ -56,8 +56,8 @@ class ApiClient:
         """Answer of a PUT; errors as `get`."""
         return self._request("PUT", path, body)
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Answer of a POST, sent under a new idempotency key; errors as `get`."""
+    def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Answer of a POST, with a body or without, sent under a new idempotency key; errors as `get`."""
         return self._request("POST", path, body, {"Idempotency-Key": str(uuid.uuid4())})
 
     def patch(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

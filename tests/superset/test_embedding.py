@@ -223,7 +223,7 @@ def test_tokens_are_renewed_until_access_ends(
         assert renewal.value.status == 200
         dashboard.locator("tbody tr").first.wait_for()
         with api.client() as client:
-            client.post("/v1/reports/revocations", {})
+            client.post("/v1/reports/revocations")
         with page.expect_response(lambda answer: answer.url.endswith("/embed/superset-token")) as refusal:
             pass
         assert refusal.value.status == 401
