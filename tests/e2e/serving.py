@@ -19,7 +19,7 @@ def serving(settings: Settings) -> Iterator[str]:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     app = create_app(replace(settings, api_port=port))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, http="h11", log_config=None, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
