@@ -131,6 +131,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         shutil.rmtree(options.data_dir)
     with contextlib.ExitStack() as started:
         console.rule("A chain")
+        console.print("Starting a node, and making a year of transfers on it.")
         node = started.enter_context(AnvilNode(genesis_time=Scenario.genesis_time(options.transfers)))
         scenario = Scenario(node, options.transfers)
         scenario.first_half()
