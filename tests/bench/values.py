@@ -24,7 +24,7 @@ _MODELS = (
     "as_of_prices",
     "wallet_totals",
     "int_value_days",
-    "token_capitalization_days",
+    "token_value_days",
     "wallet_value_days",
     "int_token_pairs_transformed",
 )

@@ -28,7 +28,7 @@ from tests.integration.value_world import Pair, ValueWorld, time_of
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-VALUES = ("token_activity_values", "wallet_activity_values", "token_capitalization_days", "wallet_value_days")
+VALUES = ("token_activity_values", "wallet_activity_values", "token_value_days", "wallet_value_days")
 PRICE = "price_text, source_id, is_fallback, price_effective_from"
 # How the marts' rows read, in the order of the oracle's.
 COLUMNS = {
@@ -43,9 +43,10 @@ COLUMNS = {
     " change24h, change24h_status, change24h_omitted",
     "wallet_value_days": "subject_key, range_from_block, day, value, value_status, value_complete, unpriced,"
     " holdings_complete",
-    "token_capitalization_days": "subject_key, range_from_block, day, pair_key, supply_raw::varchar,"
+    "token_value_days": "subject_key, range_from_block, day, pair_key, supply_raw::varchar,"
     f" {PRICE}, price_status, value, value_status",
     "token_holder_days": "subject_key, range_from_block, day, holder_count",
+    "token_capitalization_days": "subject_key, day, supply_raw::varchar, supply_status, value, value_status",
 }
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))]
 
@@ -140,6 +141,7 @@ def compare(world: ValueWorld, stores: Stores) -> None:
             "token_prices": oracle.token_prices(),
             "wallet_totals": oracle.wallet_totals(),
             "wallet_value_days": oracle.wallet_value_days(),
+            "token_value_days": oracle.token_value_days(),
             "token_capitalization_days": oracle.token_capitalization_days(),
             "token_holder_days": oracle.token_holder_days(),
         }
@@ -281,7 +283,7 @@ def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -
     assert rewritten(stores, "token_activity_values", "activity_id") == moved["token"]
     assert rewritten(stores, "wallet_activity_values", "activity_id") == moved["wallet"]
     day = (time_of(21).date(),)
-    assert rewritten(stores, "token_capitalization_days", "day") == {day}
+    assert rewritten(stores, "token_value_days", "day") == {day}
     assert rewritten(stores, "wallet_value_days", "subject_key, day") == {(3, *day), (4, *day)}
 
     # A new price concerns no finished day.
@@ -289,14 +291,14 @@ def test_a_late_price_rewrites_what_it_values_and_nothing_else(tmp_path: Path) -
     world.enter_price(1, "src_1", time_of(43) + HOUR, "51")
     transform(world, stores)
     assert rewritten(stores, "wallet_value_days", "day") == set()
-    assert rewritten(stores, "token_capitalization_days", "day") == set()
+    assert rewritten(stores, "token_value_days", "day") == set()
 
     # A new day is one day. Nothing is read that was not, which would concern all of them.
     world.mine(44)
     world.collect()
     transform(world, stores)
     day = (time_of(43).date(),)
-    assert rewritten(stores, "token_capitalization_days", "day") == {day}
+    assert rewritten(stores, "token_value_days", "day") == {day}
     assert rewritten(stores, "wallet_value_days", "subject_key, day") == {(3, *day), (4, *day), (6, *day)}
 
 

@@ -33,7 +33,7 @@ def _seconds(day: date, hour: int) -> int:
 
 
 def _live(world: World, token: Token) -> None:
-    """Every month transfers on its 5th and 20th, and in the middle of some of them balances that change silently."""
+    """Make transfers on the 5th and 20th of every month, and change balances and the supply silently in some months."""
     supply_each = 10_000
     for start in range(0, HOLDERS, 100):
         for wallet in world.wallets[start : start + 100]:
@@ -46,9 +46,9 @@ def _live(world: World, token: Token) -> None:
                 world.transfer(token, sender, receiver, world.random.randint(1, 400))
             world.mine(_seconds(end.replace(day=day), 12))
         if number % 3 == 1:
-            for function in ("mint_silently", "burn_silently"):
+            for function, amount in (("mint_silently", 3 * number), ("burn_silently", 7 + number)):
                 holder = world.random.choice(world.wallets)
-                data = call_data(token.contract, function, holder, 7 + number, True)
+                data = call_data(token.contract, function, holder, amount, True)
                 world.submit(world.deployer, token.address, data)
             world.mine(_seconds(end.replace(day=21), 12))
     # The last month is over, and what happened is final.
@@ -62,6 +62,7 @@ class Year:
     """The chain at its end, and the API of a tenant that has its history and every month's end attested.
 
     Attributes:
+        first_block: the block of the token's creation.
         words_before: `reconciliation` of the rows of each month's end before it was attested.
     """
 
@@ -70,6 +71,7 @@ class Year:
     token: Token
     path: str
     client: "TestClient[Any]"
+    first_block: int
     words_before: list[set[str]]
 
     def block_at(self, end: date) -> int:
@@ -108,6 +110,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
         world = World(node, wallet_count=HOLDERS)
         multicall = world.place_multicall()
         token = world.deploy_strange_token("LyingToken", "HUSH", 6)
+        first_block = node.head()
         _live(world, token)
         service = Service(
             tmp_path_factory.mktemp("year"), [LocalNetwork("local", node.url, multicall_address=multicall)]
@@ -130,7 +133,9 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
             service.attest()
             states = [client.get(f"{path}/attestations/{answer.json()['id']}").json()["status"] for answer in asked]
             assert states == [Status.SUCCEEDED] * len(states)
-            yield Year(node, world, token, path, client, words_before)
+            # Cycles locate the differences that attestations found.
+            _build(service, 3)
+            yield Year(node, world, token, path, client, first_block, words_before)
         service.close()
 
 
@@ -147,6 +152,7 @@ def test_a_month_end_is_confirmed_and_the_nodes(year: Year, end: date) -> None:
     assert {row["reconciliation"] for row in answer["data"]} <= {"Reconciled", "Adjusted"}
     assert {row["checkedBlockNumber"] for row in answer["data"]} == {block}
     assert answer["totalSupplyRaw"] == str(year.world.total_supply(year.token, block))
+    assert answer["totalSupplyStatus"] == "Observed"
     assert answer["unattributed"]["quantityRaw"] == "0"
 
 
@@ -155,3 +161,23 @@ def test_attestations_confirm_what_nothing_else_does(year: Year) -> None:
     # Behind what changed silently, rows say so; before it none does.
     words = _words(year.client, year.path)
     assert (words[0], words[-1]) == ({"Reconciled"}, {"Reconciled", "Adjusted"})
+
+
+def test_the_supply_of_any_past_block_is_the_nodes(year: Year) -> None:
+    for block in year.world.random.sample(range(year.first_block, year.node.head() + 1), 25):
+        answer = year.client.get(f"{year.path}/cap-table", params={"asOf": f"block:{block}", "limit": 1}).json()
+        truth = year.world.total_supply(year.token, block)
+        assert (block, answer["totalSupplyRaw"]) == (block, str(truth))
+        assert answer["totalSupplyStatus"] in ("Observed", "Unconfirmed")
+        assert answer["unattributed"]["status"] == answer["totalSupplyStatus"]
+
+
+def test_attestations_name_the_difference_of_the_supply(year: Year) -> None:
+    records = year.client.get(f"{year.path}/attestations", params={"limit": 100}).json()["data"]
+    opening = year.world.total_supply(year.token, year.first_block)
+    truth = {end: year.world.total_supply(year.token, end) for end in map(year.block_at, MONTH_ENDS)}
+    assert len(set(truth.values())) == 5
+    for record in records:
+        difference = truth[record["blockNumber"]] - opening
+        assert int(record["supplyDifferenceRaw"]) == difference
+        assert difference == 0 or (record["status"] == "Adjusted" and record["differences"] > 0)

@@ -257,7 +257,8 @@ class ValueOracle:
     def token_prices(self) -> set[Row]:
         """Subject, pair, price, status, capitalization and its status, earlier price, change and its status."""
         found = set()
-        supplies = dict(self._rows("subject_key, total_supply_raw::varchar", "tokens"))
+        columns = "subject_key, total_supply_raw::varchar, total_supply_status"
+        supplies = {key: (supply, status) for key, supply, status in self._rows(columns, "tokens")}
         for subject in self.world.subjects.values():
             if subject.kind != "token":
                 continue
@@ -268,7 +269,7 @@ class ValueOracle:
                 found.add((subject.key, pair, None, status, None, status, None, None, status))
                 continue
             now, before = self.quote(linked[0], when), self.quote(linked[0], when - DAY)
-            supply, decimals = supplies[subject.key], self.decimals(subject, subject.address)
+            (supply, supply_status), decimals = supplies[subject.key], self.decimals(subject, subject.address)
             cap, cap_status = None, now.status
             if now.price is not None and supply is None:
                 cap_status = "UnknownSupply"
@@ -276,6 +277,7 @@ class ValueOracle:
                 cap_status = "UnknownDecimals"
             elif now.price is not None:
                 cap = product(int(supply), decimals or 0, now.price)
+                cap_status = "Unconfirmed" if supply_status == "Unconfirmed" else "Priced"
             moved = change(now.price, before.price) if now.price is not None and before.price is not None else None
             moved_status = now.status if now.price is None else before.status
             found.add(
@@ -370,6 +372,21 @@ class ValueOracle:
         return found
 
     def token_capitalization_days(self) -> set[Row]:
+        """Subject, day, supply and its status, value, status."""
+        changes: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for key, first, when, status in self._rows(
+            "subject_key, range_from_block, block_time, supply_status_after", "token_supplies order by block_number"
+        ):
+            changes[key, first].append((when, status))
+        found = set()
+        for key, first, day, _, supply, *_, value, status in self.token_value_days():
+            known = [status for when, status in changes[key, first] if when < _end(day)]
+            supply_status = known[-1] if known else "Unknown"
+            is_unconfirmed = (status, supply_status) == ("Priced", "Unconfirmed")
+            found.add((key, day, supply, supply_status, value, "Unconfirmed" if is_unconfirmed else status))
+        return found
+
+    def token_value_days(self) -> set[Row]:
         """Subject, range, day, pair, supply, price and its status, source, fallback, effective from, value, status."""
         found = set()
         for subject in self.world.subjects.values():
