@@ -22,15 +22,6 @@ subjects as (
         'Wallet' as tracked_as
     from {{ beside(ref('wallets')) }}
 
-),
-
-changes as (
-
-    select
-        *,
-        {{ to_amount('movement_raw', 'token_decimals') }} as movement
-    from {{ beside(ref('balance_changes')) }}
-
 )
 
 select
@@ -45,14 +36,14 @@ select
     coalesce(shown.display_address, changes.holder_address) as holder_address,
     changes.block_number,
     changes.block_time,
-    changes.movement::double as movement,
-    changes.movement as movement_exact,
+    {{ to_amount('changes.movement_raw', 'changes.token_decimals') }} as movement_exact,
+    movement_exact::double as movement,
     changes.balance::double as balance,
     changes.balance as balance_exact,
     changes.is_observed,
     changes.is_checked,
     changes.is_adjusted
-from changes
+from {{ beside(ref('balance_changes')) }} as changes
 inner join subjects on changes.subject_key = subjects.subject_key
 left join {{ beside(ref('address_names')) }} as names
     on
