@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from control import fields
 from control.models import Subject
-from control.subjects import Kind
+from control.subjects import Kind, has_open_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,12 @@ def addresses_named(session: Session, tenant_id: str, ledger_id: str, q: str) ->
     )
     labels = _read(session, tenant_id, ledger_id, Subject.address.in_(candidates))
     return sorted(address for address, label in labels.items() if label.name and part in label.name.casefold())
+
+
+def tracked_wallets(session: Session, tenant_id: str, wallet_ids: Collection[str]) -> set[str]:
+    """Return the ids of the tenant's wallets that are tracked, of some wallets."""
+    query = select(Subject.id).where(Subject.tenant_id == tenant_id, Subject.id.in_(wallet_ids), has_open_window())
+    return set(session.scalars(query))
 
 
 def _read(session: Session, tenant_id: str, ledger_id: str, condition: ColumnElement[bool]) -> dict[str, Label]:

@@ -436,7 +436,7 @@ def _select_subjects() -> Select[Any]:
         Subject.symbol,
         Subject.name,
         Subject.external_id,
-        _is_tracked().label("is_tracked"),
+        has_open_window().label("is_tracked"),
         Subject.pair_key,
         PricePair.id.label("pair_id"),
         priced_as.symbol.label("priced_as"),
@@ -500,7 +500,8 @@ def _to_row(record: Row[Any]) -> SubjectRow:
     return SubjectRow(**{**record._mapping, "kind": Kind(record.kind)})
 
 
-def _is_tracked() -> ColumnElement[bool]:
+def has_open_window() -> ColumnElement[bool]:
+    """Return the condition that a subject is tracked now."""
     return exists().where(TrackingWindow.subject_key == Subject.subject_key, TrackingWindow.closed_at.is_(None))
 
 
@@ -517,7 +518,7 @@ def _apply_filters(query: Select[Any], filters: SubjectFilters) -> Select[Any]:
     if filters.tracking_status is not None:
         if filters.tracking_status not in ("enabled", "disabled"):
             raise Invalid("trackingStatus", "unknown-status", "trackingStatus must be enabled or disabled")
-        query = query.where(_is_tracked() if filters.tracking_status == "enabled" else ~_is_tracked())
+        query = query.where(has_open_window() if filters.tracking_status == "enabled" else ~has_open_window())
     if filters.q is not None:
         query = query.where(
             Subject.search_text.contains(fields.check_filter("q", filters.q).casefold(), autoescape=True)

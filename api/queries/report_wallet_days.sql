@@ -2,30 +2,12 @@
 -- nothing, so it has no value; what moved nothing needs none. An amount that is not known did move.
 with activities as (
 
-    select
-        date_trunc('day', activities.block_time) as day,
-        activities.activity_type,
-        activities.direction,
-        places.is_folded,
-        activities.status <> 'Failed' and activities.amount_raw is distinct from 0::bignum as has_moved,
-        activity_values.value,
-        coalesce(
-            activity_values.value_status,
-            case
-                when activities.amount_raw is null then 'UnknownAmount'
-                when activities.amount is null then 'UnknownDecimals'
-                else places.status_without_value
-            end
-        ) as value_status
-    from places
-    inner join marts.wallet_activities as activities on places.place = activities.rowid
-    left join marts.wallet_activity_values as activity_values on places.value_place = activity_values.rowid
-    where activities.block_time >= $from_time and activities.block_time < $to_time
+    {% include '_valued_movements.sql' %}
 
 )
 
 select
-    day,
+    date_trunc('day', block_time) as day,
     activity_type,
     direction,
     count(*) as activity_count,

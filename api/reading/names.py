@@ -26,6 +26,13 @@ class Names:
             known = labels.read(session, self.subject.tenant_id, self.subject.ledger_id, wanted)
         return {address: known.get(address, NO_LABEL) for address in wanted}
 
+    def tracked(self, wallet_ids: Collection[str]) -> set[str]:
+        """Return which of the tenant's wallets are tracked."""
+        if not wallet_ids:
+            return set()
+        with self.store.read() as session:
+            return labels.tracked_wallets(session, self.subject.tenant_id, wallet_ids)
+
     def matching(self, q: str | None) -> tuple[str, ...]:
         """Return the stored addresses whose name has a text in it.
 

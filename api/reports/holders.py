@@ -16,7 +16,7 @@ from api.reading.names import Names
 from api.reading.values import amount_text
 from api.reports.rows import CountRow
 from api.rows import HolderRow
-from api.schemas.common import AsOfStatus, Reconciliation
+from api.schemas.common import AsOfStatus, Reconciliation, TrackingStatus
 from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
 from api.serving import Snapshot
 
@@ -110,10 +110,19 @@ class Holders:
         """Return rows as they leave the process."""
         held = to_holdings(self.snapshot, self.view, state, self.summary, self.names, rows)
         then = self._state_before(state)
+        tracked = self.names.tracked({holding.wallet_id for holding in held if holding.wallet_id})
         items: list[ReportHolding] = []
         for row, holding in zip(rows, held, strict=True):
             change, status = self._change(row, then)
-            items.append(ReportHolding(**asdict(holding), change30d=change, change30d_status=status))
+            tracking: TrackingStatus = "enabled" if holding.wallet_id in tracked else "disabled"
+            items.append(
+                ReportHolding(
+                    **asdict(holding),
+                    change30d=change,
+                    change30d_status=status,
+                    wallet_tracking_status=tracking if holding.wallet_id else None,
+                )
+            )
         return items
 
     def _matching(self, state: State, filters: HolderFilters) -> HolderSet:

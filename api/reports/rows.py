@@ -59,6 +59,14 @@ class WalletAssetRow(Row, frozen=True):
     token_id: str | None
 
 
+class LeftOutRow(WalletAssetRow, frozen=True):
+    """`report_wallet_left_out`: movements of an asset that have no value for one reason."""
+
+    value_status: ActivityValueStatus
+    activity_count: int
+    priced_from: datetime | None
+
+
 class ValuedActivityRow(WalletActivityRow, frozen=True):
     """`report_activities`: one movement and its value (status null: without a pair)."""
 

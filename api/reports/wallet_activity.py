@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from msgspec.structs import asdict
@@ -28,13 +28,14 @@ from api.reading.wallet_totals import change_between, positions_before, read_tot
 from api.reports.activities import Activities, ActivityFilters, places_of
 from api.reports.calls import EmbedCall
 from api.reports.kept import keep
-from api.reports.rows import WalletAssetRow, WalletDayRow, WalletExtentRow
+from api.reports.rows import LeftOutRow, WalletAssetRow, WalletDayRow, WalletExtentRow
 from api.reports.subjects import Found, days, find_wallet
 from api.rows import as_naive, as_utc
 from api.schemas.common import Coverage, Decimal, TokenReference, ValueStatus
 from api.schemas.report_data import (
     Flows,
     FlowStatus,
+    LeftOut,
     ReconciliationCounts,
     ReportPosition,
     ReportRange,
@@ -89,7 +90,7 @@ _NOTHING = _Parts(
     total=WalletTotalRow(0, None, "NotCovered", False, [], None, "NotCovered", []),
     value_history=[],
     timeline=[],
-    flows=Flows(in_=None, out=None, net=None, status="NotCovered", is_complete=False),
+    flows=Flows(in_=None, out=None, net=None, status="NotCovered", is_complete=False, left_out=[]),
     activity_count=0,
     folded_fee_count=0,
     extent=WalletExtentRow(0, None),
@@ -141,6 +142,7 @@ def read_report(snapshot: Snapshot, wallet: WalletView) -> WalletActivityReport:
         as_of=to_as_of(view, state, snapshot),
         coverage=coverage,
         holdings_complete=balances.is_complete(state),
+        holdings_from=_holdings_from(view, state),
         reconciliation=_to_counts(state, parts.positions),
         total_value=parts.total.total_value,
         total_value_status=parts.total.total_value_status,
@@ -201,7 +203,7 @@ def _read_parts(snapshot: Snapshot, wallet: WalletView, coverage: Coverage) -> _
             total=now or total_of(view, positions, earlier, missing),
             value_history=_value_history(snapshot, wallet),
             timeline=_to_timeline(rows),
-            flows=_to_flows(rows, is_covered=coverage.complete),
+            flows=_to_flows(rows, _read_left_out(snapshot, view, times), is_covered=coverage.complete),
             activity_count=sum(row.activity_count for row in rows),
             folded_fee_count=sum(row.folded_count for row in rows),
             extent=_read_extent(snapshot, view, times),
@@ -241,8 +243,29 @@ def _value_history(snapshot: Snapshot, wallet: WalletView) -> list[WalletValuePo
 
 
 def _read_days(snapshot: Snapshot, view: View, times: TimeRange) -> list[WalletDayRow]:
-    conditions = {"from_time": as_naive(times.start or FIRST_TIME), "to_time": as_naive(times.end or LAST_TIME)}
-    return snapshot.rows_over({"places": places_of(snapshot, view)}, "report_wallet_days", WalletDayRow, **conditions)
+    return snapshot.rows_over(
+        {"places": places_of(snapshot, view)}, "report_wallet_days", WalletDayRow, **_bounds(times)
+    )
+
+
+def _read_left_out(snapshot: Snapshot, view: View, times: TimeRange) -> list[LeftOut]:
+    present = codec_for(view.subject.family).present
+    rows = snapshot.rows_over(
+        {"places": places_of(snapshot, view)},
+        "report_wallet_left_out",
+        LeftOutRow,
+        tenant_id=view.subject.tenant_id,
+        **_bounds(times),
+    )
+    return [
+        LeftOut(
+            token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
+            status=row.value_status,
+            count=row.activity_count,
+            priced_from=as_utc(row.priced_from),
+        )
+        for row in rows
+    ]
 
 
 def _read_extent(snapshot: Snapshot, view: View, times: TimeRange) -> WalletExtentRow:
@@ -259,9 +282,19 @@ def _conditions(view: View, times: TimeRange) -> dict[str, object]:
     return {
         "subject_key": view.subject.subject_key,
         "tenant_id": view.subject.tenant_id,
-        "from_time": as_naive(times.start or FIRST_TIME),
-        "to_time": as_naive(times.end or LAST_TIME),
+        **_bounds(times),
     }
+
+
+def _bounds(times: TimeRange) -> dict[str, object]:
+    return {"from_time": as_naive(times.start or FIRST_TIME), "to_time": as_naive(times.end or LAST_TIME)}
+
+
+def _holdings_from(view: View, state: State | None) -> datetime | None:
+    """Return the beginning of the covered range that holds a moment."""
+    if state is None:
+        return None
+    return as_utc(next((row.from_time for row in view.ranges if row.from_block == state.first_block), None))
 
 
 def _to_timeline(rows: Sequence[WalletDayRow]) -> list[TimelinePoint]:
@@ -291,18 +324,19 @@ def _to_timeline(rows: Sequence[WalletDayRow]) -> list[TimelinePoint]:
     return points
 
 
-def _to_flows(rows: Sequence[WalletDayRow], *, is_covered: bool) -> Flows:
+def _to_flows(rows: Sequence[WalletDayRow], left_out: list[LeftOut], *, is_covered: bool) -> Flows:
     moved = [row for row in rows if row.direction is not None]
     status = _value_of(moved)[1]
     if status != "Priced":
-        return Flows(in_=None, out=None, net=None, status=status, is_complete=False)
+        return Flows(in_=None, out=None, net=None, status=status, is_complete=False, left_out=left_out)
     received, sent = (_units_moved(moved, direction) for direction in ("In", "Out"))
     return Flows(
         in_=amount_text(received, _VALUE_DECIMALS),
         out=amount_text(sent, _VALUE_DECIMALS),
         net=amount_text(received - sent, _VALUE_DECIMALS),
         status=status,
-        is_complete=is_covered and not any(row.statuses_without_value for row in moved),
+        is_complete=is_covered and not left_out,
+        left_out=left_out,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import (
+    ActivityValueStatus,
     Address,
     AsOf,
     AsOfStatus,
@@ -227,6 +228,9 @@ class ReportHolding(Holding, frozen=True, kw_only=True):
 
     change30d: Annotated[Decimal | None, Meta(description="Quantity less that of 30 days before.")]
     change30d_status: HoldingChangeStatus
+    wallet_tracking_status: Annotated[
+        TrackingStatus | None, Meta(description="Tracking of the wallet `walletId`; null without one.")
+    ]
 
 
 class ReportHoldings(Schema, frozen=True, kw_only=True):
@@ -271,6 +275,18 @@ class ReportRange(Schema, frozen=True, kw_only=True):
     to: Instant | None
 
 
+class LeftOut(Schema, frozen=True, kw_only=True):
+    """Movements of one asset that have no value, for one reason."""
+
+    token: TokenReference
+    status: Annotated[ActivityValueStatus, Meta(description="The reason.")]
+    count: Annotated[int, Meta(description="How many movements.")]
+    priced_from: Annotated[
+        Instant | None,
+        Meta(description="Beginning of the first price, when all these movements lie before it; null otherwise."),
+    ]
+
+
 class Flows(Schema, frozen=True, kw_only=True):
     """What went into a wallet and out of it in the range, fees included, at the prices of the time."""
 
@@ -279,6 +295,9 @@ class Flows(Schema, frozen=True, kw_only=True):
     net: Annotated[Decimal | None, Meta(description="In less out.")]
     status: FlowStatus
     is_complete: Annotated[bool, Meta(description="Whether every movement has a value and the range has no gap.")]
+    left_out: Annotated[
+        list[LeftOut], Meta(description="Movements that have no value, by asset and reason, the most frequent first.")
+    ]
 
 
 class TimelinePoint(Schema, frozen=True, kw_only=True):
@@ -315,6 +334,9 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     coverage: Coverage
     holdings_complete: Annotated[
         bool, Meta(description="False until history from the wallet's first block is covered.")
+    ]
+    holdings_from: Annotated[
+        Instant | None, Meta(description="Beginning of the history that the holdings follow from; null when not known.")
     ]
     reconciliation: ReconciliationCounts
     total_value: Annotated[Decimal | None, Meta(description="Of the positions that have a value, at `asOf`.")]

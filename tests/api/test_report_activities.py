@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -14,7 +15,7 @@ from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_WALLET_ID
 from tests.api.marts import publish
-from tests.api.reported import NAMES, ODD_ADDRESS, TOKEN_ADDRESS, holder, publish_reported, reported_rows
+from tests.api.reported import NAMES, ODD_ADDRESS, PRICE_CHANGE, TOKEN_ADDRESS, holder, publish_reported, reported_rows
 from tests.api.test_errors import problem
 from tests.api.test_report_data import embed
 from tests.api.valued import naive, sum_of
@@ -155,6 +156,16 @@ def test_a_link_with_a_range_shows_nothing_else(client: TestClient[Any]) -> None
     assert rows(client, headers, **{"from": "2026-03-01", "to": "2026-03-08"}) == []
 
 
+def left_out(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Movements without a value, counted by asset and reason."""
+    counts = Counter((row["token"]["ledgerId"].lower(), row["valueStatus"]) for row in rows if row["value"] is None)
+    tokens = {row["token"]["ledgerId"].lower(): row["token"] for row in rows}
+    return [
+        {"token": tokens[asset], "status": status, "count": count, "pricedFrom": None}
+        for (asset, status), count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ]
+
+
 @pytest.mark.parametrize("bounds", [{}, {"from": "2026-02-05", "to": "2026-02-25"}, {"to": "2026-03-05T10:00:00Z"}])
 def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, str]) -> None:
     report = client.get(f"{DATA}/summary", headers=wallet(client, **bounds)).json()
@@ -181,6 +192,7 @@ def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, st
         "net": sum_of([received, f"-{sent}"]),
         "status": "Priced",
         "isComplete": False,
+        "leftOut": left_out([row for row in moved if row["direction"]]),
     }
     expected = []
     for day, kind in sorted({(row["date"][:10], row["type"]) for row in everything}):
@@ -209,6 +221,33 @@ def test_the_head_adds_up_the_rows(client: TestClient[Any], bounds: dict[str, st
         )
     assert report["timeline"] == expected
     assert {one["valueStatus"] for one in expected} == {"Priced", "UnknownDecimals", "UnknownAmount"}
+
+
+def test_movements_before_the_first_price_name_its_beginning(own: World) -> None:
+    marts = reported_rows(own)
+    key = own.subject_keys[EXAMPLE_WALLET_ID]
+    first = time_of(PRICE_CHANGE)
+    values = [row for row in marts["wallet_activity_values"] if row["subject_key"] == key]
+    without = {row["activity_id"] for row in values if row["block_time"] < naive(first)}
+    for row in values:
+        if row["activity_id"] in without:
+            row |= {"price": None, "price_text": None, "value": None, "value_status": "NoPrice"}
+    marts["system_prices"] = [row for row in marts["system_prices"] if row["valid_from"] >= naive(first)]
+    publish(own.settings.serving_dir, 2, marts)
+    with own.client() as client:
+        left = client.get(f"{DATA}/summary", headers=wallet(client)).json()["flows"]["leftOut"]
+        everything = walked(client)
+    moved = [row for row in everything if row["direction"] and row["status"] != "Failed" and row["amountRaw"] != "0"]
+    assert {one["status"]: one["pricedFrom"] for one in left if one["status"] != "NoPrice"} == {
+        "UnknownDecimals": None,
+        "UnknownAmount": None,
+    }
+    found = {one["token"]["ledgerId"]: (one["count"], one["pricedFrom"]) for one in left if one["status"] == "NoPrice"}
+    assert found == {
+        asset: (count, f"{first:%Y-%m-%dT%H:%M:%SZ}")
+        for asset, count in Counter(row["token"]["ledgerId"] for row in moved if row["id"] in without).items()
+    }
+    assert found
 
 
 def test_fees_are_folded_into_their_transaction(own: World) -> None:
@@ -407,7 +446,8 @@ def test_a_wallet_of_which_nothing_is_collected_says_why(own: World) -> None:
         assert rows(client, headers) == []
     assert (report["asOf"], report["coverage"]) == (told["asOf"], told["coverage"])
     assert (report["totalValue"], report["totalValueStatus"]) == (None, "NotCovered")
-    assert report["flows"] == {"in": None, "out": None, "net": None, "status": "NotCovered", "isComplete": False}
+    flows = {"in": None, "out": None, "net": None, "status": "NotCovered", "isComplete": False, "leftOut": []}
+    assert report["flows"] == flows
     assert report["reconciliation"]["status"] == "NotYetCollected"
     assert (report["activityCount"], report["lastActivityAt"], report["valueHistory"]) == (0, None, [])
 

@@ -137,7 +137,13 @@ def as_shown(row: dict[str, Any], block: int) -> dict[str, Any]:
     number = NUMBERS[row["wallet"].lower()]
     change, status = change_of(row, block)
     wallet_id = f"wal_01k9zr3m5e8v2c7q4w6t1x00{number:02d}" if number in NAMES else None
-    return row | {"name": name_of(row), "walletId": wallet_id, "change30d": change, "change30dStatus": status}
+    return row | {
+        "name": name_of(row),
+        "walletId": wallet_id,
+        "change30d": change,
+        "change30dStatus": status,
+        "walletTrackingStatus": "disabled" if wallet_id else None,
+    }
 
 
 KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
