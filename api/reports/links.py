@@ -19,8 +19,21 @@ from control.clock import utc_now
 from control.settings import ReportsProvider, Settings
 from control.store import ControlStore
 
-# Scripts draw, the page's own origin gives it its data, files are saved, and a form asks for them.
-_SANDBOX = "allow-scripts allow-same-origin allow-downloads allow-forms"
+# The page draws by scripts, reads its data from its own origin, saves files by a form, prints, and opens the explorer.
+_SANDBOX = (
+    "allow-scripts allow-same-origin allow-downloads allow-forms "
+    "allow-modals allow-popups allow-popups-to-escape-sandbox"
+)
+# Gives each report on the page the height of its content. It is the same for every link, so that a site's policy can
+# name its hash, and it stands before the frame, because a report does not repeat its height.
+_HEIGHT_SCRIPT = """<script>
+addEventListener("message", ({ source, origin, data }) => {
+  const frame = [...document.querySelectorAll("iframe")].find((each) => each.contentWindow === source);
+  if (!frame || origin !== new URL(frame.src).origin || data?.type !== "report:height") return;
+  frame.style.height = `${data.height}px`;
+});
+</script>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +177,7 @@ def _given(**params: str | None) -> dict[str, str]:
 
 
 def _iframe(url: str, title: str) -> str:
-    return (
+    return _HEIGHT_SCRIPT + (
         f'<iframe src="{escape(url)}" title="{escape(title)}" sandbox="{_SANDBOX}" '
         'referrerpolicy="no-referrer" frameborder="0" width="100%" height="900"></iframe>'
     )

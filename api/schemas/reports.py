@@ -28,7 +28,9 @@ class ReportLink(Schema, frozen=True, kw_only=True):
     provider: ReportsProvider
     report_url: ReportUrl
     expires_at: LinkEnd
-    iframe: Annotated[str, Meta(description="The link as an HTML element, to be put into a page.")]
+    iframe: Annotated[
+        str, Meta(description="The link as HTML to put into a page: a script that fits the height, then the frame.")
+    ]
 
 
 class EmbedOrigins(Schema, frozen=True, kw_only=True):

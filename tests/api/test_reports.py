@@ -59,7 +59,7 @@ def shared(template: World, tmp_path_factory: pytest.TempPathFactory, built: Pat
 
 
 class Frame(html.parser.HTMLParser):
-    """Reads the one element of an answer's `iframe`."""
+    """Reads the elements of an answer's `iframe`."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -101,11 +101,22 @@ def test_a_link_says_all_that_an_iframe_needs(world: World, client: TestClient[A
     assert claims["sxp"] - claims["iat"] == 8 * 3600
     assert datetime.fromisoformat(link["expiresAt"]) == datetime.fromtimestamp(claims["exp"], UTC)
 
-    [(tag, attributes)] = Frame(link["iframe"]).elements
-    assert tag == "iframe"
+    [(script, _), (tag, attributes)] = Frame(link["iframe"]).elements
+    assert (script, tag) == ("script", "iframe")
     assert attributes["src"] == link["reportUrl"]
     assert attributes["title"]
-    assert attributes["sandbox"] == "allow-scripts allow-same-origin allow-downloads allow-forms"
+    assert str(attributes["sandbox"]).split() == [
+        f"allow-{what}"
+        for what in (
+            "scripts",
+            "same-origin",
+            "downloads",
+            "forms",
+            "modals",
+            "popups",
+            "popups-to-escape-sandbox",
+        )
+    ]
     assert attributes["referrerpolicy"] == "no-referrer"
     # Without a style: the policy of the site around it may forbid one.
     assert (attributes["frameborder"], attributes["width"]) == ("0", "100%")
@@ -207,8 +218,8 @@ def test_a_name_cannot_break_out_of_the_iframe(world: World, client: TestClient[
         session.get_one(Subject, world.subject_keys[EXAMPLE_TOKEN_ID]).symbol = name
         session.get_one(Subject, world.subject_keys[EXAMPLE_WALLET_ID]).name = name
     for path, query in (REPORTS[report] for report in REPORTS if report != "index"):
-        [(tag, attributes)] = Frame(client.get(path, params=query).json()["iframe"]).elements
-        assert tag == "iframe"
+        [(script, _), (tag, attributes)] = Frame(client.get(path, params=query).json()["iframe"]).elements
+        assert (script, tag) == ("script", "iframe")
         assert str(attributes["title"]).endswith(name)
 
 

@@ -34,8 +34,8 @@ body { margin: 0; font: 16px sans-serif } header { padding: 12px 20px; font-weig
 iframe { display: block; width: 100%; border: 0 }
 """
 
-# What docs/reports.md tells a customer's developer to do: listen before the frame is there, follow the height, and
-# answer an expired token if one can.
+# As docs/reports.md tells a customer's developer: listen before the frame is there, and answer an expired token. The
+# snippet of the API follows the height itself.
 _SCRIPT = """
 const frame = () => document.querySelector('iframe');
 const reports = () => new URL(frame().src).origin;
@@ -43,7 +43,6 @@ window.messages = [];
 addEventListener('message', async (event) => {
   if (event.origin !== reports() || event.source !== frame().contentWindow) return;
   window.messages.push(event.data);
-  if (event.data.type === 'report:height') frame().style.height = `${event.data.height}px`;
   if (event.data.type === 'report:token-expired' && window.handsOver) await handOver();
 });
 
