@@ -28,6 +28,7 @@ const page = new Page(async (session) => {
     sort: SORT,
     what: ["holder", "holders"],
     filters: ["filter-change"],
+    drop: ["shares", "bar", "kind", "before"],
     onFailure: (failure) => page.fail(failure),
   });
   drawTop();
@@ -48,7 +49,7 @@ function drawTop() {
   drawIncomplete(notCollectedBetween(summary));
   drawStripBetween({ ...summary, explorer: token.explorer });
   drawKpis(...tiles());
-  fill("unit", `Everybody whose quantity differs; quantities in ${unitOf(token)}`);
+  fill("unit", `All holders whose balance differs, in ${unitOf(token)}`);
   const differs = totals.new + totals.gone + totals.changed > 0;
   byId("rows").hidden = !differs;
   byId("nothing").hidden = differs;
@@ -66,7 +67,7 @@ function tiles() {
     ),
     kpi("New", figure(count(totals.new)), "in the later cap table alone"),
     kpi("Gone", figure(count(totals.gone)), "in the earlier one alone"),
-    kpi("Changed", figure(count(totals.changed)), "in both, another quantity"),
+    kpi("Changed", figure(count(totals.changed)), "in both, different balance"),
     kpi(
       `Total supply after (${unitOf(token)})`,
       supply,

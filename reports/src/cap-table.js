@@ -34,6 +34,7 @@ const page = new Page(async (session) => {
     sort: SORT,
     what: ["holder", "holders"],
     filters: ["filter-reconciliation"],
+    drop: ["change", "bar", "value"],
     onFailure: (failure) => page.fail(failure),
   });
   const collected = summary.holderCountStatus !== "NotYetCollected" && summary.asOfStatus !== BEFORE_CREATION;
@@ -125,7 +126,7 @@ function largestLine() {
 function unattributedLine() {
   const { percentage } = summary.unattributed;
   if (percentage === null) return null;
-  return trend(percentage) === "flat" ? "of all the supply" : `${percent(percentage)} unattributed`;
+  return trend(percentage) === "flat" ? "100 % of supply" : `${percent(percentage)} unattributed`;
 }
 
 function concentrationWord(hhi) {

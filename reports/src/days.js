@@ -77,8 +77,30 @@ export function bucketsOf(timeline, [from, to]) {
   return { grain, buckets: summed.sort((one, other) => one.start - other.start) };
 }
 
+/**
+ * Widen a range to the whole weeks of its bars, of which the first and the last may be cut.
+ * @param {[number, number]} range milliseconds
+ * @param {{grain: "day" | "week", buckets: Bucket[]}} data
+ * @returns {[number, number]}
+ */
+export function wholeBuckets([from, to], { grain, buckets }) {
+  if (grain === "day" || !buckets.length) return [from, to];
+  return [Math.min(from, buckets[0].start), Math.max(to, buckets.at(-1).start + 7 * DAY_MS)];
+}
+
 /** @param {{type: string}[]} timeline @returns {string[]} its types, in the order in which they are stacked */
 export const typesOf = (timeline) => ACTIVITY_TYPES.filter((type) => timeline.some((point) => point.type === type));
+
+/**
+ * Where an axis of values begins: at zero, with the area filled, unless that flattened the line.
+ * @param {number[]} values
+ */
+export const startsAtZero = (values) => Math.min(...values) < 0.6 * Math.max(...values);
+
+const FEWEST_DAYS = 3;
+
+/** @param {[number, number]} range milliseconds @returns {[number, number]} with a day on either side of a short one */
+export const around = ([from, to]) => (to - from < FEWEST_DAYS * DAY_MS ? [from - DAY_MS, to + DAY_MS] : [from, to]);
 
 /** @param {{value: string | null, valueStatus: string}} point @returns {boolean} the day is not collected */
 export const isGap = ({ value, valueStatus }) => value === null && valueStatus === "NotCovered";

@@ -136,18 +136,22 @@ export function amount(text, style = {}) {
 /**
  * Short, for headlines: 184.2M.
  * @param {string | null} text plain decimal
- * @param {Style} [style]
+ * @param {Style & {isEven?: boolean}} [style] `isEven`: with two decimals each, for a column of them: 184.20M, 1.04B
  */
-export function compact(text, style = {}) {
+export function compact(text, { isEven = false, ...style } = {}) {
   if (text === null) return MISSING;
   const value = parse(text);
   const order = magnitude(value);
   if (isExtreme(value, SCIENTIFIC_FROM)) return unit(scientific(value, style), style);
+  if (isEven && order < 4) return amount(text, style);
   if (order < 4) return unit(compose(order < 0 ? trimmed(readable(value), 0) : short(value), options(style)), style);
-  // Four digits are left after rounding: a float holds them, and Intl finds the letter.
-  const rounded = round(value, 3 - order);
+  // Few digits are left after rounding: a float holds them, and Intl finds the letter.
+  const rounded = round(value, Math.min(0, (isEven ? 9 : 3) - order));
   const number = Number(rounded.digits) * (rounded.negative ? -1 : 1);
-  const short4 = { ...options(style), notation: "compact", maximumSignificantDigits: 4 };
+  const digits = isEven
+    ? { minimumFractionDigits: 2, maximumFractionDigits: 2, roundingMode: "halfEven" }
+    : { maximumSignificantDigits: 4 };
+  const short4 = { ...options(style), notation: "compact", ...digits };
   return unit(format(short4).format(number).replace("-", "−"), style);
 }
 
@@ -272,14 +276,18 @@ export function dateTime(when, { seconds = false } = {}) {
   return dates({ ...DAY, ...time, hourCycle: "h23" }).format(new Date(when));
 }
 
+/** @param {string} at instant @returns {boolean} whether it is the last moment of a day, UTC */
+export const isDayEnd = (at) => /T23:59:59\.9+Z$/.test(at);
+
 /** @param {string} at instant @returns {string} the day, where it is the last moment of one, or day and time; UTC */
-export const moment = (at) => (/T23:59:59\.9+Z$/.test(at) ? day(at) : instant(at));
+export const moment = (at) => (isDayEnd(at) ? day(at) : instant(at));
 
 /** @param {string} when instant @returns {string} the time of day, UTC; says so */
-export function timeOfDay(when) {
-  const options = { timeZone: "UTC", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
-  return `${dates(options).format(new Date(when))} UTC`;
-}
+export const timeOfDay = (when) => `${clock(when)} UTC`;
+
+/** @param {string} when instant @returns {string} the time of day, where a heading says UTC already */
+export const clock = (when) =>
+  dates({ timeZone: "UTC", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(new Date(when));
 
 /**
  * For an axis: the first of a month or of a year, and what day of it; at the axis' beginning with its month.

@@ -1,6 +1,9 @@
-/** The banner, first on a page: what is missing of what the report shows, and the one call that fills it. */
+/** The banner of an incomplete report, first on the page, with the request that completes it for the owner. */
 
-import { byId, el, fill, icon } from "./dom.js";
+import { byId, copy, el, fill, icon } from "./dom.js";
+
+// In the list of reports, which is for the tenant alone; a frame of another site is null here.
+const isInIndex = () => window.frameElement?.classList.contains("report") === true;
 
 /**
  * @param {null | {title: string, why: string, call?: string | null, isMost?: boolean, isHarmless?: boolean}} missing null:
@@ -20,7 +23,13 @@ export function drawIncomplete(missing) {
       null,
       el("h2", { id: "incomplete-title" }, title),
       el("p", null, why),
-      call && el("p", null, "One call reads the whole history: ", el("code", null, call)),
+      call && isInIndex() && el("p", null, "One request reads the whole history: ", request(call)),
     ),
   );
+}
+
+function request(call) {
+  const button = el("button", { type: "button", class: "no-print" }, "Copy");
+  button.addEventListener("click", () => copy(call) && (button.textContent = "Copied"));
+  return el("span.request", null, el("code", null, call), " ", button);
 }

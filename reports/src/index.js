@@ -92,8 +92,8 @@ async function sortBy(id, column, first) {
 
 function drawSum(id, value, currency) {
   byId(`${id}-sum`).hidden = value === null;
-  const shown = figure(compact(value, { currency }), { title: exact(value, { currency }) });
-  byId(`${id}-sum`).replaceChildren(el("span", null, "Total of those priced"), el("span"), shown, el("span"));
+  const shown = figure(compact(value, { currency, isEven: true }), { title: exact(value, { currency }) });
+  byId(`${id}-sum`).replaceChildren(el("span", null, "Total (priced only)"), el("span"), shown, el("span"));
 }
 
 function tokenEntry(token, currency) {
@@ -122,7 +122,7 @@ function walletEntry(wallet, currency) {
 }
 
 const money = (value, status, currency) =>
-  figure(compact(value, { currency }), {
+  figure(compact(value, { currency, isEven: true }), {
     title: exact(value, { currency }),
     missing: value === null ? reasonOf(status === "NotCovered" ? "NotYetCollected" : status) : null,
   });

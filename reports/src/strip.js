@@ -1,7 +1,7 @@
 /** Where the numbers come from: as-of block and finality, coverage with its gaps, reconciliation, price. */
 
 import { byId, el, explored, fill, icon } from "./dom.js";
-import { count, day, instant, moment, plural } from "./format.js";
+import { count, day, instant, isDayEnd, moment, plural } from "./format.js";
 import { markSheets } from "./paper.js";
 import { checkOf, gapReason, noBlock, reasonOf } from "./status.js";
 
@@ -28,7 +28,7 @@ export function item(which, label, ...text) {
   return el("div.fact", null, icon(which), el("div", null, el("span.label", null, label), ...text));
 }
 
-function blockItem(label, { blockNumber, blockHash, blockTime, finality }, explorer, asOfStatus) {
+function blockItem(label, { at, blockNumber, blockHash, blockTime, finality }, explorer, asOfStatus) {
   if (blockNumber === null) return item("block", label, el("span.figure", null, noBlock(asOfStatus)));
   return item(
     "block",
@@ -36,8 +36,17 @@ function blockItem(label, { blockNumber, blockHash, blockTime, finality }, explo
     el("span.figure", null, `Block ${count(blockNumber)} `),
     finality && el(`span.badge.${finality.toLowerCase()}`, { title: FINALITY[finality] }, finality),
     el("span.sub", null, blockTime === null ? "time of the block not stored" : instant(blockTime, { seconds: true })),
+    lastBefore(at, blockTime),
     blockHash && el("span.sub", null, explored(explorer, "block", blockHash, "block hash")),
   );
+}
+
+// Why a report as of a moment names a block of an earlier time.
+function lastBefore(at, blockTime) {
+  if (at === null || blockTime === null || Date.parse(at) === Date.parse(blockTime)) return null;
+  const before = isDayEnd(at) ? `before the end of ${day(at)}` : `up to ${instant(at, { seconds: true })}`;
+  const title = "Nothing in this report changed between this block and that moment.";
+  return el("span.sub", { title }, `last stored block ${before}`);
 }
 
 // On paper nothing can be unfolded.
@@ -54,7 +63,7 @@ function coverageItem({ complete, from, to, gaps }, holdersStatus = "Complete") 
   const title = from && `${instant(from)} – ${to ? instant(to) : "now"}`;
   const range = from && el("span.sub", { title }, `${day(from)} – ${to ? day(to) : "now"}`);
   // Nothing is missing of the time that was asked for; of the time before, something may be.
-  const words = holdersStatus === "Complete" ? "Complete" : "No gap since it began";
+  const words = holdersStatus === "Complete" ? "Complete" : from ? `No gaps since ${day(from)}` : "No gaps";
   if (complete) return item("coverage", "Coverage", el("span.figure", null, words), range);
   const list = el("ul", null, ...gaps.map((gap) => el("li", null, describe(gap))));
   const summary = el("summary.figure", null, gaps.length ? plural(gaps.length, "gap") : "Incomplete");
@@ -122,7 +131,7 @@ export function drawHead({ title, subtitle, moment, asOf, asOfStatus, from }) {
 
 /** @param {{at: string | null}} asOf @param {boolean} isCurrent @returns {Node} */
 export function momentOf(asOf, isCurrent) {
-  return el("span", null, age(isCurrent), asOf.at === null ? "" : ` As of ${instant(asOf.at)}`);
+  return el("span", null, age(isCurrent), asOf.at === null ? "" : ` As of ${moment(asOf.at)}`);
 }
 
 /** @param {any} from @param {any} to @param {boolean} isCurrent the later one is the newest @returns {Node} */

@@ -7,6 +7,7 @@
 
 import { Failure } from "./api.js";
 import { announce, byId, el } from "./dom.js";
+import { fitted } from "./fit.js";
 import { count, plural } from "./format.js";
 import { print, printsEverything } from "./paper.js";
 
@@ -23,7 +24,9 @@ const READ_AT_ONCE = 4;
  * @property {boolean} [descending] the first click sorts downwards
  * @property {boolean} [number] aligned to the right
  * @property {string} [hint] what the numbers are
- * @property {(row: any) => Node | string} cell
+ * @property {[string, string]} [orders] words for both directions in the list of sorts; by default made from the label
+ * @property {boolean} [isAlike] another column sorts in the same way, and stands for this one in the list of sorts
+ * @property {(row: any, sort: string) => Node | string} cell
  */
 
 /** Rows of one data route. */
@@ -38,6 +41,7 @@ export class Table {
   #pending = null;
   #head = new Map();
   #said = 0;
+  #fit;
 
   /**
    * @param {object} options
@@ -46,6 +50,8 @@ export class Table {
    * @param {string} options.sort at first, `-` before it for downwards
    * @param {[string, string]} options.what one of them and many, such as "holder" and "holders"
    * @param {(page: any) => any[]} [options.rowsOf] rows of an answer, by default its data
+   * @param {(rows: any[], sort: string) => any[]} [options.arrange] puts `{line, title}` between rows: a line of text
+   * @param {string[]} [options.drop] keys of columns to drop where there is no room, the least important first
    * @param {Record<string, string>} [options.query] further parameters at first
    * @param {string[]} [options.filters] ids of selects, each the name of its parameter after "filter-"
    * @param {(failure: unknown) => void} options.onFailure told what concerns the whole page
@@ -55,6 +61,7 @@ export class Table {
     this.#query = { sort: options.sort, ...options.query };
     this.#drawHead();
     this.#listen();
+    this.#fit = fitted(byId("table-body").parentElement, options.drop ?? [], (dropped) => this.#tellDropped(dropped));
   }
 
   /**
@@ -98,17 +105,23 @@ export class Table {
       return cell;
     });
     byId("table-head").replaceChildren(el("tr", { role: "row" }, ...cells));
+    byId("sort").replaceChildren(...this.#options.columns.filter(({ sort, isAlike }) => sort && !isAlike).flatMap(sortsOf));
     this.#markSort();
   }
 
   #sortBy({ sort, descending }) {
     const [down, up] = [`-${sort}`, sort];
     const [first, second] = descending ? [down, up] : [up, down];
-    this.narrow({ sort: this.#query.sort === first ? second : first });
+    this.#order(this.#query.sort === first ? second : first);
+  }
+
+  #order(sort) {
+    this.narrow({ sort });
     this.#markSort();
   }
 
   #markSort() {
+    byId("sort").value = this.#query.sort;
     const name = this.#query.sort.replace("-", "");
     const direction = this.#query.sort.startsWith("-") ? "descending" : "ascending";
     for (const column of this.#options.columns) {
@@ -129,6 +142,7 @@ export class Table {
       const select = byId(id);
       select.addEventListener("change", () => this.narrow({ [id.replace("filter-", "")]: select.value }));
     }
+    byId("sort").addEventListener("change", ({ target }) => this.#order(target.value));
     const size = byId("page-size");
     size.replaceChildren(...PAGE_SIZES.map((each) => el("option", { value: each }, count(each))));
     size.addEventListener("change", () => {
@@ -178,21 +192,39 @@ export class Table {
     const { total, offset } = page;
     this.#total = total;
     this.#clearPaper();
-    const rows = this.#rows(page);
-    byId("table-body").replaceChildren(...(rows.length ? rows : [this.#message(this.#none())]));
-    const shown = this.#range(offset, rows.length);
+    const data = this.#dataOf(page);
+    byId("table-body").replaceChildren(...(data.length ? this.#rows(data) : [this.#message(this.#none())]));
+    this.#fit();
+    const shown = this.#range(offset, data.length);
     byId("page-range").textContent = shown;
     for (const id of ["page-first", "page-previous"]) byId(id).disabled = offset === 0;
-    for (const id of ["page-next", "page-last"]) byId(id).disabled = offset + rows.length >= total;
+    for (const id of ["page-next", "page-last"]) byId(id).disabled = offset + data.length >= total;
     for (const id of ["download", "print"]) byId(id).disabled = total === 0;
     announce(shown);
   }
 
-  #rows(page) {
+  #dataOf(page) {
     const { rowsOf = ({ data }) => data } = this.#options;
-    return rowsOf(page).map((row) =>
-      el("tr", { role: "row" }, ...this.#options.columns.map((column) => this.#cell(column, row))),
+    return rowsOf(page);
+  }
+
+  #rows(data) {
+    const { arrange = (rows) => rows, columns } = this.#options;
+    return arrange(data, this.#query.sort).map((row) =>
+      row.line
+        ? this.#line(row)
+        : el("tr", { role: "row" }, ...columns.map((column) => this.#cell(column, row))),
     );
+  }
+
+  #line({ line, title, kind }) {
+    const { length } = this.#options.columns;
+    return el(`tr.line.${kind}`, { role: "row", title }, el("td", { role: "cell", colspan: length }, line));
+  }
+
+  #tellDropped(dropped) {
+    const labels = this.#options.columns.filter(({ key }) => dropped.includes(key)).map(({ label }) => label);
+    byId("dropped").textContent = labels.length ? `No room for: ${labels.join(", ")}` : "";
   }
 
   // --- paper
@@ -231,10 +263,10 @@ export class Table {
       pages.push(...(await Promise.all(next.map((offset) => this.#ask(size, offset)))));
     }
     if (this.#query !== query) return;
-    const rows = pages.flatMap((page) => this.#rows(page));
-    byId("table-paper").replaceChildren(...rows);
+    const data = pages.flatMap((page) => this.#dataOf(page));
+    byId("table-paper").replaceChildren(...this.#rows(data));
     byId("table-paper").parentElement.classList.add("whole");
-    byId("paper-range").textContent = this.#range(0, rows.length);
+    byId("paper-range").textContent = this.#range(0, data.length);
   }
 
   #clearPaper() {
@@ -255,7 +287,7 @@ export class Table {
   }
 
   #cell(column, row) {
-    return el(tagOf("td", column), { role: "cell" }, column.cell(row));
+    return el(tagOf("td", column), { role: "cell" }, column.cell(row, this.#query.sort));
   }
 
   #message(...content) {
@@ -322,6 +354,13 @@ export class Table {
  */
 export const firstPage = (session, path, sort, query = {}) =>
   session.get(`${path}/rows`, { sort, ...query, limit: PAGE_SIZES[0], offset: 0 });
+
+function sortsOf({ label, sort, descending, number, orders }) {
+  const words = number ? ["smallest first", "largest first"] : ["A to Z", "Z to A"];
+  const [up, down] = orders ?? words.map((word) => `${label}, ${word}`);
+  const options = [el("option", { value: sort }, up), el("option", { value: `-${sort}` }, down)];
+  return descending ? options.reverse() : options;
+}
 
 const tagOf = (kind, { key, number }) => (number ? `${kind}.${key}.right` : `${kind}.${key}`);
 

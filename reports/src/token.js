@@ -5,7 +5,7 @@ import { el, explored, isolated, name } from "./dom.js";
 
 const OF_SECOND = 2; // a bar is full at so many times the second largest: else one large holder makes dots of all
 
-const HOLDERS = { Burn: "burn address", Token: "token contract", Wallet: "own wallet" };
+const HOLDERS = { Burn: "burn address", Token: "token contract", Wallet: "tracked wallet" };
 
 /** @param {{name: string | null, symbol: string}} token @returns {Node[]} */
 export const titleOf = (token) =>
@@ -21,15 +21,26 @@ export const subtitleOf = (report, { networkDisplayName, explorer, ledgerId }) =
 export const unitOf = ({ decimals, symbol }) => (decimals === null ? "base units" : isolated(symbol));
 
 /**
- * A holder's cell: the address, under its name if it has one.
- * @param {{wallet: string, name: string | null, holderType?: string | null}} row
+ * A holder's cell: the address with the kind of holder, under its name if it has one.
+ * @param {{wallet: string, name: string | null, holderType?: string | null, walletTrackingStatus?: string | null}} row
  * @param {{explorer: string | null}} token
  */
 export function holder(row, { explorer }) {
   const address = explored(explorer, "address", row.wallet, "address");
-  const type = row.holderType ? el("span.kind", null, HOLDERS[row.holderType] ?? row.holderType) : null;
-  if (row.name === null) return type === null ? address : el("span.named", null, address, type);
-  return el("span.named", null, el("span", null, name(row.name), type && " ", type), address);
+  const kind = kindOf(row);
+  const where = kind === null ? address : el("span.where", null, address, " ", el("span.kind", null, kind));
+  return row.name === null ? where : el("span.named", null, name(row.name), where);
+}
+
+/**
+ * Name the kind of a holder, unless its own name says it. A wallet that is not tracked has a name and no more.
+ * @param {{name: string | null, holderType?: string | null, walletTrackingStatus?: string | null}} row
+ * @returns {string | null}
+ */
+export function kindOf({ name: called, holderType = null, walletTrackingStatus = null }) {
+  if (holderType === null) return null;
+  if (holderType !== "Wallet") return HOLDERS[holderType] ?? holderType;
+  return walletTrackingStatus === "enabled" && !/wallet/i.test(called ?? "") ? HOLDERS.Wallet : null;
 }
 
 /**

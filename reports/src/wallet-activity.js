@@ -8,8 +8,8 @@ import { reasonOf } from "./status.js";
 import { drawHead, drawKpis, drawStrip, item, kpi, momentOf, showCollected, whyEmpty } from "./strip.js";
 import { Table, firstPage } from "./table.js";
 import { drawHoldings } from "./wallet-activity/holdings.js";
-import { missingHistory } from "./wallet-activity/incomplete.js";
-import { columns, fillFilters, withFees } from "./wallet-activity/rows.js";
+import { leftOut, missingHistory } from "./wallet-activity/incomplete.js";
+import { columns, fillFilters, inDays, withFees } from "./wallet-activity/rows.js";
 import { activitiesOf, drawSeries, foldFees, redrawTimeline } from "./wallet-activity/series.js";
 
 const PATH = "/embed/data/wallet-activity";
@@ -32,6 +32,8 @@ const page = new Page(async (session) => {
     sort: SORT,
     query: FEES,
     rowsOf: withFees,
+    arrange: inDays,
+    drop: ["transaction", "counterparty"],
     what: ["activity", "activities"],
     filters: ["filter-type", "filter-token", "filter-direction"],
     onFailure: (failure) => page.fail(failure),
@@ -64,15 +66,15 @@ function drawTop(collected) {
   });
   drawIncomplete(collected ? missingHistory(summary) : null); // without anything the page says why instead
   drawStrip({ ...summary, explorer: wallet.explorer, price: collected ? holdings() : null });
+  fill("flows-note", leftOut(summary));
   if (collected) drawKpis(...tiles());
   else fill("nothing", el("h2", null, "No activity to show yet"), el("p", null, whyEmpty(summary.coverage)));
 }
 
 function holdings() {
-  const words = summary.holdingsComplete ? "Complete" : "Since the history began";
-  const why = summary.holdingsComplete
-    ? "since the wallet's first block"
-    : "history does not reach the wallet's first block";
+  const { holdingsComplete, holdingsFrom } = summary;
+  const words = holdingsComplete ? "Complete" : holdingsFrom === null ? "Incomplete" : `From ${day(holdingsFrom)}`;
+  const why = holdingsComplete ? "since the wallet's first block" : "history does not reach the wallet's first block";
   return item(
     "price",
     "Holdings",

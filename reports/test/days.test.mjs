@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bucketsOf, dayOf, isGap, isPartial, isoDay, startOf, stretches, typesOf, wholeDay } from "../src/days.js";
+import {
+  around,
+  bucketsOf,
+  dayOf,
+  isGap,
+  isPartial,
+  isoDay,
+  startOf,
+  startsAtZero,
+  stretches,
+  typesOf,
+  wholeBuckets,
+  wholeDay,
+} from "../src/days.js";
 import { share } from "../src/decimal.js";
 
 const on = (date, type, count, value, valueComplete = true) => {
@@ -24,6 +37,13 @@ test("long ranges are summed to weeks from Monday, exactly", () => {
     ["2026-11-16", "Fee", 5, "0.3", true],
     ["2026-11-16", "Mint", 4, null, false],
   ]);
+});
+
+test("an axis has room for the whole first and last week", () => {
+  const range = [startOf("2026-01-02"), startOf("2026-11-25")]; // Friday, Wednesday
+  const data = bucketsOf([on("2026-01-02", "Fee", 1, "1"), on("2026-11-24", "Fee", 1, "1")], range);
+  assert.deepEqual(wholeBuckets(range, data).map(isoDay), ["2025-12-29", "2026-11-30"]);
+  assert.deepEqual(wholeBuckets(range, { grain: "day", buckets: data.buckets }), range);
 });
 
 test("short ranges stay days", () => {
@@ -77,4 +97,12 @@ test("shares are exact quotients", () => {
   assert.equal(share("-0.5", "1"), "-50.0000");
   const huge = (2n ** 256n).toString();
   assert.equal(share(huge, huge), "100.0000");
+});
+
+test("a single day has room on both sides, and an axis of close values does not begin at zero", () => {
+  assert.deepEqual(around([startOf("2026-11-24"), startOf("2026-11-25")]).map(isoDay), ["2026-11-23", "2026-11-26"]);
+  const long = [startOf("2026-11-20"), startOf("2026-11-25")];
+  assert.deepEqual(around(long), long);
+  assert.equal(startsAtZero([100, 400]), true);
+  assert.equal(startsAtZero([291, 303]), false);
 });

@@ -78,6 +78,23 @@ test("headlines are short and rounded from the digits", () => {
   assert.equal(compact("99999.9999"), "100K");
 });
 
+test("short numbers of a column have two decimals each", () => {
+  useLocale("en-US");
+  const money = (text) => compact(text, { currency: "USD", isEven: true });
+  const texts = ["2460000000000", "1043123456.78", "60100000000", "48690000000", "999999.9", "12345", "1234.5", "0"];
+  assert.deepEqual(texts.map(money), [
+    "$2.46T",
+    "$1.04B",
+    "$60.10B",
+    "$48.69B",
+    "$1.00M",
+    "$12.34K",
+    "$1,234.50",
+    "$0.00",
+  ]);
+  assert.equal(money("-26450"), "−$26.45K");
+});
+
 test("a share that is not zero is never shown as zero", () => {
   useLocale("en-US");
   assert.equal(percent("0.000000000001"), "<0.01%");

@@ -15,7 +15,7 @@ from tests.browser.visitor import Visitor
 
 Row = dict[str, Any]
 
-_ROWS = """() => [...document.querySelectorAll('#table-body tr')].map((row) =>
+_ROWS = """() => [...document.querySelectorAll('#table-body tr:not(.line)')].map((row) =>
   Object.fromEntries([...row.cells].map((cell) => [cell.classList[0], {
     text: cell.textContent,
     title: cell.querySelector('[title]')?.title ?? null,

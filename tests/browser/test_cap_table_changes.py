@@ -301,7 +301,7 @@ def test_print_holds_all_rows(servers: Servers, visit: Visit, changes: Changes, 
 def test_nothing_differs(servers: Servers, visit: Visit) -> None:
     with visit() as visitor:
         frame, _ = opened(visitor, servers, **{"from": "2026-10-31", "to": "2026-10-31"})
-        assert "Nobody's quantity differs between these moments." in frame.inner_text("#nothing")
+        assert "No holder changed between these dates" in frame.inner_text("#nothing")
         assert frame.locator("#rows").is_hidden()
         assert tiles_of(frame)["Holders after"][1].endswith("unchanged")
         assert visitor.axe(frame) == []

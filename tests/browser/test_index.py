@@ -137,6 +137,8 @@ def test_from_a_cap_table_to_its_changes_and_back(
             assert pressed.all_inner_texts() == [label]
             return visitor.framed(".viewer iframe")
 
+        request = f"POST /v1/tokens/{LUMEN_ID}/history-requests"
+        assert request in visitor.framed(".viewer iframe").inner_text("#incomplete")
         report = turn_to("Changes since last month's end")
         assert f"blocks {head['from']['blockNumber']:,} → {head['to']['blockNumber']:,}" in report.inner_text("#moment")
         # Of a page with a report in it, the heading is in the report.

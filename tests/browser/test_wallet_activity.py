@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Frame
 
+from tests.api.marts import publish
 from tests.browser.configured import DESK_NAME, TREASURY_ID, TREASURY_NAME
 from tests.browser.conftest import Servers, Visit
 from tests.browser.market import DESK, SPAM_SYMBOL
-from tests.browser.published import publish_folded_fees
+from tests.browser.published import market_rows, publish_folded_fees
 from tests.browser.reading import Table, parsed, walked
 from tests.browser.visitor import Visitor
 from tests.e2e.client import ApiClient
@@ -335,7 +336,7 @@ def test_fees_are_told_with_their_transaction_or_apart(own_servers: Servers, vis
         tile = frame.locator(".kpi", has_text="Activities").locator(".number")
         assert table.range().endswith(f"of {len(everything) - 8} activities")
         assert parsed(tile.inner_text()) == len(everything) - 8
-        with_fees = [cell.text for cell in table.column("transaction") if "Fee " in cell.text]
+        with_fees = [cell.text for cell in table.column("type") if "Fee " in cell.text]
         assert with_fees
         assert all("ETH · $" in text for text in with_fees)
         assert visitor.axe(frame) == []
@@ -344,9 +345,82 @@ def test_fees_are_told_with_their_transaction_or_apart(own_servers: Servers, vis
         assert table.range().endswith(f"of {len(everything)} activities")
         assert parsed(tile.inner_text()) == len(everything)
         assert shown(table) == true(everything[:PAGE])
-        assert not [cell for cell in table.column("transaction") if "Fee " in cell.text]
+        assert not [cell for cell in table.column("type") if "Fee " in cell.text]
         lines = list(csv.DictReader(io.StringIO(table.download())))
         assert len(lines) == len(everything)
+
+
+def test_an_activity_on_a_phone_shows_its_token_and_whole_fee(own_servers: Servers, visit: Visit) -> None:
+    publish_folded_fees(own_servers.world, 2, 8)
+    with visit(viewport={"width": 390, "height": 860}, has_touch=True, is_mobile=True) as visitor:
+        frame, table = opened(visitor, own_servers)
+        for parts, expected in ((".token .name", PAGE), (".fee", None)):
+            boxes = frame.evaluate(_INSIDE, parts)
+            assert len(boxes) == (expected or len([cell for cell in table.column("type") if "Fee " in cell.text]))
+            assert all(boxes), parts
+        days = frame.locator("#table-body .day").all_inner_texts()
+        assert days == sorted(set(days), key=days.index)
+        first = table.rows()[0]["transaction"].full
+        table.choose("#sort", "Oldest first")
+        assert table.rows()[0]["transaction"].full != first
+        assert frame.locator("#table-head").is_hidden()
+
+
+# Of each part that matches: whether it has room, and is in its row as a whole.
+_INSIDE = """(parts) => [...document.querySelectorAll(`#table-body ${parts}`)].map((part) => {
+  const box = part.getBoundingClientRect(), row = part.closest('tr').getBoundingClientRect();
+  return box.width > 20 && box.left >= row.left && box.right <= row.right && box.bottom <= row.bottom;
+})"""
+
+
+def test_one_line_marks_rows_that_are_not_final(own_servers: Servers, visit: Visit) -> None:
+    rows = market_rows(own_servers.world)
+    key = own_servers.world.subject_keys[TREASURY_ID]
+    newest = sorted((row for row in rows["wallet_activities"] if row["subject_key"] == key), key=_place)[-3:]
+    for row in newest:
+        row["status"] = "Confirmed"
+    publish(own_servers.world.settings.serving_dir, 2, rows)
+    position = (
+        "() => [...document.querySelectorAll('#table-body tr:not(.day)')].findIndex((row) => row.matches('.tail'))"
+    )
+    with visit() as visitor:
+        frame, table = opened(visitor, own_servers)
+        assert frame.inner_text("#table-body .tail") == "Above this line: not final yet"
+        assert frame.evaluate(position) == 3
+        assert frame.get_by_text("Confirmed", exact=True).count() == 1
+        assert visitor.axe(frame) == []
+        table.sort("Time")
+        assert frame.locator("#table-body .tail").count() == 0
+        table.turn("last")
+        assert frame.inner_text("#table-body .tail") == "Below this line: not final yet"
+        table.sort("Type")
+        assert frame.locator("#table-body .line").count() == 0
+
+
+def _place(row: dict[str, Any]) -> int:
+    return int(row["block_number"])
+
+
+def test_charts_begin_where_values_and_activities_are(own_servers: Servers, visit: Visit) -> None:
+    rows = market_rows(own_servers.world)
+    key = own_servers.world.subject_keys[TREASURY_ID]
+    days = sorted((row for row in rows["wallet_value_days"] if row["subject_key"] == key), key=lambda row: row["day"])
+    for row in days[:-5]:
+        row |= {"value": None, "value_status": "NoPrice"}
+    publish(own_servers.world.settings.serving_dir, 2, rows)
+    with visit() as visitor:
+        frame, table = opened(visitor, own_servers)
+        values, activities = (
+            (frame.get_attribute(f"#{part}-chart", "aria-label") or "") for part in ("value", "timeline")
+        )
+        assert "Nov 15, 2026 to Nov 20, 2026" in values
+        assert "per week" in activities
+        # A range that both show is chosen all the same.
+        table.act(lambda: frame.click("[data-range='3M']"))
+        ticks = frame.locator("#value-chart text").all_text_contents()
+        assert any(tick.startswith("Sep") for tick in ticks)
+        table.act(lambda: frame.click("[data-range='All']"))
+        assert not any(tick.startswith("Sep") for tick in frame.locator("#value-chart text").all_text_contents())
 
 
 def test_html_in_names_and_symbols_stays_text(servers: Servers, visit: Visit) -> None:

@@ -9,7 +9,7 @@ import { bar, fullAt, holder } from "../token.js";
 const KINDS = {
   New: "In the later cap table alone",
   Gone: "In the earlier cap table alone",
-  Changed: "In both cap tables, with another quantity",
+  Changed: "In both cap tables, with a different balance",
 };
 
 /** @param {any} report the summary @returns {import("../table.js").Column[]} */

@@ -12,13 +12,21 @@ export function columns({ token, currency, largest, reconciliation }) {
   const full = fullAt(shares);
   const usual = usualState(reconciliation);
   return [
-    { key: "rank", label: "#", sort: "rank", number: true, cell: (row) => count(row.rank) },
+    {
+      key: "rank",
+      label: "#",
+      sort: "rank",
+      number: true,
+      orders: ["Largest holders first", "Smallest holders first"],
+      cell: (row) => count(row.rank),
+    },
     { key: "holder", label: "Holder", sort: "wallet", cell: (row) => holder(row, token) },
     {
       key: "quantity",
       label: `Quantity (${unitOf(token)})`,
       sort: "quantity",
       descending: true,
+      isAlike: true,
       number: true,
       cell: (row) => figure(amount(row.quantity, token), { title: exact(row.quantity) }),
     },
@@ -27,6 +35,7 @@ export function columns({ token, currency, largest, reconciliation }) {
       label: "Share of supply",
       sort: "percentage",
       descending: true,
+      isAlike: true,
       number: true,
       hint: toPixels(shares[0] ?? null) > full ? "The largest holder's bar is cut, so that the others can be compared" : undefined,
       cell: (row) => share(row, full),
@@ -36,6 +45,7 @@ export function columns({ token, currency, largest, reconciliation }) {
       label: `Value (${currency})`,
       sort: "value",
       descending: true,
+      isAlike: true,
       number: true,
       cell: (row) => valued(row.value, row.valueStatus, { currency }),
     },

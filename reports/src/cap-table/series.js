@@ -3,6 +3,7 @@
 import { negated, sum, toPixels } from "../decimal.js";
 import { byId, el, name, press, show } from "../dom.js";
 import { count, day, exact, percent, plural, shortened, trend } from "../format.js";
+import { startsAtZero } from "../days.js";
 import { bounded, reasonOf } from "../status.js";
 
 const REST = "Part of the supply that no holder seen so far has. History since the contract's creation makes it zero.";
@@ -30,13 +31,16 @@ export function drawCharts(report, drawing) {
       curve.map((point) => [count(point.holders), `${exact(point.percentage)} %`]),
     );
   });
-  show("history", holdersOverTime.length > 0, () => {
-    const days = `${day(holdersOverTime[0].at)} to ${day(holdersOverTime.at(-1).at)}`;
+  const ends = fromFirstHolder(holdersOverTime);
+  show("history", ends.length > 0, () => {
+    const days = `${day(ends[0].at)} to ${day(ends.at(-1).at)}`;
     const each = INTERVALS[holdersInterval];
     byId("history-interval").textContent = each;
     const label = `Number of holders by ${each}, ${days}; ${plural(holderCount, "holder")} at the end.`;
-    charts.draw("history-chart", label, charts.holdersOverTime(holdersOverTime));
-    byId("history-gaps").hidden = holdersOverTime.every((point) => point.holderCount !== null);
+    charts.draw("history-chart", label, charts.holdersOverTime(ends));
+    const counts = ends.map(({ holderCount: number }) => number).filter((number) => number !== null);
+    byId("history-cut").hidden = startsAtZero(counts);
+    byId("history-gaps").hidden = ends.every((point) => point.holderCount !== null);
     const heads = [each === "day" ? "Day (UTC)" : `End of ${each} (UTC)`, "Holders"];
     charts.dataTable("history-data", `Holders by ${each}`, heads, () =>
       holdersOverTime.map((point) => [
@@ -45,6 +49,12 @@ export function drawCharts(report, drawing) {
       ]),
     );
   });
+}
+
+// Before the first holder there is nothing to draw.
+function fromFirstHolder(ends) {
+  const first = ends.findIndex(({ holderCount }) => holderCount !== 0);
+  return first < 0 ? [] : ends.slice(first);
 }
 
 function sentence({ top10, top10Status, nakamoto }) {

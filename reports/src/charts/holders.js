@@ -3,7 +3,7 @@
 import "echarts/lib/chart/line.js";
 import "echarts/lib/component/markArea.js";
 
-import { DAY_MS, dayOf, startOf, stretches } from "../days.js";
+import { DAY_MS, around, dayOf, startOf, startsAtZero, stretches } from "../days.js";
 import { count, day, tick } from "../format.js";
 import { reasonOf } from "../status.js";
 import { tooltip, valueAxis } from "./base.js";
@@ -19,29 +19,32 @@ const COMPACT_FROM = 100_000;
 export const holdersOverTime = (ends) => (colours) => {
   const points = ends.map((end) => [startOf(dayOf(end)), end.holderCount]);
   const known = points.map(([, holders]) => holders).filter((holders) => holders !== null);
+  const fromZero = startsAtZero(known);
+  const last = points.findLastIndex(([, holders]) => holders !== null);
+  const range = points.length === 1 ? around([points[0][0], points[0][0] + DAY_MS]) : [points[0][0], points.at(-1)[0]];
   return {
-    grid: { left: 52, right: 20, top: 14, bottom: 26 },
+    grid: { left: 52, right: 30, top: 24, bottom: 26 },
     tooltip: tooltip(colours, {
       trigger: "axis",
       axisPointer: { lineStyle: { color: colours.muted } },
       formatter: ([point]) => described(ends[point.dataIndex]),
     }),
-    xAxis: timeAxis(colours, points[0][0], points.at(-1)[0] + (points.length === 1 ? DAY_MS : 0)),
+    xAxis: timeAxis(colours, ...range),
     yAxis: valueAxis(colours, {
-      scale: true,
+      scale: !fromZero,
       splitNumber: 3,
       minInterval: 1,
-      axisLabel: { formatter: (value) => (value < COMPACT_FROM ? count(value) : tick(value)) },
+      axisLabel: { formatter: short },
     }),
     series: [
       {
         type: "line",
         step: "end",
-        data: points,
-        showSymbol: known.length === 1,
-        symbolSize: 7,
+        data: points.map((value, index) => (index === last ? marked(value, colours) : value)),
+        symbol: "none",
         lineStyle: { width: 2, color: colours.accent },
         itemStyle: { color: colours.accent },
+        areaStyle: { color: fromZero ? colours.accentArea : "transparent" },
         markArea: bands(
           stretches(ends, ({ holderCount }) => holderCount === null),
           colours,
@@ -50,6 +53,23 @@ export const holdersOverTime = (ends) => (colours) => {
     ],
   };
 };
+
+// The newest number, which is also the end of the line.
+const marked = (value, colours) => ({
+  value,
+  symbol: "circle",
+  symbolSize: 7,
+  label: {
+    show: true,
+    position: "top",
+    color: colours.text,
+    fontSize: 12,
+    fontWeight: 600,
+    formatter: short(value[1]),
+  },
+});
+
+const short = (holders) => (holders < COMPACT_FROM ? count(holders) : tick(holders));
 
 function described({ at, holderCount, holderCountStatus, isComplete }) {
   if (holderCount === null) return `${day(at)}\n${reasonOf(holderCountStatus)}`;

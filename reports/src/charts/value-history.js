@@ -7,7 +7,7 @@ import "echarts/lib/chart/line.js";
 import "echarts/lib/component/dataZoomSlider.js";
 import "echarts/lib/component/markArea.js";
 
-import { DAY_MS, dayOf, isGap, isPartial, startOf, stretches } from "../days.js";
+import { DAY_MS, dayOf, isGap, isPartial, startOf, startsAtZero, stretches } from "../days.js";
 import { toPixels } from "../decimal.js";
 import { amount, day, tick } from "../format.js";
 import { reasonOf } from "../status.js";
@@ -39,12 +39,12 @@ export const valueHistory = (history, range, currency) => (colours) => {
   const partial = history.map((_, index) => (touches(index) ? at(index) : [at(index)[0], null]));
   const all = history.map((_, index) => at(index));
   const known = all.map(([, value]) => value).filter((value) => value !== null);
-  const fromZero = startsAtZero(known);
+  const fromZero = startsAtZero(known); // a filled area stands on zero, or its heights would lie
   const digits = digitsBetween(known);
   const line = (data, color, type) => ({
     type: "line",
     data,
-    showSymbol: history.length === 1,
+    showSymbol: known.length === 1,
     symbolSize: 7,
     lineStyle: { width: 2, color, type },
     itemStyle: { color },
@@ -71,9 +71,6 @@ export const valueHistory = (history, range, currency) => (colours) => {
     series: [area, line(full, colours.accent, "solid"), line(partial, colours.warn, "dashed")],
   };
 };
-
-// A filled area stands on zero, or its heights would lie; where that flattened the line, there is no fill.
-const startsAtZero = (values) => Math.min(...values) < 0.6 * Math.max(...values);
 
 // As many as tell one tick from the next: of values close together, the first digits are the same.
 function digitsBetween(values) {

@@ -2,6 +2,7 @@
 
 import { compare, share, sum, toPixels } from "../decimal.js";
 import { byId, checkMark, el, explored, figure, name, valued } from "../dom.js";
+import { fitted } from "../fit.js";
 import { MISSING, amount, compact, exact, percent, plural, shortened, trend } from "../format.js";
 import { reasonOf, usualState } from "../status.js";
 
@@ -11,6 +12,8 @@ const SHOWN_SLICES = 7;
 let summary = null;
 let chartsReady = null;
 let allBalances = false;
+
+const fit = fitted(byId("balances"), ["share", "price", "change"]);
 
 /**
  * @param {any} report the summary
@@ -33,6 +36,7 @@ function drawBalances() {
   const byValue = [...balances].sort(byValueDown);
   const shown = allBalances ? byValue : byValue.slice(0, SHOWN_BALANCES);
   byId("balances-body").replaceChildren(...shown.map((position) => balanceRow(position, currency, usual)));
+  fit();
   byId("balances-none").hidden = balances.length > 0;
   byId("balances-more").hidden = allBalances || balances.length <= SHOWN_BALANCES;
   byId("balances-more").textContent = `Show all ${plural(balances.length, "position")}`;

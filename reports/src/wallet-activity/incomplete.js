@@ -1,7 +1,8 @@
 /** What a wallet's report says of history that it lacks. */
 
-import { day, plural } from "../format.js";
-import { gapReason } from "../status.js";
+import { isolated } from "../dom.js";
+import { count, day, plural, shortened } from "../format.js";
+import { gapReason, reasonOf } from "../status.js";
 
 const MOST_NAMED = 3;
 
@@ -17,6 +18,32 @@ export function missingHistory({ wallet, coverage, holdingsComplete }) {
     : "What is collected does not reach the wallet's first block: what came in before and stayed may be missing.";
   const call = holdingsComplete ? null : `POST /v1/wallets/${wallet.id}/history-requests {"from": "creation", "to": "now"}`;
   return { title: gaps.length ? "History is missing" : "Earlier history is missing", why, call, isMost: false };
+}
+
+/**
+ * Say which movements the net flow leaves out, and why.
+ * @param {any} summary
+ * @returns {string} empty when the net flow is complete
+ */
+export function leftOut({ flows, coverage }) {
+  const parts = flows.leftOut.map(
+    ({ token, status, count: number, pricedFrom }) =>
+      `${isolated(token.symbol ?? shortened(token.ledgerId))}, ${count(number)} (${whyWithout(status, pricedFrom)})`,
+  );
+  const others = parts.length > MOST_NAMED ? `; and ${count(parts.length - MOST_NAMED)} more` : "";
+  const named = parts.slice(0, MOST_NAMED).join("; ");
+  const hasGaps = flows.net !== null && !coverage.complete;
+  return [
+    parts.length && `Movements that the net flow leaves out: ${named}${others}.`,
+    hasGaps && "The net flow has no movements of the time that is not collected.",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+function whyWithout(status, pricedFrom) {
+  if (pricedFrom !== null) return `no price before ${day(pricedFrom)}`;
+  return status === "NoPrice" ? "no price at the time" : reasonOf(status).toLowerCase();
 }
 
 const describe = ({ from, to, reason }) =>

@@ -1,7 +1,7 @@
 /** The table of a wallet's activities: its columns and filters. */
 
 import { byId, el, explored, figure, name } from "../dom.js";
-import { amount, count, dateTime, exact, instant, shortened, trend } from "../format.js";
+import { MISSING, amount, clock, count, dateTime, day, exact, instant, shortened, trend } from "../format.js";
 import { reasonOf, typeOf } from "../status.js";
 
 const label = ({ symbol, ledgerId }) => symbol ?? shortened(ledgerId);
@@ -52,9 +52,10 @@ export function columns({ currency, wallet: { explorer } }) {
       label: "Time (UTC)",
       sort: "date",
       descending: true,
+      orders: ["Oldest first", "Newest first"],
       cell: time,
     },
-    { key: "type", label: "Type", sort: "type", cell: type },
+    { key: "type", label: "Type", sort: "type", cell: (row) => type(row, currency) },
     {
       key: "token",
       label: "Token",
@@ -83,35 +84,61 @@ export function columns({ currency, wallet: { explorer } }) {
     {
       key: "transaction",
       label: "Transaction",
-      cell: (row) => transaction(row, currency, explorer),
+      cell: (row) => transaction(row, explorer),
     },
   ];
 }
 
-function transaction({ transactionHash, fees }, currency, explorer) {
-  if (transactionHash === null) return el("span.missing", null, "—");
-  const hash = explored(explorer, "tx", transactionHash, "transaction hash");
-  return fees.length ? el("span.named", null, hash, ...fees.map((fee) => feeLine(fee, currency))) : hash;
-}
+const transaction = ({ transactionHash }, explorer) =>
+  transactionHash === null
+    ? el("span.missing", null, "—")
+    : explored(explorer, "tx", transactionHash, "transaction hash");
 
 function feeLine({ amount: paid, amountStatus, value, token }, currency) {
-  if (paid === null) return el("span.sub", null, `Fee: ${reasonOf(amountStatus).toLowerCase()}`);
+  if (paid === null) return el("span.sub.fee", null, `Fee: ${reasonOf(amountStatus).toLowerCase()}`);
   const worth = value === null ? "" : ` · ${amount(value, { currency })}`;
   const title = `${exact(paid)} ${label(token)}${value === null ? "" : `\n${exact(value, { currency })}`}`;
-  return el("span.sub", { title }, "Fee ", amount(paid), " ", el("bdi", null, label(token)), worth);
+  return el("span.sub.fee", { title }, "Fee ", amount(paid), " ", el("bdi", null, label(token)), worth);
 }
 
-function time({ date, blockNumber, status }) {
+const isByTime = (sort) => sort.replace("-", "") === "date";
+const isTail = ({ status }) => status === "Confirmed";
+const TAIL = "The network may still replace the blocks of these activities; the figures would follow.";
+
+/**
+ * In the order of time, put the day above its rows, and say once which rows are not final yet.
+ * @param {any[]} rows of a page
+ * @param {string} sort
+ * @returns {any[]} rows, and `{line, title, kind}` between them
+ */
+export function inDays(rows, sort) {
+  if (!isByTime(sort)) return rows;
+  const isDown = sort.startsWith("-");
+  const edge = isDown ? rows.findLastIndex(isTail) + 1 : rows.findIndex(isTail);
+  const tail = { line: `${isDown ? "Above" : "Below"} this line: not final yet`, title: TAIL, kind: "tail" };
+  const hasTail = rows.some(isTail);
+  const found = rows.flatMap((row, index) => {
+    const today = dayOf(row);
+    const isNext = index === 0 || today !== dayOf(rows[index - 1]);
+    return [hasTail && index === edge && tail, isNext && { line: today, kind: "day" }, row].filter(Boolean);
+  });
+  return hasTail && edge === rows.length ? [...found, tail] : found;
+}
+
+const dayOf = ({ date }) => (date === null ? reasonOf("UnknownTime") : day(date));
+
+function time(row, sort) {
+  const { date, blockNumber, status } = row;
   const title = `${instant(date, { seconds: true })}\nBlock ${count(blockNumber)}, ${status.toLowerCase()}`;
-  return el("time", { datetime: date, title }, dateTime(date));
+  if (isByTime(sort)) return el("time", { datetime: date, title }, date === null ? MISSING : clock(date));
+  const tail = isTail(row) && el("span.sub", { title: TAIL }, " · not final");
+  return el("span", null, el("time", { datetime: date, title }, dateTime(date)), tail);
 }
 
-function type({ type: kind, status }) {
+function type({ type: kind, status, fees }, currency) {
   const failed = status === "Failed" && el("span.badge.failed", null, "Failed");
-  const tail =
-    status === "Confirmed" &&
-    el("span.badge.confirmed", { title: "The network may still replace its block." }, "Confirmed");
-  return el("span.types", null, el(`span.badge.type.${kind.toLowerCase()}`, null, typeOf(kind)), failed || tail);
+  const types = el("span.types", null, el(`span.badge.type.${kind.toLowerCase()}`, null, typeOf(kind)), failed);
+  return fees.length ? el("span.named", null, types, ...fees.map((fee) => feeLine(fee, currency))) : types;
 }
 
 // Quantities are unsigned on the wire; the direction gives the sign, and a failed transaction moved nothing.

@@ -1,6 +1,21 @@
-/** The charts of a wallet over time, and the one range that both charts and the rows show. */
+/**
+ * The charts of a wallet over time, and the range that both charts and the rows show once one is chosen. Before that each
+ * chart begins where it has something to show.
+ */
 
-import { DAY_MS, bucketsOf, dayOf, isGap, isPartial, isoDay, startOf, typesOf, wholeDay } from "../days.js";
+import {
+  DAY_MS,
+  around,
+  bucketsOf,
+  dayOf,
+  isGap,
+  isPartial,
+  isoDay,
+  startOf,
+  typesOf,
+  wholeBuckets,
+  wholeDay,
+} from "../days.js";
 import { byId, el, press, show } from "../dom.js";
 import { amount, count, day, exact, plural, shortened } from "../format.js";
 import { reasonOf, typeOf } from "../status.js";
@@ -35,18 +50,31 @@ export function drawSeries(report, drawing, narrowed) {
   if (!byId("ranges").hidden) markRange();
 }
 
-// Whole days around all that is drawn, so that both charts have one axis and one zoom.
+// From the first value or activity to the end of the last day.
 function extent() {
-  const dates = [...summary.valueHistory.map(dayOf), ...summary.timeline.map(({ date }) => date)].map(startOf);
-  return [Math.min(...dates), Math.max(...dates) + DAY_MS];
+  const days = [...valued().map(dayOf), ...summary.timeline.map(({ date }) => date)].map(startOf);
+  return [Math.min(...days), Math.max(...days) + DAY_MS];
+}
+
+const valued = () => {
+  const first = summary.valueHistory.findIndex(({ value }) => value !== null);
+  return first < 0 ? [] : summary.valueHistory.slice(first);
+};
+
+// The axis of a chart: from its first day on, or from where the range that was chosen begins.
+function axisFrom(first) {
+  const [, last] = extent();
+  return around([Math.min(startOf(first), zoom?.[0] ?? Infinity), last]);
 }
 
 function drawValues() {
-  const { valueHistory: points, currency } = summary;
+  const { currency } = summary;
+  const points = valued();
+  const range = axisFrom(dayOf(points[0]));
   const last = points.findLast(({ value }) => value !== null);
   const days = `${day(points[0].at)} to ${day(points.at(-1).at)}`;
   const text = `Value by day in ${currency}, ${days}; ${amount(last.value, { currency })} on ${day(last.at)}.`;
-  const chart = charts.draw("value-chart", text, charts.valueHistory(points, extent(), currency));
+  const chart = charts.draw("value-chart", text, charts.valueHistory(points, range, currency));
   listenToZoom(chart, "value-chart");
   const partial = points.filter(isPartial);
   byId("value-whole").hidden = !points.some((point) => point.value !== null && point.valueComplete);
@@ -57,7 +85,7 @@ function drawValues() {
     ? `Without a price on some days, and left out there: ${unpriced.join(", ")}.`
     : "";
   charts.dataTable("value-data", `Value by day in ${currency}`, ["Day (UTC)", `Value (${currency})`, "Complete"], () =>
-    points.map((point) => [
+    summary.valueHistory.map((point) => [
       day(point.at),
       point.value === null ? reasonOf(point.valueStatus) : exact(point.value, { currency }),
       point.value === null ? "" : point.valueComplete ? "yes" : `without ${point.unpriced.join(", ")}`,
@@ -68,13 +96,15 @@ function drawValues() {
 function drawTimeline() {
   const { currency } = summary;
   const timeline = counted(summary.timeline);
-  const data = bucketsOf(timeline, extent());
+  const days = axisFrom((timeline[0] ?? summary.timeline[0]).date);
+  const data = bucketsOf(timeline, days);
+  const range = wholeBuckets(days, data);
   byId("timeline-grain").textContent =
     `Per ${data.grain}, by type${measure === "value" ? `, ${currency} then: in above zero, out below` : ""}`;
   const chart = charts.draw(
     "timeline-chart",
     `Activities per ${data.grain} by type; ${plural(activitiesOf(summary), "activity", "activities")} in all.`,
-    charts.timeline(data, extent(), measure, currency),
+    charts.timeline(data, range, measure, currency),
   );
   listenToZoom(chart, "timeline-chart");
   byId("timeline-legend").replaceChildren(
@@ -123,6 +153,7 @@ export function redrawTimeline() {
 // --- zoom: both charts and the rows show one range
 
 const listening = new Map();
+const DRAWN_BY = { "value-chart": drawValues, "timeline-chart": drawTimeline };
 
 function listenToZoom(chart, id) {
   if (listening.has(id)) return;
@@ -141,9 +172,13 @@ function zoomTo(asked, from = null) {
     start <= first && end >= last
       ? null
       : [wholeDay(Math.max(start, first)), wholeDay(Math.min(end, last) + DAY_MS - 1)];
-  const values = { startValue: Math.max(start, first), endValue: Math.min(end, last) };
+  // A bar of the last week stands behind the last day.
+  const endValue = end >= last ? last + 7 * DAY_MS : end;
+  const values = zoom ? { startValue: Math.max(start, first), endValue } : { start: 0, end: 100 };
   for (const [id, chart] of listening) {
-    if (id !== from) chart.act({ type: "dataZoom", ...values, quiet: true }); // quiet: or each would answer the other
+    if (id === from) continue;
+    DRAWN_BY[id](); // its axis may begin elsewhere now
+    chart.act({ type: "dataZoom", ...values, quiet: true }); // quiet: or each would answer the other
   }
   markRange();
   clearTimeout(zoomTimer);
