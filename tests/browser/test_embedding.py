@@ -36,6 +36,17 @@ def test_shown_in_a_page_of_another_origin(servers: Servers, visit: Visit, repor
     assert not any("eyJ" in line for line in servers.api.log)
 
 
+def test_the_snippet_lets_a_report_print_and_open_links(servers: Servers, visit: Visit) -> None:
+    with visit() as visitor:
+        frame = visitor.open(servers.portal.page("cap-table", tokenId=LUMEN_ID))
+        frame.evaluate("addEventListener('beforeprint', () => (window.printed = true))")
+        frame.click("#print")
+        frame.wait_for_function("() => window.printed || document.body.innerText.includes('does not let it print')")
+        assert frame.evaluate("window.printed")
+        with visitor.page.expect_popup():
+            frame.evaluate("() => void window.open('about:blank', '_blank')")
+
+
 @pytest.mark.parametrize("report", REPORTS)
 def test_an_origin_that_is_not_allowed_cannot_frame_it(servers: Servers, visit: Visit, report: str) -> None:
     with Portal(servers.api) as stranger, visit() as visitor:
