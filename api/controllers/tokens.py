@@ -280,9 +280,9 @@ class TokenController(Controller):
     ) -> CapTableChanges | Tabular[HolderChange]:
         """Compare a token's cap tables of two moments.
 
-        Every holder whose quantity differs: new, gone or changed. Both moments must be covered, or before the token's
-        creation, when nobody held anything. The time between them need not be; `coverage` has its gaps. Pages stay in
-        one version, as those of the cap table.
+        Every holder with another quantity: new, gone or changed. Both moments must be covered, or before the token's
+        creation, when there were no holders. The time between them need not be covered; `coverage` has its gaps. Pages
+        stay in one version, as those of the cap table.
         """
         subject, windows = find(call, Kind.TOKEN, token_id)
         first, last = read_moments(start, end, call.now)

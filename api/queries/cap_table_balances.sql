@@ -1,6 +1,6 @@
--- What each holder had at two moments, each in its own covered range (null where it is not known), and those that differ by
--- size and by address (change and ranks null: they do not): `balances_at_both` of other queries. Before the token's creation
--- each balance is 0.
+-- Balances of each holder at two moments, each in its own covered range (null where it is not known): `balances_at_both` of
+-- other queries. Those that differ have ranks by size and by address; others have neither change nor ranks. Before the token's
+-- creation each balance is 0.
 with balances as (
 
     select

@@ -450,9 +450,9 @@ def _reason_after(view: View) -> GapReason:
 def _gaps(view: View) -> Iterator[tuple[CoverageRow, Gap]]:
     """Yield the gaps of a subject in order, `from` <= t < `to`.
 
-    A gap ends where the range after it begins. A bound whose block is not stored is the nearest instant outside of it
-    that is known, so that nothing missing is left out. A window that the chain has not reached yet has no last block;
-    where it is closed already, nothing is to be collected after its end.
+    A gap ends where the range after it begins. Where the block of a bound is not stored, the bound is the nearest known
+    instant outside of the gap, so that nothing missing is left out. A window that the chain has not reached yet has no
+    last block; where it is closed already, nothing is to be collected after its end.
     """
     closed_at = (
         None if view.subject.is_tracked else max((one.closed_at for one in view.windows if one.closed_at), default=None)

@@ -39,7 +39,13 @@ class LatestPrice(Schema, frozen=True, kw_only=True):
     effective_from: Annotated[Instant, Meta(description="When the source's price took effect.")]
     price_source: Annotated[str, Meta(description="`src_...`")]
     is_fallback: Annotated[bool, Meta(description="Whether it came from another source than the first one.")]
-    is_stale: Annotated[bool, Meta(description="Whether it is older than the pair allows; then it values nothing.")]
+    is_stale: Annotated[
+        bool,
+        Meta(
+            description="True where it is not in force and values nothing: it is older than the pair allows, or a "
+            "guard stopped a newer one of its source."
+        ),
+    ]
 
 
 class PricePoint(Schema, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 {{ config(tags=['audit']) }}
 
--- Steps whose price is later than what it values, or too old at the step's last instant, or not what its source said.
+-- Steps whose price is later than what it values, or too old at the step's last instant, or not what its source said,
+-- or not the newest of its source through the whole step.
 select
     steps.pair_key,
     steps.valid_from
@@ -18,4 +19,13 @@ where
         said.pair_key is null
         or steps.effective_from > steps.valid_from
         or coalesce(steps.valid_until, 'infinity') > coalesce(said.fresh_until, 'infinity')
+        or exists (
+            select 1 from {{ ref('source_prices') }} as newer
+            where
+                newer.pair_key = steps.pair_key
+                and newer.source_id = steps.source_id
+                and newer.state != 'Rejected'
+                and newer.effective_from > steps.effective_from
+                and newer.effective_from < coalesce(steps.valid_until, 'infinity')
+        )
     )

@@ -136,7 +136,7 @@ def _waits(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
 def _begin(
     connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int
 ) -> _Work | None:
-    """Resolve requests and list what is missing; None, with the reason noted, where the network's last cycle failed."""
+    """Resolve requests and list missing blocks; None, with the reason noted, where the network's last cycle failed."""
     network = node.network.name
     state = connection.execute(
         "select head_number, final_number, status, detail from raw.network_states where network = ?", [network]

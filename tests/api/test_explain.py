@@ -83,15 +83,14 @@ def test_what_was_passed_over(valued: World) -> None:
         ("src_kraken", 0, "NoPrice", None, None),
         ("src_coinbase", 1, "NoPrice", None, None),
     ]
-    # The price before the one that a guard stopped goes on while it is fresh.
-    assert (stopped.price, stopped.price_status) == ("4", "Priced")
-    assert passed_over(stopped) == [("src_kraken", 0, "Quarantined", "400", minute(44))]
+    # The source's newest price is the one that a guard stopped: the fresh price before it does not count.
+    for found in (stopped, none_left):
+        assert (found.price, found.price_status, found.age_seconds) == (None, "Quarantined", None)
+        assert passed_over(found) == [
+            ("src_kraken", 0, "Quarantined", "400", minute(44)),
+            ("src_coinbase", 1, "Stale", "7.1", minute(9)),
+        ]
     assert stopped.passed_over[0].detail == "Jump"
-    assert (none_left.price, none_left.price_status, none_left.age_seconds) == (None, "Quarantined", None)
-    assert passed_over(none_left) == [
-        ("src_kraken", 0, "Quarantined", "400", minute(44)),
-        ("src_coinbase", 1, "Stale", "7.1", minute(9)),
-    ]
     assert (stale.price_status, [one.reason for one in stale.passed_over]) == ("StalePrice", ["Stale", "Stale"])
 
 

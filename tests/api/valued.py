@@ -75,13 +75,18 @@ ETHER_PRICES = (Said("src_kraken", minute(-2), "3000"), Said("src_kraken", minut
 
 
 def price_at(prices: Iterable[Said], moment: datetime) -> Resolved:
-    """Resolve the system price at a moment: the first source whose newest price that no guard stopped is fresh."""
+    """Resolve the system price at a moment: of the first source whose newest price is fresh and stopped by no guard."""
     known = [said for said in prices if said.at <= moment]
-    for source in SOURCES:
-        own = [said for said in known if said.source == source and said.state == "Used"]
-        if own and moment < max(own, key=lambda said: said.at).fresh_until:
-            return Resolved("Priced", max(own, key=lambda said: said.at))
-    if any(said.state == "Quarantined" and moment < said.fresh_until for said in known):
+    newest = [
+        max(own, key=lambda said: said.at)
+        for source in SOURCES
+        if (own := [said for said in known if said.source == source])
+    ]
+    fresh = [said for said in newest if moment < said.fresh_until]
+    used = next((said for said in fresh if said.state == "Used"), None)
+    if used is not None:
+        return Resolved("Priced", used)
+    if fresh:
         return Resolved("Quarantined")
     return Resolved("StalePrice" if known else "NoPrice")
 

@@ -190,13 +190,13 @@ def step_at(pair: Pair, prices: Iterable[SourcePrice], moment: datetime) -> Step
         return None
     is_stopped = False
     for route in pair.routes:
-        mine = sorted(
-            (price for price in until_now if price.source == route.source), key=lambda price: price.effective_from
-        )
-        used = [price for price in mine if price.state != "Quarantined"]
-        if used and used[-1].is_fresh(moment):
-            return Step("Priced", used[-1])
-        is_stopped = is_stopped or bool(mine and mine[-1].state == "Quarantined" and mine[-1].is_fresh(moment))
+        mine = [price for price in until_now if price.source == route.source]
+        newest_one = max(mine, key=lambda price: price.effective_from, default=None)
+        if newest_one is None or not newest_one.is_fresh(moment):
+            continue
+        if newest_one.state != "Quarantined":
+            return Step("Priced", newest_one)
+        is_stopped = True
     return Step("Quarantined" if is_stopped else "StalePrice")
 
 

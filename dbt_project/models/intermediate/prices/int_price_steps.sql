@@ -19,14 +19,13 @@ source_prices as (
 
 ),
 
--- The newest price of each source before the changed instant, which may still count then, and the newest used one.
+-- The newest price of each source before the changed instant, which may still count then.
 newest as (
 
     select
         source_prices.pair_key,
         source_prices.source_id,
-        max(source_prices.effective_from) as newest_from,
-        max(source_prices.effective_from) filter (where source_prices.state != 'Quarantined') as used_from
+        max(source_prices.effective_from) as newest_from
     from source_prices
     inner join changed_pairs on source_prices.pair_key = changed_pairs.pair_key
     where
@@ -58,10 +57,7 @@ prices as (
         on
             source_prices.pair_key = newest.pair_key
             and source_prices.source_id = newest.source_id
-            and (
-                source_prices.effective_from = newest.newest_from
-                or source_prices.effective_from = newest.used_from
-            )
+            and source_prices.effective_from = newest.newest_from
     where source_prices.effective_from >= {{ counting }}
 
 ),
@@ -73,8 +69,8 @@ used_prices as (
 
 ),
 
--- A price counts until its source has a newer one that is used, or until it is too old; a quarantined one is in the
--- way until its source has any newer one. Several sources count at once: a bit for each.
+-- A price counts until its source has a newer one, or until it is too old. A quarantined one is in the way as long.
+-- Several sources count at once: a bit for each.
 price_intervals as (
 
     select
@@ -88,24 +84,7 @@ price_intervals as (
             ),
             fresh_until
         ) as ends,
-        1::hugeint << position as usable_sources,
-        0 as quarantined_count
-    from used_prices
-
-    union all
-
-    select
-        pair_key,
-        from_time,
-        effective_from as begins,
-        least(
-            lead(effective_from) over (
-                partition by pair_key, position
-                order by effective_from
-            ),
-            fresh_until
-        ) as ends,
-        0::hugeint as usable_sources,
+        case when state = 'Quarantined' then 0::hugeint else 1::hugeint << position end as usable_sources,
         case when state = 'Quarantined' then 1 else 0 end as quarantined_count
     from prices
 
