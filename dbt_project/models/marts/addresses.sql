@@ -39,7 +39,7 @@ rounds as (
 
 )
 
--- EIP-55: a letter is upper case where its digit of the hash is 8 or more.
+-- A letter is upper case where its digit of the hash is 8 or more.
 select
     address_key,
     address,
