@@ -1,5 +1,5 @@
--- How many holders of tokens were seen, and whether that is all: nobody held anything before, and they have all of a
--- supply that a reading confirms.
+-- Number of holders seen of each token. All holders are known where no balance existed before the covered range, and the
+-- holders seen have all of a supply that a reading confirms.
 with held as (
 
     select

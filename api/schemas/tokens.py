@@ -40,9 +40,9 @@ ContractStatus = Annotated[
 SupplyStatus = Annotated[
     Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown"],
     Meta(
-        description="`Observed` and `ZeroSupply`: a reading of the chain confirms the total supply at the moment; "
-        "`Unconfirmed`: none does, and it follows from the last reading and the events since; `Unknown` beside null. "
-        "Of a share, that of the supply it is made with."
+        description="`Observed` and `ZeroSupply`: a reading of the chain confirms the total supply at the moment. "
+        "`Unconfirmed`: no reading does; the supply follows from the last reading and the events since. "
+        "`Unknown`: it was never read, and is null. A share has the status of its supply."
     ),
 ]
 UnattributedStatus = Annotated[
@@ -68,8 +68,9 @@ HolderCountStatus = Annotated[
 FigureStatus = Annotated[
     Literal["Observed", "Unconfirmed", "HoldersUnknown", "ZeroSupply", "Unknown"],
     Meta(
-        description="Why the figure is null, or `Observed`, or `Unconfirmed`: it is made with such a supply; "
-        "`HoldersUnknown`: it depends on who holds what is unattributed; otherwise as of the supply."
+        description="`Observed`: the figure is certain. `Unconfirmed`: no reading confirms its supply. "
+        "`HoldersUnknown`: it is null, because it depends on the holders of the unattributed supply. "
+        "Otherwise the status of the supply."
     ),
 ]
 Top10Status = Annotated[

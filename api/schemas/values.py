@@ -53,8 +53,8 @@ CapitalizationStatus = Annotated[
         "NotCovered",
     ],
     Meta(
-        description="Why the number beside it is null, or `Priced` when it is there; `Unconfirmed`: it is there, and "
-        "made with a supply that no reading confirms."
+        description="`Priced`: the number is there. `Unconfirmed`: it is there, and its supply is confirmed by no "
+        "reading. Otherwise the reason why the number is null."
     ),
 ]
 ChangeStatus = Annotated[
