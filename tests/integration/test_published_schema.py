@@ -69,6 +69,7 @@ def test_every_function_says_what_it_computes(published: Path) -> None:
         "percentage",
         "ratio",
         "reconciliation",
+        "supply_status",
         "to_amount",
         "to_rate",
         "to_value",
