@@ -1,6 +1,6 @@
 {#
     Keccak-256 of 40 ASCII characters, which the checksum of EIP-55 needs. DuckDB has no function for it, and its Python functions need
-    numpy. One recursive query computes it for all rows at once: 8 us per row on one core, as long as a Python library takes.
+    numpy. One recursive query computes it for all rows at once: 13 us per row on one core; a Python library takes 9.
 
     The state is 25 columns s0 to s24 of 64 bits, lane (x, y) in column x + 5 * y. Source: https://keccak.team/keccak_specs_summary.html
 #}
