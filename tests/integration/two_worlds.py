@@ -174,7 +174,9 @@ def _read(answer: httpx.Response) -> Answer:
     elif form.endswith("json") and answer.content:
         body = answer.json()
     elif form == media_types.CSV:
-        body = list(csv.DictReader(io.StringIO(answer.text)))
+        # With `context=comment` the first line is JSON behind a `#`.
+        comment, text = answer.text.split("\n", 1) if answer.text.startswith("# ") else ("# null", answer.text)
+        body = [json.loads(comment.removeprefix("# ")), *csv.DictReader(io.StringIO(text))]
     elif form == media_types.PARQUET:
         body = pl.read_parquet(io.BytesIO(answer.content)).to_dicts()
     return Answer(answer.status_code, {name.lower(): text for name, text in answer.headers.items()}, body)
