@@ -82,6 +82,7 @@ class _Observer:
         self.seen = {"batch": batch, "from_block": first_block, "final_from": final_from}
         self.connection.execute(*named("moved_pairs", self._parameters({})))
         self.readings: list[pl.DataFrame] = []
+        self.checked: dict[str, set[str]] = defaultdict(set)
 
     def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:
         return {
@@ -111,6 +112,9 @@ class _Observer:
         insert_balance_observations(self.connection, self.network, owed, purpose, self.collector.batch_id)
         if purpose in _COMPARED:
             self.readings.append(owed)
+        if purpose == "Check":
+            for token, tenants in owed.select("token_address", "tenant_ids").iter_rows():
+                self.checked[token].update(tenants)
 
     def _read_at(self, owed: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
         """Read (token, holder, block, tenants) and return the pairs whose state the node has not got."""
@@ -267,6 +271,19 @@ class _Observer:
             [self.network, unfinished],
         )
 
+    def supplies_of_checked(self) -> None:
+        """Read the supply at the head of tokens whose balances were read there, and keep it where it is the same, too.
+
+        A reading of a token that changes balances by itself confirms its own block alone.
+        """
+        owed: dict[str, list[str]] = defaultdict(list)
+        for token, tenant, *_ in sorted(self._rows("tracked_supplies")):
+            if str(tenant) in self.checked[str(token)]:
+                owed[str(token)].append(str(tenant))
+        if owed:
+            frame = self.node.supplies(list(owed), self.head.number, self.head.hash)
+            self._insert_supplies(owed_to(frame, list(owed.values())))
+
     def locate(self) -> None:
         """Find the blocks in which other balances changed without a movement."""
         self.balances += locate(self.collector, self.head, _MOST_LOCATING_READS)
@@ -322,6 +339,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.closings()
     observer.check_supplies()
     observer.suspects()
+    observer.supplies_of_checked()
     observer.locate()
     observer.narrow()
     observer.store_edges()
