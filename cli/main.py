@@ -266,7 +266,7 @@ def up(settings: Settings) -> None:
     runs already.
     """
     from cli.exit_codes import EXIT_BUSY
-    from cli.ports import check_ports, ports_of
+    from cli.ports import PATIENCE_SECONDS, check_ports, ports_of
     from cli.up import run
     from warehouse.lock import WriterBusyError, describe_holder, writer_lock
 
@@ -274,7 +274,8 @@ def up(settings: Settings) -> None:
     lock = settings.data_dir / "up.lock"
     try:
         with writer_lock(lock, "ledgermart up", 0):
-            check_ports(ports_of(settings))
+            # Children of a service that was killed hold their ports until they have stopped.
+            check_ports(ports_of(settings), PATIENCE_SECONDS)
             store = open_store(settings)
             store.migrate()
             with store.read() as session:

@@ -2,12 +2,16 @@
 
 import errno
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from control.settings import Settings, SettingsError
 
+# Children of a killed `up` stop in about 3 s.
+PATIENCE_SECONDS = 5.0
+_POLL_SECONDS = 0.1
 _OTHER_HOST = "set LEDGERMART_API_HOST to one, such as 127.0.0.1"
 _FIXES = {
     errno.EADDRINUSE: "stop the process that listens there, or set {variable} to a free port",
@@ -62,11 +66,18 @@ def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:
     return found
 
 
-def check_ports(ports: Iterable[Port]) -> None:
-    """Do nothing where all ports can be listened on.
+def check_ports(ports: Collection[Port], patience_seconds: float = 0.0) -> None:
+    """Do nothing where all ports can be listened on, or soon can.
+
+    Args:
+        ports: are needed together.
+        patience_seconds: how long a port may still be taken.
 
     Raises:
         SettingsError: names the first one that cannot, its variable, and the fix.
     """
-    for port, reason in find_unusable(ports).items():
+    gives_up_at = time.monotonic() + patience_seconds
+    while (unusable := find_unusable(ports)) and time.monotonic() < gives_up_at:
+        time.sleep(_POLL_SECONDS)
+    for port, reason in unusable.items():
         raise SettingsError(f"{port.variable}: {reason}")

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from cli import up
 from cli.main import main
-from cli.ports import Port, find_unusable
+from cli.ports import Port, check_ports, find_unusable
 from control.settings import load_settings
 from tests.chain.process import free_port
 
@@ -37,6 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("API", "DAGSTER", "CODE_SERVER"):
         monkeypatch.setenv(f"LEDGERMART_{name}_PORT", str(free_port()))
     monkeypatch.setattr(up, "_start", lambda _: pytest.fail("something was started"))
+    monkeypatch.setattr("cli.ports.PATIENCE_SECONDS", 0.0)
     return tmp_path / "data"
 
 
@@ -61,6 +62,13 @@ def test_a_taken_port_is_one_line_before_anything_starts(
     assert line.startswith(f"Error: LEDGERMART_{name}_PORT: 127.0.0.1:{taken} cannot be used (Address already in use)")
     assert line.endswith(f"or set LEDGERMART_{name}_PORT to a free port")
     assert not (folder / "control.db").exists()
+
+
+def test_a_port_that_becomes_free_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = Port("API", "LEDGERMART_API_PORT", *server.getsockname())
+        monkeypatch.setattr(time, "sleep", lambda _: server.close())
+        check_ports([port], patience_seconds=60.0)
 
 
 def test_the_api_alone_names_its_option(taken: int, folder: Path) -> None:
