@@ -32,14 +32,19 @@ def read_total(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
     """Return what one wallet is worth at its newest covered block; None until the pipeline has seen it."""
     subject = view.subject
     found = wallet_totals(snapshot, [subject]).get(subject.subject_key)
-    changed = read_links(snapshot, view).changed
-    if found is None or not changed or not _holders_of(snapshot, subject.tenant_id, [subject.subject_key], changed):
+    if found is None or not is_relinked(snapshot, view):
         return found
     state = resolve(snapshot, view, None)
     if state is None:
         return found
     earlier, missing = positions_before(snapshot, view, state)
     return total_of(view, balances.positions(snapshot, view, state), earlier, missing)
+
+
+def is_relinked(snapshot: Snapshot, view: View) -> bool:
+    """Say whether the wallet ever held an asset whose link changed since the version was made."""
+    subject, changed = view.subject, read_links(snapshot, view).changed
+    return bool(changed) and bool(_holders_of(snapshot, subject.tenant_id, [subject.subject_key], changed))
 
 
 def read_totals(

@@ -10,8 +10,8 @@ from api.reading.balances import AssetHistory, asset_histories
 from api.reading.buckets import Bucket, read_buckets
 from api.reading.explain import Held, check_explain, explain
 from api.reading.moments import State, View
-from api.reading.values import present_assets, read_links, total, total_status
-from api.reading.wallet_totals import read_total
+from api.reading.values import present_assets, total, total_status
+from api.reading.wallet_totals import is_relinked, read_total
 from api.schemas.common import Interval
 from api.schemas.values import PositionExplanation, WalletExplanation, WalletValuePoint
 from api.serving import Snapshot
@@ -41,7 +41,7 @@ def history(
     buckets = read_buckets(view, state, asked, interval)
     check_explain(explains, False, len(buckets), "from")
     assets: Sequence[AssetHistory] = []
-    is_measured = interval == "1h" or bool(read_links(snapshot, view).changed)
+    is_measured = interval == "1h" or is_relinked(snapshot, view)
     if explains or is_measured:
         assets = asset_histories(snapshot, view, state, buckets, interval)
     if is_measured:

@@ -108,7 +108,9 @@ def test_largest_amount_is_exact(chain: Chain, make_service: MakeService) -> Non
     service.good_cycle()
     amounts = service.query("select amount_raw::varchar from raw.token_transfers")
     assert amounts == [(str(2**256 - 1),)] * 2
-    assert service.query("select total_supply_raw::varchar from raw.supply_observations") == [(str(2**256 - 1),)]
+    assert service.query("select distinct total_supply_raw::varchar from raw.supply_observations") == [
+        (str(2**256 - 1),)
+    ]
     held = service.query(
         """
         select block_number, quantity_raw::varchar from raw.balance_observations

@@ -283,7 +283,7 @@ _MARTS = {
         from marts.balance_changes where tenant_id = $tenant and is_moved""",
     "supply steps": _STEPS.format(
         mart="supply_changes",
-        readings="is_observed",
+        readings="is_observed, is_checked, is_moved",
         quantity="total_supply_raw",
         pair="subject_key, range_from_block",
     ),

@@ -41,7 +41,8 @@ def said(stores: Stores) -> dict[str, Said]:
         marts = [
             mart
             for (mart,) in connection.execute(
-                "select table_name from information_schema.columns where column_name = 'tenant_id' order by all"
+                "select table_name from information_schema.columns"
+                " where table_schema = 'marts' and column_name = 'tenant_id' order by all"
             ).fetchall()
             if mart not in _NOT_ROWS
         ]

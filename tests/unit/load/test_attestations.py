@@ -12,6 +12,10 @@ def test_a_block_at_which_a_wallet_has_nothing_gets_a_record() -> None:
         connection = raw.connection
         begin_period(connection, "local", 7, 12, "0xab", datetime(2024, 1, 1, tzinfo=UTC))
         connection.execute(
+            "create schema intermediate; create table intermediate.int_balance_points (subject_key bigint, "
+            "balance_key bigint, range_from_block bigint, block_number bigint, balance_raw bignum)"
+        )
+        connection.execute(
             "create temp table attested_balances (token_address varchar, holder_address varchar, "
             "range_from_block bigint, balance_raw bignum, is_derived boolean, confirming_block bigint, is_read boolean)"
         )
