@@ -599,8 +599,8 @@ def behaviour_of(subject: Subject, asset: str) -> str | None:
 def end_state(subjects: Iterable[Subject]) -> dict[str, Any]:
     """Return what the API shows of subjects, without what depends on ids, versions or the moments of cycles.
 
-    An adjustment's block is when it was seen: of those only the sums stay. Whether a balance that may change without a
-    word is confirmed depends on when it was read. What a request that ended early collected is a matter of moments
+    An adjustment's block is when it was seen: of those only the sums stay. Confirmation of a balance or supply that may
+    change without an event depends on when it was read. Collection by a request that ended early depends on moments
     altogether.
     """
     state: dict[str, Any] = {}
@@ -644,8 +644,10 @@ def end_state(subjects: Iterable[Subject]) -> dict[str, Any]:
         else:
             pages = list(client.pages(f"{subject.path}/cap-table", limit=_PAGE))
             behaviour = client.get(subject.path)["behaviour"]
+            rest = pages[0]["unattributed"]
             state[f"{subject.label}, cap table"] = [
-                [pages[0][name] for name in ("totalSupplyRaw", "holderCount", "unattributed")],
+                [pages[0]["totalSupplyRaw"], pages[0]["holderCount"], rest["quantityRaw"], rest["percentage"]],
+                rest["status"] if behaviour == "Standard" else None,
                 *(
                     (row["wallet"], row["quantityRaw"], row["reconciliation"] if behaviour == "Standard" else None)
                     for page in pages
