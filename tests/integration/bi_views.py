@@ -64,11 +64,11 @@ def _check_slices(marts: duckdb.DuckDBPyConnection) -> None:
     """The slices of a supply are the supply, unless holders have more than it."""
     shares = marts.execute(
         """
-        select any_value(tokens.total_supply), sum(slices.percentage_exact::decimal(38, 12))::varchar,
+        select any_value(tokens.total_supply_raw), sum(slices.percentage_exact::decimal(38, 12))::varchar,
             count(distinct slices.slice_number) = count(*)
         from bi.ownership as slices
         inner join marts.cap_table_summaries as tokens using (subject_key)
-        where tokens.supply_status != 'ZeroSupply' and tokens.unattributed_raw >= 0::bignum
+        where tokens.supply_status not in ('ZeroSupply', 'Unknown') and tokens.unattributed_raw >= 0::bignum
         group by slices.subject_key
         """
     ).fetchall()

@@ -448,7 +448,9 @@ def test_a_holder_found_later_supersedes_a_record_and_changes_nothing_in_it(
     case.rest(2)
     case.build()
     assert case.cap_table(block)[silent][0] == 9
-    described = case.rows("select column_name from duckdb_columns() where table_name = 'attestations'")
+    described = case.rows(
+        "select column_name from duckdb_columns() where schema_name = 'marts' and table_name = 'attestations'"
+    )
     names = [name for (name,) in described]
     (now,) = case.records()
     changed = {name for name, was, is_now in zip(names, first, now, strict=True) if was != is_now}

@@ -27,8 +27,8 @@ create table if not exists latest_balances (
 
 create table if not exists balance_changes (
     tenant_id varchar, subject_key bigint, range_from_block bigint, token_address varchar, token_symbol varchar,
-    holder_address varchar, block_number bigint, block_time timestamp, movement_raw bignum, balance_raw bignum,
-    balance varchar, holder_change tinyint, is_first boolean, is_moved boolean, is_observed boolean,
+    token_decimals integer, holder_address varchar, block_number bigint, block_time timestamp, movement_raw bignum,
+    balance_raw bignum, balance varchar, holder_change tinyint, is_first boolean, is_moved boolean, is_observed boolean,
     is_checked boolean, is_adjusted boolean, opened_by varchar
 );
 
@@ -197,8 +197,8 @@ balances as (
 
 select
     views.tenant_id, balances.subject_key, views.from_block as range_from_block, balances.token_address,
-    tokens.symbol as token_symbol, balances.holder_address, balances.block_number, blocks.block_time,
-    balances.movement_raw, balances.balance_raw, shifted(balances.balance_raw::varchar, tokens.decimals) as balance,
+    tokens.symbol as token_symbol, tokens.decimals as token_decimals, balances.holder_address, balances.block_number,
+    blocks.block_time, balances.movement_raw, balances.balance_raw, shifted(balances.balance_raw::varchar, tokens.decimals) as balance,
     (
         (balances.balance_raw != 0::bignum)::tinyint
         - (
