@@ -42,7 +42,7 @@ def read_total(snapshot: Snapshot, view: View) -> WalletTotalRow | None:
 
 
 def is_relinked(snapshot: Snapshot, view: View) -> bool:
-    """Say whether the wallet ever held an asset whose link changed since the version was made."""
+    """Return whether the link of an asset that the wallet ever held changed after the version was made."""
     subject, changed = view.subject, read_links(snapshot, view).changed
     return bool(changed) and bool(_holders_of(snapshot, subject.tenant_id, [subject.subject_key], changed))
 

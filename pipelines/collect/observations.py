@@ -83,6 +83,7 @@ class _Observer:
         self.connection.execute(*named("moved_pairs", self._parameters({})))
         self.readings: list[pl.DataFrame] = []
         self.checked: dict[str, set[str]] = defaultdict(set)
+        self.supplies_at_head: pl.DataFrame | None = None
 
     def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:
         return {
@@ -233,6 +234,7 @@ class _Observer:
         if not known:
             return
         frame = self.node.supplies(list(known), self.head.number, self.head.hash)
+        self.supplies_at_head = owed_to(frame, [sorted(known[token]) for token in frame["token_address"]])
         self._insert_supplies(_changed(frame, "token_address", "total_supply_raw", known))
         self._suspect(
             [
@@ -271,18 +273,18 @@ class _Observer:
             [self.network, unfinished],
         )
 
-    def supplies_of_checked(self) -> None:
-        """Read the supply at the head of tokens whose balances were read there, and keep it where it is the same, too.
+    def keep_supplies_of_checked(self) -> None:
+        """Keep the supply at the head of tokens whose balances were read there, also where it is the same.
 
         A reading of a token that changes balances by itself confirms its own block alone.
         """
-        owed: dict[str, list[str]] = defaultdict(list)
-        for token, tenant, *_ in sorted(self._rows("tracked_supplies")):
-            if str(tenant) in self.checked[str(token)]:
-                owed[str(token)].append(str(tenant))
-        if owed:
-            frame = self.node.supplies(list(owed), self.head.number, self.head.hash)
-            self._insert_supplies(owed_to(frame, list(owed.values())))
+        if self.supplies_at_head is None:
+            return
+        tenants = [
+            [tenant for tenant in tracked if tenant in self.checked[token]]
+            for token, tracked in self.supplies_at_head.select("token_address", "tenant_ids").iter_rows()
+        ]
+        self._insert_supplies(_rows_of(self.supplies_at_head, tenants))
 
     def locate(self) -> None:
         """Find the blocks in which other balances changed without a movement."""
@@ -339,7 +341,7 @@ def observe(collector: Collector, head: Header) -> Reading:
     observer.closings()
     observer.check_supplies()
     observer.suspects()
-    observer.supplies_of_checked()
+    observer.keep_supplies_of_checked()
     observer.locate()
     observer.narrow()
     observer.store_edges()
@@ -359,5 +361,10 @@ def _changed(frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapp
         [tenant for tenant, last_read in known[name].items() if last_read != read]
         for name, read in frame.select(key, value).iter_rows()
     ]
+    return _rows_of(frame, tenants)
+
+
+def _rows_of(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
+    """Return the rows that some tenant may see, with these as `tenant_ids`."""
     rows = frame.filter(pl.Series([bool(names) for names in tenants], dtype=pl.Boolean))
     return owed_to(rows, [names for names in tenants if names])
