@@ -34,7 +34,7 @@ body { margin: 0; font: 16px sans-serif } header { padding: 12px 20px; font-weig
 iframe { display: block; width: 100%; border: 0 }
 """
 
-# As docs/reports.md tells a customer's developer: listen before the frame is there, and answer an expired token. The
+# As docs/reference/reports.md tells a customer's developer: listen before the frame is there, and answer an expired token. The
 # snippet of the API follows the height itself.
 _SCRIPT = """
 const frame = () => document.querySelector('iframe');

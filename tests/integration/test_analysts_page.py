@@ -1,4 +1,4 @@
-"""`docs/analysts.md`, done word for word: a sandbox, a mart, and a field of the API, on a copy of the checkout."""
+"""`docs/how-to/analysts.md`, done word for word: a sandbox, a mart, and a field of the API, on a copy of the checkout."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def test_a_mart_from_sql_to_a_field_of_the_api(copy: Path, node: AnvilNode, read
     environment = service.environment(PYTHONPATH=str(copy), CHECKOUT=str(copy))
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", script((copy / "docs" / "analysts.md").read_text())],
+        ["bash", "-c", script((copy / "docs" / "how-to" / "analysts.md").read_text())],
         cwd=copy,
         env=environment,
         capture_output=True,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 _MODELS = Path(__file__).resolve().parents[3] / "dbt_project" / "models"
-_PAGE = Path(__file__).resolve().parents[3] / "docs" / "bi.md"
+_PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "marts.md"
 _NUMBERS = re.compile(r"(tiny|small|big|huge)?int(eger)?|bignum|double|decimal\(.*\)")
 # Exact numbers that no type of DuckDB holds, hence text.
 _TEXT_NUMBERS = re.compile(r"exact decimal text|^Share of|^The same (sum|as share|in whole)|coefficient|index: sum")
