@@ -80,7 +80,11 @@ def test_what_cannot_be_asked_is_refused_with_its_remedy(sources: dict[str, Pric
 
 
 def test_the_example_of_the_guide_is_a_source(tmp_path: Path) -> None:
-    section = (CHECKOUT / "docs" / "how-to" / "operating.md").read_text(encoding="utf-8").split("## Price sources")[1]
+    section = (
+        (CHECKOUT / "docs" / "reference" / "price-sources.md")
+        .read_text(encoding="utf-8")
+        .split("## Define a source")[1]
+    )
     example = section.split("```toml\n")[1].split("```")[0]
     (tmp_path / "sources.toml").write_text(example)
     (source,) = load_price_sources(tmp_path / "sources.toml").values()

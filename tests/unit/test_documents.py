@@ -16,7 +16,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    text = (_DOCS / "how-to" / "operating.md").read_text()
+    text = (_DOCS / "reference" / "commands.md").read_text()
     for name in main.commands:
         assert f"`ledgermart {name}" in text
 
