@@ -120,11 +120,12 @@ test-long: install ## The same with more seeds, kills, examples and rows
 bench: install ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
-lint: .venv/installed build/linted-sql ## Style, types, import contracts, SQL
+lint: .venv/installed build/linted-sql ## Style, types, import contracts, links between documents, SQL
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.links
 
 # A second a file: those that changed since all were found good, or all where what they are read with changed.
 SQL := $(sort $(shell find dbt_project/models dbt_project/tests -path '*/generic' -prune -o -name '*.sql' -print))

@@ -1,10 +1,10 @@
 """The documents say what is true: settings and commands are listed as the code has them."""
 
-import re
 from pathlib import Path
 
 from cli.main import main
 from control.settings import CHECKOUT, VARIABLES
+from tests.links import dead_links
 
 _DOCS = CHECKOUT / "docs"
 
@@ -21,17 +21,18 @@ def test_every_command_is_documented() -> None:
         assert f"`ledgermart {name}" in text
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    for document in (CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *_DOCS.rglob("*.md")):
-        for target in document.read_text().split("](")[1:]:
-            link, _, heading = target.split(")")[0].partition("#")
-            if not link.startswith("http"):
-                target_path = Path(document).parent / link if link else document
-                assert target_path.exists(), f"{document}: {link}"
-                assert not heading or heading in _headings(target_path), f"{document}: {link}#{heading}"
-
-
-def _headings(document: Path) -> set[str]:
-    """The names by which links reach a document's headings."""
-    lines = [line.lstrip("#").strip().lower() for line in document.read_text().splitlines() if line.startswith("#")]
-    return {re.sub(r"[^a-z0-9 _-]", "", line).replace(" ", "-") for line in lines}
+def test_link_to_a_missing_file_image_or_heading_is_reported(tmp_path: Path) -> None:
+    other = tmp_path / "other.md"
+    other.write_text("# The `id`, twice\n\n## Same\n\n## Same\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Page\n\n[good](other.md#the-id-twice) [good](other.md#same-1) [good](#page) [good](https://elsewhere.example)\n\n"
+        "| [gone](gone.md) | ![gone](gone.png) |\n| --- | --- |\n| [bad](other.md#same-2) | [bad](#pages) |\n\n"
+        "`[code](gone.md)`\n"
+    )
+    assert list(dead_links([other, page])) == [
+        f"{page}: gone.md: no such file",
+        f"{page}: gone.png: no such file",
+        f"{page}: other.md#same-2: no such heading",
+        f"{page}: #pages: no such heading",
+    ]
