@@ -2,9 +2,10 @@
 
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from control.access import Principal
 from control.networks.definitions import Network, load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.unit.control.postgres import Restored, new_database, running_postgres
+from tests.shared import once, run_folder
+from tests.unit.control.postgres import Restored, new_database, start_postgres, stop_postgres
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,10 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    with running_postgres() as url:
-        yield url
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a server that all workers share; databases need names of their own."""
+    with once(run_folder(tmp_path_factory), "postgres", start_postgres, stop_postgres) as server:
+        yield server["url"]
 
 
 @dataclass(frozen=True)
@@ -42,24 +45,39 @@ class Template:
     principals: dict[str, Principal]
 
 
+Templates = Callable[[bool], Template]
+"""Returns the template with or without the world's tenants; made at first use."""
+
+
 @pytest.fixture(scope="session")
-def templates(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str
-) -> Iterator[dict[tuple[str, bool], Template]]:
-    """By kind of store, and whether the world's tenants are in it."""
-    found: dict[tuple[str, bool], Template] = {}
+def sqlite_templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    @cache
+    def find(has_world: bool) -> Template:
+        folder = tmp_path_factory.mktemp("template")
+        principals = _migrate(load_settings({"LEDGERMART_DATA_DIR": str(folder)}), has_world)
+        return Template(folder / "control.db", principals)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def postgres_templates(postgres_server: str) -> Iterator[Templates]:
     with ExitStack() as stack:
-        for has_world in (False, True):
-            name = "world" if has_world else "migrated"
-            folder = tmp_path_factory.mktemp(name)
-            principals = _migrate(load_settings({"LEDGERMART_DATA_DIR": str(folder)}), has_world)
-            found["sqlite", has_world] = Template(folder / "control.db", principals)
-            url = stack.enter_context(new_database(postgres_server, name))
+
+        @cache
+        def find(has_world: bool) -> Template:
+            url = stack.enter_context(new_database(postgres_server, unique_name()))
             principals = _migrate(load_settings({"LEDGERMART_CONTROL_URL": url}), has_world)
             database = Restored(url)
             stack.callback(database.close)
-            found["postgres", has_world] = Template(database, principals)
-        yield found
+            return Template(database, principals)
+
+        yield find
+
+
+def unique_name() -> str:
+    """Return a name for a database that no other test or worker uses."""
+    return f"t{uuid.uuid4().hex}"
 
 
 def _migrate(settings: Settings, has_world: bool) -> dict[str, Principal]:
@@ -81,8 +99,8 @@ def template(request: pytest.FixtureRequest, kind: str) -> Template | None:
     """What the test's store is at first; None where it wants no `store`."""
     if "store" not in request.fixturenames:
         return None
-    found: Template = request.getfixturevalue("templates")[kind, "world" in request.fixturenames]
-    return found
+    templates: Templates = request.getfixturevalue(f"{kind}_templates")
+    return templates("world" in request.fixturenames)
 
 
 @pytest.fixture
@@ -106,7 +124,7 @@ def settings(
         yield load_settings({**variables, "LEDGERMART_CONTROL_URL": template.made.url})
         return
     server = request.getfixturevalue("postgres_server")
-    with new_database(server, f"t{uuid.uuid4().hex}") as url:
+    with new_database(server, unique_name()) as url:
         yield load_settings({**variables, "LEDGERMART_CONTROL_URL": url})
 
 

@@ -18,7 +18,7 @@ from control.errors import StoreUnavailable
 from control.models import Base, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, unique_name
 from tests.unit.control.postgres import new_database
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -88,7 +88,7 @@ def test_migrations_give_the_models_in_what_alembic_does_not_compare(
     if settings.control_url.startswith("sqlite"):
         assert describe(settings.control_url) == describe_models(f"sqlite:///{tmp_path / 'models.db'}")
     else:
-        with new_database(request.getfixturevalue("postgres_server"), "models") as url:
+        with new_database(request.getfixturevalue("postgres_server"), unique_name()) as url:
             assert describe(settings.control_url) == describe_models(url)
 
 
