@@ -34,21 +34,24 @@ Address = Annotated[
         description="Address in its family's canonical form.", examples=["0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"]
     ),
 ]
-OwnName = Annotated[str | None, Meta(description="How the tenant calls this address; null when it does not.")]
+OwnName = Annotated[str | None, Meta(description="The tenant's own name for this address; null without one.")]
 TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
 
 ValueStatus = Annotated[
     Literal["Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "UnknownTime", "Quarantined"],
     Meta(
-        description="Why the number beside it is null, or `Priced` when it is there; `UnknownTime`: the time of the "
-        "block asked about was not stored."
+        description="`Priced` if the number is there; otherwise the reason why it is null. `UnknownTime`: the time of "
+        "the requested block was not stored."
     ),
 ]
 ActivityValueStatus = Annotated[
     Literal[
         "Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "UnknownAmount", "UnknownTime", "Quarantined"
     ],
-    Meta(description="As every value's status, or `UnknownAmount`: what a wallet's activity moved is not known."),
+    Meta(
+        description="The same as every value's status, or `UnknownAmount`: the amount of a wallet's activity is not "
+        "known."
+    ),
 ]
 TrackingStatus = Literal["enabled", "disabled"]
 ActivityStatus = Literal["Confirmed", "Finalized"]
@@ -56,39 +59,41 @@ Finality = Literal["Confirmed", "Finalized"]
 Reconciliation = Annotated[
     Literal["Reconciled", "Adjusted", "Unchecked"],
     Meta(
-        description="`Unchecked`: no reading of the chain confirms the balance at the moment. Confirmed, `Adjusted` "
-        "where readings differed from the movements up to the moment, else `Reconciled`. A reading confirms a balance "
-        "from the movement or adjustment before it to the next one; of a token whose `behaviour` is not `Standard`, at "
-        "its own block alone."
+        description="`Unchecked`: no reading of the chain confirms the balance at the moment. `Adjusted`: a reading "
+        "confirms it, and readings differed from the movements up to the moment. `Reconciled`: a reading confirms it "
+        "without such a difference. A reading confirms a balance from the movement or adjustment before it to the next "
+        "one. If a token's `behaviour` is not `Standard`, it confirms its own block only."
     ),
 ]
 OpenedBy = Annotated[
     Literal["Observed", "Derived", "Creation"],
     Meta(
-        description="How the balance opened its covered range: read at the block before it; a later reading less the "
-        "movements until then, never below 0; or 0, because the range begins no later than the token."
+        description="Source of the balance at the start of its covered range. `Observed`: a reading at the block "
+        "before it. `Derived`: a later reading minus the movements until then, never below 0. `Creation`: 0, because "
+        "the range begins no later than the token."
     ),
 ]
 Located = Annotated[
     bool | None,
     Meta(
-        description="Of a change that no transaction is known for: whether it happened in this block; false when that "
-        "block was only found to have another balance. Null for anything else."
+        description="For a change without a known transaction. True if it happened in this block; false if the balance "
+        "was only seen to differ at this block. Null for all other activities."
     ),
 ]
 CheckedBlock = Annotated[
     int | None,
     Meta(
         description="Block of the reading that confirms the balance: the newest up to the moment, else the first after "
-        "it. Where none does, that of the last comparison with the chain up to the moment; null when never."
+        "it. If none confirms it, the block of the last comparison with the chain up to the moment; null if there was "
+        "none."
     ),
 ]
 Interval = Literal["1h", "1d", "1w", "1M"]
 IntervalStart = Annotated[
     str,
     Meta(
-        description="Deprecated: the first day of the interval, or its first instant for hours. Read `from`, and `at` "
-        "for the moment of the state. Not in CSV and Parquet.",
+        description="Deprecated: the first day of the interval, or its first instant for hours. Use `from`, and `at` "
+        "for the moment of the state. CSV and Parquet do not have it.",
         examples=["2026-01-31"],
         extra_json_schema={"deprecated": True},
     ),
@@ -111,10 +116,7 @@ IntervalComplete = Annotated[
 OperationStatus = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
 HistoryStatus = Annotated[
     Literal["Pending", "Running", "WaitingForBudget", "Succeeded", "Failed", "Cancelled"],
-    Meta(
-        description="`WaitingForBudget`: not finished, and the requests that its network's node is asked in a day at "
-        "most are used up."
-    ),
+    Meta(description="`WaitingForBudget`: not finished; the daily limit of requests to the network's node is used up."),
 ]
 GapReason = Literal["TrackingDisabled", "NotYetCollected", "ProviderFailed", "BeforeTracking", "NeverTracked"]
 
@@ -129,7 +131,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class Form(Schema, frozen=True, kw_only=True):
-    """Base of what a page sends as a browser sends a form; its token is the credential."""
+    """Form fields that a report page sends; the token is the credential."""
 
     token: Annotated[str, Meta(description="The embed token.")]
 
@@ -137,30 +139,33 @@ class Form(Schema, frozen=True, kw_only=True):
 class TokenReference(Schema, frozen=True, kw_only=True):
     """The asset of an activity or a position."""
 
-    symbol: Annotated[str | None, Meta(description="As the contract says; null when unknown.")]
+    symbol: Annotated[str | None, Meta(description="As read from the contract; null when unknown.")]
     ledger_id: Annotated[str, Meta(description="Address of the contract, or `native` for the network's own asset.")]
     token_id: Annotated[str | None, Meta(description="Your token with this contract, when you have one.")]
 
 
 class FileSubject(Schema, frozen=True, kw_only=True):
-    """The token or wallet that the rows of a file are of."""
+    """The token or wallet of a file's rows."""
 
     kind: Literal["token", "wallet"]
     id: Annotated[str, Meta(description="`tok_...` or `wal_...`")]
-    symbol: Annotated[str | None, Meta(description="Of a token.")]
+    symbol: Annotated[str | None, Meta(description="Symbol of a token.")]
     name: OwnName
     ledger: Annotated[str, Meta(description="Name of the ledger.")]
     ledger_id: Address
 
 
 class Page(Schema, frozen=True, kw_only=True):
-    """Where a collection goes on."""
+    """Page size of a list, and the cursor of its next page."""
 
     limit: Annotated[int, Meta(ge=1, le=1000, description="Most rows of a page.")]
     next_cursor: Annotated[str | None, Meta(description="Pass as `cursor` to get the next page; null on the last one.")]
 
 
-DataNumber = Annotated[int, Meta(description="Number of the tenant's data: raised when something it sees changes.")]
+DataNumber = Annotated[
+    int,
+    Meta(description="Version number of the tenant's data. It increases whenever data that the tenant sees changes."),
+]
 
 
 class AsOf(Schema, frozen=True, kw_only=True):
@@ -170,19 +175,22 @@ class AsOf(Schema, frozen=True, kw_only=True):
     block_number: Annotated[
         int | None,
         Meta(
-            description="The newest covered block, the one asked for by number, or the newest block before the end of "
-            "the instant or day asked for that was stored for your view; nothing you see lies between that block and "
+            description="The newest covered block, or the block requested by number. For an instant or a day: the "
+            "newest block before its end that was stored for your view. Your view has no data between that block and "
             "`at`."
         ),
     ]
     block_hash: Annotated[str | None, Meta(description="Hash of the block; null when it was not stored.")]
     block_time: Annotated[Instant | None, Meta(description="Time of the block; null when it was not stored.")]
-    finality: Annotated[Finality | None, Meta(description="Whether the block can still be reorganised away.")]
+    finality: Annotated[
+        Finality | None,
+        Meta(description="`Finalized` if the block is final; `Confirmed` if a reorganisation can still replace it."),
+    ]
     at: Annotated[
         Instant | None,
         Meta(
-            description="The moment whose prices count: the instant asked for, the last microsecond of the day, or the "
-            "time of the block; null when that was not stored."
+            description="The moment of the prices that are used: the requested instant, the last microsecond of the "
+            "day, or the time of the block. Null when the block's time was not stored."
         ),
     ]
     data_version: DataNumber
@@ -191,8 +199,8 @@ class AsOf(Schema, frozen=True, kw_only=True):
 AsOfStatus = Annotated[
     Literal["Covered", "NothingCovered", "BeforeCreation"],
     Meta(
-        description="Why the block of `asOf` is null, or `Covered`. `NothingCovered`: nothing is collected yet; "
-        "`BeforeCreation`: the moment is before the token's contract was there, so nobody held anything."
+        description="The reason why the block of `asOf` is null, or `Covered`. `NothingCovered`: nothing is collected "
+        "yet. `BeforeCreation`: the moment is before the creation of the token's contract, so there are no holders."
     ),
 ]
 
@@ -214,7 +222,7 @@ class Gap(Schema, frozen=True, kw_only=True):
 
 
 class Coverage(Schema, frozen=True, kw_only=True):
-    """What of the range asked about is collected."""
+    """The collected part of the requested range."""
 
     complete: Annotated[bool, Meta(description="True when the range has no gap.")]
     from_: Instant | None = field(name="from")
@@ -239,44 +247,44 @@ class CollectedRange(Schema, frozen=True, kw_only=True):
 
 
 class HistoryRange(Schema, frozen=True, kw_only=True):
-    """A history request: what was asked for, and the blocks it means, null until they are known."""
+    """A history request with its range; the blocks are null until they are known."""
 
     operation_id: Annotated[str, Meta(description="`op_...`")]
-    from_: Annotated[str, Meta(description="As asked for.", examples=["creation"])] = field(name="from")
-    to: Annotated[str, Meta(description="As asked for.", examples=["now"])]
+    from_: Annotated[str, Meta(description="As written in the request.", examples=["creation"])] = field(name="from")
+    to: Annotated[str, Meta(description="As written in the request.", examples=["now"])]
     from_block: int | None
     to_block: int | None
     status: HistoryStatus
 
 
 class SubjectCoverage(Schema, frozen=True, kw_only=True):
-    """What is collected of a token or a wallet, and what is not and why, over the whole chain."""
+    """The collected ranges of a token or a wallet over the whole chain, and every gap with its reason."""
 
     windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
     history: Annotated[list[HistoryRange], Meta(description="History requests, oldest first.")]
     collected: Annotated[list[CollectedRange], Meta(description="In order; disjoint, and never adjacent.")]
-    gaps: Annotated[list[Gap], Meta(description="What lies before, between and after them.")]
+    gaps: Annotated[list[Gap], Meta(description="Ranges before, between and after the collected ones.")]
     as_of: AsOf
 
 
 class WriteWarning(Schema, frozen=True, kw_only=True):
-    """A reason for which something that was stored does not work as it stands."""
+    """A reason why a stored object does not work with the present settings."""
 
     code: Annotated[
         Literal["network-disabled"],
         Meta(description="`network-disabled`: the service has no node of the network, so nothing is collected on it."),
     ]
-    detail: Annotated[str, Meta(description="The reason and the fix, for people.")]
+    detail: Annotated[str, Meta(description="The reason and the fix, as text.")]
 
 
 Warnings = Annotated[
     list[WriteWarning],
-    Meta(description="Reasons for which the stored object does not work with the present settings; may be empty."),
+    Meta(description="Reasons why the stored object does not work with the present settings; may be empty."),
 ]
 
 
 class FieldError(Schema, frozen=True, kw_only=True):
-    """One value that is wrong: `pointer` into the body or the name of a `parameter`."""
+    """One invalid value: its `pointer` into the body, or the name of the `parameter`."""
 
     code: str
     detail: str
@@ -285,28 +293,33 @@ class FieldError(Schema, frozen=True, kw_only=True):
 
 
 class PairChoice(Schema, frozen=True, kw_only=True):
-    """A pair that could be meant."""
+    """A candidate pair."""
 
     pair_id: Annotated[str, Meta(description="`pair_...`, to be sent as `pairId`.")]
     price_type: PriceType
-    price_sources: Annotated[list[str], Meta(description="Ids of its price sources, the one asked first in front.")]
+    price_sources: Annotated[list[str], Meta(description="Ids of its price sources, in order of preference.")]
 
 
 class Problem(Schema, frozen=True, kw_only=True):
     """An error, as RFC 9457 describes it."""
 
-    type: Annotated[str, Meta(description="URN of the kind of problem.")]
+    type: Annotated[str, Meta(description="URN of the type of problem.")]
     title: str
     status: int
-    detail: Annotated[str, Meta(description="What is wrong and what to do.")]
+    detail: Annotated[str, Meta(description="The problem and how to solve it.")]
     instance: Annotated[str, Meta(description="Path of the request.")]
-    code: Annotated[str, Meta(description="Kind of problem, for programs.")]
+    code: Annotated[str, Meta(description="Code of the problem, for programs.")]
     request_id: str
-    errors: Annotated[list[FieldError], Meta(description="The single values that are wrong.")]
-    existing_id: Annotated[str, Meta(description="409: the object in the way.")] | UnsetType = UNSET
+    errors: Annotated[list[FieldError], Meta(description="The invalid values.")]
+    existing_id: Annotated[str, Meta(description="409: the existing object that causes the conflict.")] | UnsetType = (
+        UNSET
+    )
     required_role: Annotated[str, Meta(description="403: the lowest role that may do this.")] | UnsetType = UNSET
     pairs: (
-        Annotated[list[PairChoice], Meta(description="409 `several-usd-pairs`: the pairs, of which one must be named.")]
+        Annotated[
+            list[PairChoice],
+            Meta(description="409 `several-usd-pairs`: the pairs; send one of them as `pairId`."),
+        ]
         | UnsetType
     ) = UNSET
     before: (
@@ -318,7 +331,7 @@ class Problem(Schema, frozen=True, kw_only=True):
     gaps: (
         Annotated[
             list[Gap],
-            Meta(description="409 `not-covered`: what is missing at the moment, as in `coverage`."),
+            Meta(description="409 `not-covered`: the gaps around the moment, as in `coverage`."),
         ]
         | UnsetType
     ) = UNSET

@@ -40,8 +40,8 @@ def positive(description: str, most: int | None = None) -> Meta:
     bound = {"exclusiveMaximum": 10**MOST_INTEGER_DIGITS} if most is None else {"maximum": most}
     pattern = f"^(?!-)(?=[^eE]*[1-9])(?:{DECIMAL_INPUT.pattern})$"
     return described(
-        f"{description} Above 0, at most {MOST_INTEGER_DIGITS} digits before the point and {MOST_DECIMALS} behind it; "
-        "a JSON number, or a decimal in a string, read exactly.",
+        f"{description} Greater than 0, with at most {MOST_INTEGER_DIGITS} digits before the decimal point and "
+        f"{MOST_DECIMALS} after it. A JSON number, or a decimal in a string; both are read exactly.",
         ["1.5"],
         exclusiveMinimum=0,
         pattern=pattern,

@@ -35,8 +35,8 @@ TotalStatus = Annotated[
         "NotCovered",
     ],
     Meta(
-        description="Why the number beside it is null, or `Priced` when it is there; `NotCovered`: its moment is not "
-        "collected. A wallet's is that of what it holds, when none of it has a value."
+        description="`Priced` if the number is there; otherwise the reason why it is null. `NotCovered`: its moment is "
+        "not collected. If no position of a wallet has a value, the reason is that of its positions."
     ),
 ]
 CapitalizationStatus = Annotated[
@@ -53,8 +53,8 @@ CapitalizationStatus = Annotated[
         "NotCovered",
     ],
     Meta(
-        description="`Priced`: the number is there. `Unconfirmed`: it is there, and its supply is confirmed by no "
-        "reading. Otherwise the reason why the number is null."
+        description="`Priced`: the number is there. `Unconfirmed`: it is there, but no reading confirms its supply. "
+        "Otherwise the reason why the number is null."
     ),
 ]
 ChangeStatus = Annotated[
@@ -69,7 +69,10 @@ ChangeStatus = Annotated[
         "NotCovered",
         "ZeroBase",
     ],
-    Meta(description="Why the change is null, or `Priced`; `ZeroBase`: from zero there is none in percent."),
+    Meta(
+        description="`Priced` if the change is there; otherwise the reason why it is null. `ZeroBase`: the earlier "
+        "number is zero, so there is no change in percent."
+    ),
 ]
 
 WalletChangeStatus = Annotated[
@@ -86,27 +89,29 @@ WalletChangeStatus = Annotated[
         "ZeroBase",
     ],
     Meta(
-        description="`Priced`, or `Partial`: over the positions whose value is known at both moments, which are not "
-        "all; else why the change is null; `ZeroBase`: from zero there is none in percent."
+        description="`Priced`: the change covers all positions. `Partial`: it leaves out positions without a known "
+        "value at both moments. Otherwise the reason why it is null. `ZeroBase`: the earlier value is zero, so there "
+        "is no change in percent."
     ),
 ]
 WalletChange = Annotated[
     Decimal | None,
     Meta(
-        description="Change of the value in 24 hours, flows included, percent; over the positions whose value is known "
-        "at both moments. What is not held at a moment is worth 0 then."
+        description="Change of the value in 24 hours, in percent, flows included. It compares the positions with a "
+        "known value at both moments. An asset that is not held at a moment has the value 0 then."
     ),
 ]
 ChangeOmitted = Annotated[
-    list[str], Meta(description="Symbols, else addresses, of the positions that are not in the change.")
+    list[str],
+    Meta(description="Symbols, or addresses where there is no symbol, of the positions that the change leaves out."),
 ]
 
 
 class PassedOver(Schema, frozen=True, kw_only=True):
-    """A source that came first and gave no price, with its newest price at the moment."""
+    """A source earlier in the order that gave no price, with its newest price at the moment."""
 
     price_source: Annotated[str, Meta(description="`src_...`")]
-    position: Annotated[int, Meta(description="Place in the pair's order; 0 is asked first.")]
+    position: Annotated[int, Meta(description="Position in the pair's order of sources; 0 is the first.")]
     reason: Annotated[
         Literal[
             "Stale",
@@ -119,38 +124,43 @@ class PassedOver(Schema, frozen=True, kw_only=True):
             "MarketGone",
             "Unsupported",
         ],
-        Meta(description="Why; from `Pending` on: no market of the source gives the pair's price."),
+        Meta(
+            description="The reason. `Pending`, `NoMarket`, `Ambiguous`, `MarketGone`, `Unsupported`: no market of the "
+            "source gives the pair's price."
+        ),
     ]
-    detail: Annotated[str | None, Meta(description="In words, where more is known.")]
+    detail: Annotated[str | None, Meta(description="More about the reason, as text; null if nothing more is known.")]
     price: Annotated[Decimal | None, Meta(description="Its newest price at the moment; null when it had none.")]
     effective_from: Instant | None
-    fresh_until: Annotated[Instant | None, Meta(description="Until when that price may be used, not included.")]
+    fresh_until: Annotated[
+        Instant | None, Meta(description="End of the time in which that price may be used, not included.")
+    ]
 
 
 class PriceExplanation(Schema, frozen=True, kw_only=True):
-    """Which price was used, from which source, by which rule."""
+    """The price that was used, with its source and the rule."""
 
     pair_id: Annotated[str, Meta(description="`pair_...`")]
     priced_as: str
     priced_in: str
     price_type: PriceType
-    max_age_seconds: Annotated[int | None, Meta(description="Oldest price allowed; null: no limit.")]
-    at: Annotated[Instant, Meta(description="The moment that is valued.")]
+    max_age_seconds: Annotated[int | None, Meta(description="Greatest age of a price that is used; null for no limit.")]
+    at: Annotated[Instant, Meta(description="Moment of the valuation.")]
     price: Decimal | None
     price_status: PriceStatus
     price_source: str | None
-    position: Annotated[int | None, Meta(description="Place of the source in the pair's order; 0 is asked first.")]
+    position: Annotated[int | None, Meta(description="Position of the source in the pair's order; 0 is the first.")]
     is_fallback: bool | None
     derivation: Derivation | None
     effective_from: Instant | None
     window_start: Instant | None
     is_partial: bool | None
-    age_seconds: Annotated[Decimal | None, Meta(description="From `effectiveFrom` to `at`.")]
-    passed_over: Annotated[list[PassedOver], Meta(description="What came first and was not used, in order.")]
+    age_seconds: Annotated[Decimal | None, Meta(description="Time from `effectiveFrom` to `at`, in seconds.")]
+    passed_over: Annotated[list[PassedOver], Meta(description="Earlier sources that were not used, in order.")]
 
 
 class Anchor(Schema, frozen=True, kw_only=True):
-    """The reading of the chain that a quantity starts from."""
+    """The reading of the chain from which a quantity is computed."""
 
     block_number: int
     quantity_raw: BaseUnits
@@ -160,29 +170,31 @@ class Movements(Schema, frozen=True, kw_only=True):
     """The activities after the anchor, up to the moment."""
 
     count: int
-    from_block: Annotated[int | None, Meta(description="Block of the first one; null without any.")]
+    from_block: Annotated[int | None, Meta(description="Block of the first activity; null without any.")]
     to_block: int | None
-    latest: Annotated[list[str], Meta(description="Ids of the latest ones, newest first, at most 20.")]
+    latest: Annotated[list[str], Meta(description="Ids of at most 20 of the latest activities, newest first.")]
 
 
 class QuantityExplanation(Schema, frozen=True, kw_only=True):
-    """What a quantity is made of: a reading of the chain and what moved since."""
+    """The parts of a quantity: a reading of the chain and the activities since."""
 
     quantity_raw: BaseUnits | None
-    anchor: Annotated[Anchor | None, Meta(description="Null when nothing was read before the first movement.")]
+    anchor: Annotated[Anchor | None, Meta(description="Null if there was no reading before the first movement.")]
     movements: Movements
-    adjustments: Annotated[int, Meta(description="How many of the activities a reading made, not an event.")]
+    adjustments: Annotated[
+        int, Meta(description="Number of those activities that come from a reading instead of an event.")
+    ]
 
 
 class Explanation(Schema, frozen=True, kw_only=True):
-    """What a value is made of; `price` is null without a pair, or where the moment's time was not stored."""
+    """Quantity and price of a value; `price` is null without a pair, or if the moment's time was not stored."""
 
     quantity: QuantityExplanation
     price: PriceExplanation | None
 
 
 class PositionExplanation(Schema, frozen=True, kw_only=True):
-    """What one position adds to a wallet's value."""
+    """One position's part of a wallet's value."""
 
     token: TokenReference
     quantity: Decimal | None
@@ -192,7 +204,7 @@ class PositionExplanation(Schema, frozen=True, kw_only=True):
 
 
 class WalletExplanation(Schema, frozen=True, kw_only=True):
-    """What a wallet's value is made of; positions without a value are in it too."""
+    """Positions of a wallet's value, also those without a value."""
 
     positions: list[PositionExplanation]
 
@@ -200,8 +212,8 @@ class WalletExplanation(Schema, frozen=True, kw_only=True):
 SupplyAtStatus = Annotated[
     Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown", "NotCovered"],
     Meta(
-        description="As `totalSupplyStatus` of the token at that moment, or `NotCovered`: the interval's end lies in a "
-        "gap."
+        description="The same as `totalSupplyStatus` of the token at that moment, or `NotCovered`: the interval's end "
+        "lies in a gap."
     ),
 ]
 
@@ -213,23 +225,23 @@ class CurrentCapitalization(Schema, frozen=True, kw_only=True):
     value_status: CapitalizationStatus
     price: Decimal | None
     price_status: TotalStatus
-    supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    supply: Annotated[Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")]
     supply_raw: BaseUnits | None
     supply_status: SupplyAtStatus
-    change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
+    change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, in percent.")]
     change24h_status: ChangeStatus
     as_of: AsOf
-    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class CapitalizationPoint(Schema, frozen=True, kw_only=True):
-    """Market capitalization at the last moment of one interval, or at `asOf` while that is not over."""
+    """Market capitalization at the last moment of one interval, or at `asOf` while the interval is not over."""
 
     date: IntervalStart
     from_: IntervalFrom = field(name="from")
     to: IntervalTo
     at: IntervalAt
-    supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    supply: Annotated[Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")]
     supply_raw: BaseUnits | None
     supply_status: SupplyAtStatus
     price: Decimal | None
@@ -237,7 +249,7 @@ class CapitalizationPoint(Schema, frozen=True, kw_only=True):
     value: Decimal | None
     value_status: CapitalizationStatus
     is_complete: IntervalComplete
-    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class MarketCapitalization(Schema, frozen=True, kw_only=True):
@@ -248,13 +260,13 @@ class MarketCapitalization(Schema, frozen=True, kw_only=True):
     interval: Interval
     pair_id: Annotated[str, Meta(description="The linked pair, `pair_...`.")]
     priced_as: str
-    currency: Annotated[str, Meta(description="What prices and values are in.")]
+    currency: Annotated[str, Meta(description="Currency of prices and values.")]
     as_of: AsOf
     coverage: Coverage
 
 
 class WalletValuePoint(Schema, frozen=True, kw_only=True):
-    """Value of a wallet at the last moment of one interval, or at `asOf` while that is not over."""
+    """Value of a wallet at the last moment of one interval, or at `asOf` while the interval is not over."""
 
     date: IntervalStart
     from_: IntervalFrom = field(name="from")
@@ -262,25 +274,28 @@ class WalletValuePoint(Schema, frozen=True, kw_only=True):
     at: IntervalAt
     value: Annotated[Decimal | None, Meta(description="Sum of the values of the positions that have one.")]
     value_status: TotalStatus
-    value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
-    unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
+    value_complete: Annotated[bool, Meta(description="True if the value includes every position.")]
+    unpriced: Annotated[
+        list[str],
+        Meta(description="Symbols, or addresses where there is no symbol, of the positions that the value leaves out."),
+    ]
     is_complete: IntervalComplete
-    explanation: Annotated[WalletExplanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[WalletExplanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class WalletValueHistory(Schema, frozen=True, kw_only=True):
-    """What a wallet is worth now, and was by intervals, oldest first."""
+    """Value of a wallet now and by intervals, oldest first."""
 
-    total_value: Annotated[Decimal | None, Meta(description="At the newest covered block.")]
+    total_value: Annotated[Decimal | None, Meta(description="Value at the newest covered block.")]
     total_value_status: TotalStatus
     value_complete: bool
     unpriced: list[str]
     change24h: WalletChange
     change24h_status: WalletChangeStatus
     change24h_omitted: ChangeOmitted
-    currency: Annotated[str, Meta(description="What values are in.")]
+    currency: Annotated[str, Meta(description="Currency of values.")]
     holdings_complete: Annotated[
-        bool, Meta(description="False until history from the wallet's first block is covered.")
+        bool, Meta(description="False until the history since the wallet's first block is covered.")
     ]
     points: list[WalletValuePoint]
     interval: Interval
