@@ -13,12 +13,16 @@ class AuditEvent(Schema, frozen=True, kw_only=True):
 
     id: Annotated[str, Meta(description="`aud_...`")]
     occurred_at: Instant
-    actor: Annotated[str, Meta(description="Id of the API key, or `cli` for whoever operates the service.")]
+    actor: Annotated[str, Meta(description="Id of the API key, or `cli` for the command line of the service.")]
     action: Action
     object_kind: ObjectKind
     object_id: str
-    before: Annotated[dict[str, Any] | None, Meta(description="Public fields before; null when it was made.")]
-    after: Annotated[dict[str, Any] | None, Meta(description="Public fields after; null when it was removed.")]
+    before: Annotated[
+        dict[str, Any] | None, Meta(description="Public fields before the change; null if the object was created.")
+    ]
+    after: Annotated[
+        dict[str, Any] | None, Meta(description="Public fields after the change; null if the object was removed.")
+    ]
     request_id: Annotated[str | None, Meta(description="`X-Request-Id` of the request; null for the command line.")]
 
 

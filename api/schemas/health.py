@@ -18,7 +18,7 @@ class Ready(Schema, frozen=True, kw_only=True):
 
     status: Annotated[
         Literal["ready", "degraded"],
-        Meta(description="degraded: requests are answered, but not from the version that was published last."),
+        Meta(description="`degraded`: requests are answered, but not from the last published version."),
     ]
-    detail: Annotated[str | None, Meta(description="What is degraded; null when ready.")]
+    detail: Annotated[str | None, Meta(description="The reason of `degraded`; null when ready.")]
     published_at: Instant

@@ -24,32 +24,41 @@ ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "Clo
 
 
 class Capabilities(Schema, frozen=True, kw_only=True):
-    """What the network's node can do; null until it was probed."""
+    """Capabilities of the network's node; null until it was probed."""
 
     internal_transfers: Annotated[bool | None, Meta(description="The node traces internal transfers of native value.")]
-    archive: Annotated[bool | None, Meta(description="The node answers for old states.")]
+    archive: Annotated[bool | None, Meta(description="The node has old states (an archive node).")]
 
 
 class Network(Schema, frozen=True, kw_only=True):
-    """A preconfigured network."""
+    """A network that the service knows."""
 
     name: Annotated[str, Meta(description="Name in paths.", examples=["ethereum"])]
     display_name: str
-    family: Annotated[str, Meta(description="Kind of network; decides the form of addresses.", examples=list(FAMILIES))]
+    family: Annotated[
+        str, Meta(description="Kind of network; it determines the form of addresses.", examples=list(FAMILIES))
+    ]
     is_testnet: bool
     chain_id: Annotated[
         int | None,
-        Meta(description="Number by which clients know the chain; null where its family has none.", examples=[1]),
+        Meta(description="The chain id; null if the family of networks has none.", examples=[1]),
     ]
     native_symbol: Annotated[str, Meta(description="Symbol of the native asset.", examples=["ETH"])]
-    address_format: Annotated[str, Meta(description="What an address looks like, for people.")]
+    address_format: Annotated[str, Meta(description="Form of an address, as text.")]
     capabilities: Capabilities
     status: Annotated[
         ProbedStatus,
-        Meta(description="State of the network's node; `Disabled` without a node, `NotProbed` until it was looked at."),
+        Meta(
+            description="State of the network's node. `Disabled`: no node is configured. `NotProbed`: the node was not "
+            "probed yet."
+        ),
     ]
     status_detail: Annotated[
-        str | None, Meta(description="What is wrong and what to do, or until when history waits for its budget.")
+        str | None,
+        Meta(
+            description="The problem and how to solve it, or the time until which history waits for the daily limit of "
+            "requests."
+        ),
     ]
 
 
@@ -65,15 +74,18 @@ class LedgerPut(Schema, frozen=True, kw_only=True):
     """A ledger to create or to change."""
 
     name: Annotated[str, described("Unique for the tenant.", ["ethereum-main"], pattern=whole(NAME))]
-    display_name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] = None
-    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "For people.")] = None
+    display_name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
+    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
 
 
 class LedgerPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a ledger; what is left out stays, null clears. Network and name are fixed."""
+    """Changes to a ledger.
 
-    display_name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
-    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "For people.")] | UnsetType = UNSET
+    A field that is left out stays the same; null deletes its value. Network and name are fixed.
+    """
+
+    display_name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
+    description: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] | UnsetType = UNSET
 
 
 class Ledger(Schema, frozen=True, kw_only=True):
@@ -103,7 +115,7 @@ class Ledgers(Schema, frozen=True, kw_only=True):
 
 LagStatus = Annotated[
     Literal["Known", "NothingTracked", "NotYetCollected", "HeadUnknown"],
-    Meta(description="Why the lag beside it is null, or `Known` when it is there."),
+    Meta(description="`Known` if the lag is there; otherwise the reason why it is null."),
 ]
 
 
@@ -115,30 +127,32 @@ class CollectedBlock(Schema, frozen=True, kw_only=True):
 
 
 class LedgerTotals(Schema, frozen=True, kw_only=True):
-    """A ledger in numbers; activities and active wallets are those of the range."""
+    """Figures of a ledger; activities and active wallets are those of the range."""
 
     tokens: int
     wallets: int
-    tracked_tokens: Annotated[int, Meta(description="Tokens whose tracking is enabled.")]
-    tracked_wallets: Annotated[int, Meta(description="Wallets whose tracking is enabled.")]
-    activities: Annotated[int, Meta(description="Of tokens and of wallets; one movement may be seen from several.")]
+    tracked_tokens: Annotated[int, Meta(description="Number of tokens with enabled tracking.")]
+    tracked_wallets: Annotated[int, Meta(description="Number of wallets with enabled tracking.")]
+    activities: Annotated[
+        int, Meta(description="Activities of tokens and of wallets; one movement may count several times.")
+    ]
     active_wallets: Annotated[
         int,
         Meta(
-            description="Different addresses that sent or received in an activity of a token, or are a wallet of yours "
-            "with an activity; adjustments do not count."
+            description="Number of different addresses that sent or received in an activity of a token, or are your "
+            "wallet with an activity. Adjustments do not count."
         ),
     ]
     newest_block: Annotated[CollectedBlock | None, Meta(description="Null while nothing is collected.")]
     head_block: Annotated[int | None, Meta(description="Newest block of the network's node; null when unknown.")]
     lag_seconds: Annotated[
-        int | None, Meta(description="Time between the newest collected block and the node's newest block.")
+        int | None, Meta(description="Seconds between the newest collected block and the node's newest block.")
     ]
     lag_status: LagStatus
 
 
 class LedgerPoint(Schema, frozen=True, kw_only=True):
-    """One interval, as far as it lies in the range."""
+    """The part of one interval inside the range."""
 
     date: IntervalStart
     from_: IntervalFrom = field(name="from")
@@ -150,14 +164,14 @@ class LedgerPoint(Schema, frozen=True, kw_only=True):
     is_complete: Annotated[
         bool,
         Meta(
-            description="False while the interval is not over, when the range cuts it, or when something tracked is "
-            "not covered through it: then zero does not mean that nothing happened."
+            description="False while the interval is not over, if the range cuts it, or if a tracked token or wallet "
+            "is not covered for all of it. Zero activities then do not mean that there were none."
         ),
     ]
 
 
 class LedgerStatistics(Schema, frozen=True, kw_only=True):
-    """What happened on a ledger in a range of time."""
+    """Statistics of a ledger in a range of time."""
 
     ledger: Annotated[str, Meta(description="Name of the ledger.")]
     network: Annotated[str, Meta(description="Name of the network.")]

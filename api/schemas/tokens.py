@@ -35,7 +35,9 @@ from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH, SYMBOL_LENGTH
 
 ContractStatus = Annotated[
     Literal["Unknown", "Fungible", "NotFungible", "NoContract"],
-    Meta(description="What is at the address, as the pipeline found it; `Unknown` until it looked."),
+    Meta(
+        description="Kind of contract that the pipeline found at the address; `Unknown` until it has read the contract."
+    ),
 ]
 SupplyStatus = Annotated[
     Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown"],
@@ -48,21 +50,23 @@ SupplyStatus = Annotated[
 UnattributedStatus = Annotated[
     Literal["Observed", "Unconfirmed", "Negative", "ZeroSupply", "Unknown"],
     Meta(
-        description="As of the supply; `Negative`: the balances seen exceed the total supply, which a reading confirms."
+        description="The status of the supply, or `Negative`: the known balances exceed the total supply, and a "
+        "reading confirms that supply."
     ),
 ]
 HoldersStatus = Annotated[
     Literal["Complete", "HoldersUnknown"],
     Meta(
-        description="`Complete`: history since the contract's creation is covered up to the moment, and a confirmed "
-        "supply leaves nothing unattributed; else holders may be missing. A history request from `creation` finds "
-        "those that the view does not reach."
+        description="`Complete`: the history since the contract's creation is covered up to the moment, and a "
+        "confirmed supply leaves nothing unattributed. Otherwise holders may be missing; a history request from "
+        "`creation` finds those outside the view."
     ),
 ]
 HolderCountStatus = Annotated[
     Literal["Counted", "LowerBound", "NotYetCollected"],
     Meta(
-        description="`LowerBound`: of the holders seen, who may not be all; `NotYetCollected` beside null.",
+        description="`LowerBound`: the count of the known holders; there may be more. `NotYetCollected`: the count is "
+        "null.",
     ),
 ]
 FigureStatus = Annotated[
@@ -75,17 +79,20 @@ FigureStatus = Annotated[
 ]
 Top10Status = Annotated[
     Literal["Observed", "Unconfirmed", "LowerBound", "ZeroSupply", "Unknown"],
-    Meta(description="`LowerBound`: holders that were not seen may be among the ten; otherwise as of the supply."),
+    Meta(description="`LowerBound`: unknown holders may be among the ten. Otherwise the status of the supply."),
 ]
 Behaviour = Annotated[
     Literal["Standard", "Rebasing", "FeeOnTransfer", "NonConforming"],
-    Meta(description="What balances do beside transfers, as comparing them with the chain showed."),
+    Meta(description="How balances change apart from transfers, as readings of the chain show."),
 ]
 HolderChangeKind = Literal["New", "Gone", "Changed"]
 HolderChangeOrder = Literal["difference", "-difference", "wallet", "-wallet"]
 QuantityStatus = Annotated[
     Literal["Known", "UnknownBefore", "UnknownAfter"],
-    Meta(description="Whether both quantities are known; what is not was held by nobody seen up to that moment."),
+    Meta(
+        description="`Known`: both quantities are known. `UnknownBefore`, `UnknownAfter`: the wallet was not yet known "
+        "as a holder at that moment."
+    ),
 ]
 TokenActivityType = Literal["Transfer", "Mint", "Burn", "Adjustment"]
 
@@ -95,35 +102,39 @@ class TokenCreate(Schema, frozen=True, kw_only=True):
 
     ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
     symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])]
-    ledger_id: Annotated[Address, Meta(description="Address of the token's contract, any case.")]
+    ledger_id: Annotated[Address, Meta(description="Address of the token's contract, in upper or lower case.")]
     external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
-    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] = None
+    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
 
 
 class TokenPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a token; what is left out stays, null clears. Ledger and address are fixed."""
+    """Changes to a token.
+
+    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
+    """
 
     symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])] | UnsetType = UNSET
     external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
-    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
 
 
 class TrackingPut(Schema, frozen=True, kw_only=True):
-    """Whether to aggregate, and from when on also what was before."""
+    """Tracking on or off, and optionally the start of earlier history to collect."""
 
     tracking_status: TrackingStatus
     history: Annotated[
         str | None,
         described(
-            "With `enabled` alone: asks for the history from there up to the start of the open window, as `from` of a "
-            "history request: an instant, a day (its start), `block:N`, or `creation`. A request that has it already "
-            "is answered in place of a new one.",
+            "Only with `enabled`: requests the history from this moment to the start of the open window. As `from` of "
+            "a history request: an instant, a day (its start), `block:N`, or `creation`. If an existing request "
+            "already includes it, the answer has that one instead of a new one.",
             ["creation"],
             pattern=HISTORY_START,
         ),
     ] = None
     dry_run: Annotated[
-        bool, Meta(description="With `history` alone: answer what it would ask of the node, and change nothing.")
+        bool,
+        Meta(description="Only with `history`: returns an estimate of the requests to the node, and changes nothing."),
     ] = False
 
 
@@ -150,13 +161,15 @@ class TokenSummary(Schema, frozen=True, kw_only=True):
     tracking_status: TrackingStatus
     contract_status: ContractStatus
     priced_as: Annotated[str | None, Meta(description="Symbol of the linked pair.")]
-    priced_in: Annotated[str | None, Meta(description="Symbol that values are in; set when tracking is first enabled.")]
+    priced_in: Annotated[
+        str | None, Meta(description="Symbol of the currency of values; set when tracking is first enabled.")
+    ]
     pair_id: Annotated[str | None, Meta(description="Linked pair, `pair_...`.")]
     price: Annotated[Decimal | None, Meta(description="System price at the newest covered block.")]
     price_status: TotalStatus
     market_capitalization: Annotated[Decimal | None, Meta(description="Total supply times price.")]
     market_capitalization_status: CapitalizationStatus
-    change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, percent.")]
+    change24h: Annotated[Decimal | None, Meta(description="Change of the price in 24 hours, in percent.")]
     change24h_status: ChangeStatus
 
 
@@ -177,14 +190,18 @@ class Tokens(Schema, frozen=True, kw_only=True):
 class Token(TokenSummary, frozen=True, kw_only=True):
     """A token with its details."""
 
-    decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
-    standard: Annotated[
-        str | None, Meta(description="That the contract follows, as its family calls it; null when it is not known.")
+    decimals: Annotated[
+        int | None, Meta(description="As read from the contract; null if the contract has none or is not read yet.")
     ]
-    behaviour: Annotated[Behaviour | None, Meta(description="Null while nothing was compared.")]
-    total_supply: Annotated[Decimal | None, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    standard: Annotated[
+        str | None, Meta(description="Standard of the contract, by the name that its family uses; null when unknown.")
+    ]
+    behaviour: Annotated[Behaviour | None, Meta(description="Null until balances were compared with the chain.")]
+    total_supply: Annotated[
+        Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")
+    ]
     total_supply_status: SupplyStatus
-    holder_count: Annotated[int | None, Meta(description="Holders of a known balance that is not zero.")]
+    holder_count: Annotated[int | None, Meta(description="Number of holders with a known balance that is not zero.")]
     holder_count_status: HolderCountStatus
     windows: list[Window]
     created_at: Instant
@@ -201,7 +218,7 @@ class TokenActivity(Schema, frozen=True, kw_only=True):
     status: ActivityStatus
     from_wallet: Address | None
     to_wallet: Address | None
-    amount: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    amount: Annotated[Decimal, Meta(description="In whole tokens, or base units when decimals are unknown.")]
     amount_raw: BaseUnits
     value: Decimal | None
     value_status: ActivityValueStatus
@@ -213,7 +230,7 @@ class TokenActivity(Schema, frozen=True, kw_only=True):
     block_number: int
     from_name: OwnName
     to_name: OwnName
-    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class TokenActivities(Schema, frozen=True, kw_only=True):
@@ -221,13 +238,13 @@ class TokenActivities(Schema, frozen=True, kw_only=True):
 
     data: list[TokenActivity]
     page: Page
-    currency: Annotated[str, Meta(description="What values are in.")]
+    currency: Annotated[str, Meta(description="Currency of values.")]
     as_of: AsOf
     coverage: Coverage
 
 
 class Unattributed(Schema, frozen=True, kw_only=True):
-    """The part of the supply that no seen holder has; negative for a token whose balances exceed its supply."""
+    """The part of the supply that no known holder has; negative if a token's balances exceed its supply."""
 
     quantity: Decimal | None
     quantity_raw: BaseUnits | None
@@ -238,19 +255,22 @@ class Unattributed(Schema, frozen=True, kw_only=True):
 class Concentration(Schema, frozen=True, kw_only=True):
     """How unevenly the supply is held.
 
-    A figure stands when it is the same, to its last digit, whether one holder has what is unattributed or it is spread
-    without end.
+    A figure is given only if it is identical in both extreme cases: one unknown holder has all unattributed supply, or
+    infinitely many share it.
     """
 
     top10: Annotated[
-        Decimal | None, Meta(description="Share of the ten largest holders, percent of the supply; of those seen.")
+        Decimal | None, Meta(description="Share of the ten largest known holders, in percent of the supply.")
     ]
     top10_status: Top10Status
     hhi: Annotated[Decimal | None, Meta(description="Herfindahl-Hirschman index.")]
     hhi_status: FigureStatus
     gini: Annotated[
         Decimal | None,
-        Meta(description="Gini coefficient; stands where nothing is unattributed, which many may share."),
+        Meta(
+            description="Gini coefficient; given only if nothing is unattributed, because many holders may share the "
+            "rest."
+        ),
     ]
     gini_status: FigureStatus
     nakamoto: Annotated[int | None, Meta(description="Fewest holders with more than half of the supply.")]
@@ -264,11 +284,13 @@ HolderType = Literal["Burn", "Token", "Wallet"]
 class Holding(Schema, frozen=True, kw_only=True):
     """One line of a cap table."""
 
-    rank: Annotated[int, Meta(description="1 for the largest quantity; no ties.")]
+    rank: Annotated[int, Meta(description="1 for the largest quantity; no two holders have the same rank.")]
     wallet: Address
     quantity: Decimal
     quantity_raw: BaseUnits
-    percentage: Annotated[Decimal | None, Meta(description="Of the total supply, 0 to 100, 12 decimals half-even.")]
+    percentage: Annotated[
+        Decimal | None, Meta(description="In percent of the total supply (0 to 100), rounded half-even to 12 decimals.")
+    ]
     percentage_status: SupplyStatus
     value: Decimal | None
     value_status: ValueStatus
@@ -280,11 +302,11 @@ class Holding(Schema, frozen=True, kw_only=True):
     holder_type: Annotated[
         HolderType | None,
         Meta(
-            description="`Burn`: nobody can send from this address; `Token`: it is the contract of one of the tenant's "
-            "tokens; `Wallet`: one of the tenant's wallets; null: not known."
+            description="`Burn`: nothing can be sent from this address. `Token`: the contract of one of the tenant's "
+            "tokens. `Wallet`: one of the tenant's wallets. Null: not known."
         ),
     ]
-    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class CapTable(Schema, frozen=True, kw_only=True):
@@ -298,7 +320,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
     holders_status: HoldersStatus
     unattributed: Unattributed
     concentration: Concentration
-    currency: Annotated[str, Meta(description="What values are in.")]
+    currency: Annotated[str, Meta(description="Currency of values.")]
     data: list[Holding]
     page: Page
     as_of: AsOf
@@ -312,7 +334,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
 
 
 class HolderChange(Schema, frozen=True, kw_only=True):
-    """A holder whose quantity differs between two moments."""
+    """A holder with different quantities at two moments."""
 
     wallet: Address
     change: HolderChangeKind
@@ -320,24 +342,24 @@ class HolderChange(Schema, frozen=True, kw_only=True):
     quantity_before_raw: BaseUnits | None
     quantity_after: Decimal | None
     quantity_after_raw: BaseUnits | None
-    difference: Annotated[Decimal | None, Meta(description="After less before.")]
+    difference: Annotated[Decimal | None, Meta(description="Quantity after minus quantity before.")]
     difference_raw: BaseUnits | None
     quantity_status: QuantityStatus
-    percentage_before: Annotated[Decimal | None, Meta(description="Of the total supply at that moment.")]
+    percentage_before: Annotated[Decimal | None, Meta(description="Percentage of the total supply at that moment.")]
     percentage_before_status: SupplyStatus
-    percentage_after: Annotated[Decimal | None, Meta(description="Of the total supply at that moment.")]
+    percentage_after: Annotated[Decimal | None, Meta(description="Percentage of the total supply at that moment.")]
     percentage_after_status: SupplyStatus
     name: OwnName
 
 
 class CapTableChangeTotals(Schema, frozen=True, kw_only=True):
-    """Both cap tables in numbers; the filter does not matter here."""
+    """Figures of both cap tables; filters do not affect them."""
 
     holders_before: int
     holders_after: int
-    new: Annotated[int, Meta(description="Holders that are in the later cap table alone.")]
-    gone: Annotated[int, Meta(description="Holders that are in the earlier cap table alone.")]
-    changed: Annotated[int, Meta(description="Holders in both, with another quantity.")]
+    new: Annotated[int, Meta(description="Holders in the later cap table only.")]
+    gone: Annotated[int, Meta(description="Holders in the earlier cap table only.")]
+    changed: Annotated[int, Meta(description="Holders in both cap tables with a different quantity.")]
     supply_before: Decimal | None
     supply_before_raw: BaseUnits | None
     supply_before_status: SupplyStatus
@@ -347,7 +369,7 @@ class CapTableChangeTotals(Schema, frozen=True, kw_only=True):
 
 
 class CapTableChanges(Schema, frozen=True, kw_only=True):
-    """A page of the holders of a token that differ between two moments."""
+    """A page of the holders of a token with different quantities at two moments."""
 
     from_: Annotated[AsOf, Meta(description="The earlier moment.")] = field(name="from")
     from_status: AsOfStatus
@@ -356,7 +378,7 @@ class CapTableChanges(Schema, frozen=True, kw_only=True):
     totals: CapTableChangeTotals
     data: list[HolderChange]
     page: Page
-    coverage: Annotated[Coverage, Meta(description="Of the time between the moments.")]
+    coverage: Annotated[Coverage, Meta(description="Coverage of the time between the moments.")]
 
     @property
     def as_of(self) -> AsOf:

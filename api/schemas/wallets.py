@@ -44,8 +44,8 @@ Direction = Literal["In", "Out"]
 AmountStatus = Annotated[
     Literal["Known", "UnknownFee"],
     Meta(
-        description="`UnknownFee` beside null: block and receipt do not tell all of the fee; the next reading of the "
-        "balance shows it, as `Internal`."
+        description="`UnknownFee`: the amount is null, because block and receipt do not state the whole fee. The next "
+        "reading of the balance shows it as `Internal`."
     ),
 ]
 
@@ -54,16 +54,19 @@ class WalletCreate(Schema, frozen=True, kw_only=True):
     """A wallet to add; tracking starts disabled."""
 
     ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
-    ledger_id: Annotated[Address, Meta(description="Address of the wallet, any case.")]
+    ledger_id: Annotated[Address, Meta(description="Address of the wallet, in upper or lower case.")]
     external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
-    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] = None
+    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
 
 
 class WalletPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a wallet; what is left out stays, null clears. Ledger and address are fixed."""
+    """Changes to a wallet.
+
+    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
+    """
 
     external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
-    name: Annotated[str | None, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
 
 
 class WalletTracking(Schema, frozen=True, kw_only=True):
@@ -87,14 +90,17 @@ class WalletSummary(Schema, frozen=True, kw_only=True):
     tracking_status: TrackingStatus
     total_value: Annotated[
         Decimal | None,
-        Meta(description="Sum of the values of all positions that have one, at the newest covered block."),
+        Meta(description="Sum of the values of all positions with a value, at the newest covered block."),
     ]
     total_value_status: TotalStatus
     change24h: WalletChange
     change24h_status: WalletChangeStatus
     change24h_omitted: ChangeOmitted
-    value_complete: Annotated[bool, Meta(description="Whether every position is in the value.")]
-    unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions that are not.")]
+    value_complete: Annotated[bool, Meta(description="True if the value includes every position.")]
+    unpriced: Annotated[
+        list[str],
+        Meta(description="Symbols, or addresses where there is no symbol, of the positions that the value leaves out."),
+    ]
 
 
 class StoredWallet(WalletSummary, frozen=True, kw_only=True):
@@ -125,14 +131,14 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
 
     id: str
     type: WalletActivityType
-    direction: Annotated[Direction | None, Meta(description="Null when the wallet paid itself.")]
+    direction: Annotated[Direction | None, Meta(description="Null if the wallet sent to itself.")]
     date: Annotated[Instant, Meta(description="Time of the block.")]
     status: WalletActivityStatus
     counterparty: Address | None
     token: TokenReference
     amount: Annotated[
         Decimal | None,
-        Meta(description="In whole tokens; base units when decimals are unknown; null when the amount is."),
+        Meta(description="In whole tokens, or base units when decimals are unknown; null when the amount is unknown."),
     ]
     amount_raw: BaseUnits | None
     amount_status: AmountStatus
@@ -141,15 +147,19 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     price: Decimal | None
     price_status: ValueStatus
     transaction_hash: Annotated[
-        TransactionHash | None, Meta(description="Null for changes that no transaction is known for.")
+        TransactionHash | None, Meta(description="Null for changes without a known transaction.")
     ]
     trace_index: Annotated[
-        int | None, Meta(description="Position of an internal transfer among its transaction's traces; else null.")
+        int | None,
+        Meta(
+            description="Position of an internal transfer among its transaction's traces; null for all other "
+            "activities."
+        ),
     ]
     located: Located
     block_number: int
     counterparty_name: OwnName
-    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class WalletActivities(Schema, frozen=True, kw_only=True):
@@ -157,16 +167,16 @@ class WalletActivities(Schema, frozen=True, kw_only=True):
 
     data: list[WalletActivity]
     page: Page
-    currency: Annotated[str, Meta(description="What values are in.")]
+    currency: Annotated[str, Meta(description="Currency of values.")]
     as_of: AsOf
     coverage: Coverage
 
 
 class Position(Schema, frozen=True, kw_only=True):
-    """What a wallet holds of one asset."""
+    """A wallet's balance of one asset."""
 
     token: TokenReference
-    quantity: Annotated[Decimal, Meta(description="In whole tokens; base units when decimals are unknown.")]
+    quantity: Annotated[Decimal, Meta(description="In whole tokens, or base units when decimals are unknown.")]
     quantity_raw: BaseUnits
     value: Decimal | None
     value_status: ValueStatus
@@ -175,7 +185,7 @@ class Position(Schema, frozen=True, kw_only=True):
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
     opened_by: OpenedBy
-    explanation: Annotated[Explanation, Meta(description="With `explain=true`.")] | UnsetType = UNSET
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
 class BalancePoint(Schema, frozen=True, kw_only=True):
@@ -188,10 +198,12 @@ class BalancePoint(Schema, frozen=True, kw_only=True):
     quantity: Decimal | None
     quantity_raw: BaseUnits | None
     quantity_status: Annotated[
-        Literal["Known", "NotCovered"], Meta(description="`NotCovered` beside null: the end lies in a gap.")
+        Literal["Known", "NotCovered"],
+        Meta(description="`NotCovered`: the quantity is null, because the end lies in a gap."),
     ]
     value: Annotated[
-        Decimal | None, Meta(description="At the interval's last moment, or at `asOf` while it is not over.")
+        Decimal | None,
+        Meta(description="Value at the interval's last moment, or at `asOf` while the interval is not over."),
     ]
     value_status: TotalStatus
     is_complete: IntervalComplete
@@ -227,9 +239,9 @@ class Balances(Schema, frozen=True, kw_only=True):
     history: list[BalanceSeries]
     interval: Interval
     holdings_complete: Annotated[
-        bool, Meta(description="False until history from the wallet's first block is covered.")
+        bool, Meta(description="False until the history since the wallet's first block is covered.")
     ]
-    currency: Annotated[str, Meta(description="What values are in.")]
+    currency: Annotated[str, Meta(description="Currency of values.")]
     as_of: AsOf
     coverage: Coverage
 
