@@ -37,42 +37,50 @@ class HistoryRequest(Schema, frozen=True, kw_only=True):
     native: Annotated[
         NativeMode | None,
         Meta(
-            description="Wallets alone: how native value is collected. `full` reads every block's transactions and "
-            "internal transfers, `balance-only` books each unexplained change of the balance as one activity. Left "
-            "out, a long range is collected by balances alone, and `note` says what full would cost."
+            description="Only for wallets: how native value is collected. `full` reads every block's transactions and "
+            "internal transfers. `balance-only` books each unexplained change of the balance as one activity. If it is "
+            "left out, a long range is collected as `balance-only`, and `note` states the cost of `full`."
         ),
     ] = None
     dry_run: Annotated[
-        bool, Meta(description="Answer what it would ask of the node, with 200, and store nothing, also no answer.")
+        bool,
+        Meta(
+            description="Return an estimate of the requests to the node, with status 200. Nothing is stored, not even "
+            "the answer for its `Idempotency-Key`."
+        ),
     ] = False
 
 
 class HistoryEstimate(Schema, frozen=True, kw_only=True):
-    """What a history request would ask of the network's node, at the pace at which it answered so far."""
+    """Estimated requests of a history request to the network's node, at its pace so far."""
 
     status: Annotated[
         Literal["Estimated", "AtMost", "RangeUnknown", "NothingObserved"],
         Meta(
-            description="`AtMost`: it is not known when the contract was created, so all blocks from the first one on "
-            "are counted. `RangeUnknown`: nor is it known which blocks are meant. `NothingObserved`: no past range of "
-            "the kind was collected from this node yet, so requests, bytes and seconds are null."
+            description="`AtMost`: the block of the contract's creation is unknown, so all blocks from the first one "
+            "on are counted. `RangeUnknown`: the blocks of the range are unknown too. `NothingObserved`: no past range "
+            "of this kind was collected from this node yet, so `requests`, `bytes` and `seconds` are null."
         ),
     ]
-    detail: Annotated[str | None, Meta(description="Why figures are null, or too high.")]
-    from_block: Annotated[int | None, Meta(description="First block; of an instant, estimated.")]
-    to_block: Annotated[int | None, Meta(description="Last block, included; of an instant, estimated.")]
-    blocks: Annotated[int | None, Meta(description="Those of them that are not collected for you yet.")]
+    detail: Annotated[str | None, Meta(description="The reason why figures are null or too high.")]
+    from_block: Annotated[int | None, Meta(description="First block; estimated if the start is an instant.")]
+    to_block: Annotated[int | None, Meta(description="Last block, included; estimated if the end is an instant.")]
+    blocks: Annotated[int | None, Meta(description="Number of blocks of the range that are not collected for you yet.")]
     native: Annotated[NativeMode | None, Meta(description="How a wallet's native value would be collected.")]
-    requests: Annotated[int | None, Meta(description="JSON-RPC requests, each call of a batch one.")]
-    bytes: Annotated[int | None, Meta(description="Size of their answers, decompressed.")]
-    seconds: Annotated[int | None, Meta(description="Time of reading, without waiting for cycles and budgets.")]
+    requests: Annotated[
+        int | None, Meta(description="Number of JSON-RPC requests; each call of a batch counts as one.")
+    ]
+    bytes: Annotated[int | None, Meta(description="Decompressed size of the responses.")]
+    seconds: Annotated[
+        int | None, Meta(description="Time for the requests, without waiting for cycles or for the daily limit.")
+    ]
     max_requests_per_day: Annotated[
-        int | None, Meta(description="Most requests of a day to this network, live tracking's first; null: no bound.")
+        int | None, Meta(description="Daily limit of requests to this network, live tracking first; null for no limit.")
     ]
 
 
 class Progress(Schema, frozen=True, kw_only=True):
-    """How much is done."""
+    """Progress of the request."""
 
     done: int
     total: Annotated[int | None, Meta(description="Null until the range is known.")]
@@ -80,37 +88,38 @@ class Progress(Schema, frozen=True, kw_only=True):
 
 
 class HistoryOperation(Schema, frozen=True, kw_only=True):
-    """A history request and how far it is; what was collected stays when it is cancelled."""
+    """A history request and its progress. Collected blocks stay when it is cancelled."""
 
     id: Annotated[str, Meta(description="`op_...`")]
     status: HistoryStatus
     progress: Progress
-    rate: Annotated[Decimal | None, Meta(description="Blocks per second of late; null while nothing was measured.")]
+    rate: Annotated[Decimal | None, Meta(description="Recent speed in blocks per second; null until it was measured.")]
     estimated_end: Instant | None
     resumes_at: Annotated[
-        Instant | None, Meta(description="When one that is `WaitingForBudget` goes on; null for any other.")
+        Instant | None,
+        Meta(description="Time at which a `WaitingForBudget` operation continues; null for any other status."),
     ]
-    from_: Annotated[str, Meta(description="As asked for.", examples=["creation"])] = field(name="from")
-    to: Annotated[str, Meta(description="As asked for.", examples=["now"])]
+    from_: Annotated[str, Meta(description="As written in the request.", examples=["creation"])] = field(name="from")
+    to: Annotated[str, Meta(description="As written in the request.", examples=["now"])]
     from_block: Annotated[int | None, Meta(description="First block of the range; null until it is known.")]
     to_block: Annotated[int | None, Meta(description="Last block of the range, included; null until it is known.")]
-    native: Annotated[NativeMode | None, Meta(description="Null for tokens, and while it is not decided.")]
-    note: Annotated[str | None, Meta(description="A remark, such as what full native value would cost.")]
-    error: Annotated[str | None, Meta(description="Why it failed, or what keeps it from getting on.")]
+    native: Annotated[NativeMode | None, Meta(description="Null for tokens, and until it is decided.")]
+    note: Annotated[str | None, Meta(description="A remark, such as the cost of `full` native value.")]
+    error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant
     started_at: Instant | None
-    cancel_requested_at: Annotated[Instant | None, Meta(description="Set once it was asked to stop.")]
+    cancel_requested_at: Annotated[Instant | None, Meta(description="Time of the cancel request; null without one.")]
     finished_at: Instant | None
 
 
 TrackingHistory = Annotated[
     HistoryOperation | None,
-    Meta(description="The request that has the `history` asked for; null where none was asked for."),
+    Meta(description="The history request that includes the requested `history`; null if none was requested."),
 ]
 
 
 TrackingEstimate = Annotated[
-    HistoryEstimate | None, Meta(description="What the `history` asked for would cost; null without `dryRun`.")
+    HistoryEstimate | None, Meta(description="Estimate for the requested `history`; null without `dryRun`.")
 ]
 
 
