@@ -19,7 +19,7 @@ Decision = Literal["Accepted", "Rejected"]
 PriceSourceIds = Annotated[
     list[str],
     described(
-        "Ids of price sources, the one to be asked first in front.",
+        "Ids of price sources, in order of preference.",
         [["src_kraken"]],
         minItems=1,
         maxItems=MOST_SOURCES,
@@ -37,20 +37,21 @@ MaxAge = Annotated[
 ]
 Bridge = Annotated[
     str | None,
-    Meta(description="Symbol of an item over which two markets may be multiplied, where there is none for the pair."),
+    Meta(description="Symbol of an item through which two markets may be combined if there is no market for the pair."),
 ]
 AllowInverse = Annotated[
-    bool, Meta(description="Whether a market the other way round may be used, as 1 / price, where there is no other.")
+    bool,
+    Meta(description="True if the market of the opposite direction may be used, as 1 / price, when there is no other."),
 ]
 _MAX_JUMP = "Greatest difference from the source's price before, in percent; a price beyond it is quarantined."
 _MAX_DEVIATION = "Greatest difference from the other sources' prices, in percent; a price beyond it is quarantined."
 
 
 class PairCreate(Schema, frozen=True, kw_only=True):
-    """A pair to add; give `priceSources`, or `priceSource` where there is one."""
+    """A pair to add; give `priceSources`, or `priceSource` for a single source."""
 
     priced_as: Annotated[str, Meta(description="Symbol of the item that is priced.", examples=["BTC"])]
-    priced_in: Annotated[str, Meta(description="Symbol of the item that the price is in.")] = "USD"
+    priced_in: Annotated[str, Meta(description="Symbol of the item that expresses the price.")] = "USD"
     price_type: PriceType
     price_sources: PriceSourceIds | UnsetType = UNSET
     price_source: Annotated[str, Meta(description="Id of the only price source.")] | UnsetType = UNSET
@@ -62,7 +63,7 @@ class PairCreate(Schema, frozen=True, kw_only=True):
 
 
 class PairPatch(Schema, frozen=True, kw_only=True):
-    """Changes to a pair; what is left out stays. What it prices, in what and by which type is fixed."""
+    """Changes to a pair. A field that is left out stays the same. `pricedAs`, `pricedIn` and `priceType` are fixed."""
 
     price_sources: PriceSourceIds | UnsetType = UNSET
     max_age: MaxAge | UnsetType = UNSET
@@ -73,28 +74,36 @@ class PairPatch(Schema, frozen=True, kw_only=True):
 
 
 class PairMarket(Schema, frozen=True, kw_only=True):
-    """A market that a pair's price comes from; of a bridge there are two."""
+    """A market that a pair's price comes from; a bridge has two."""
 
     id: Annotated[str, Meta(description="The source's own id of the market.")]
-    price_type: Annotated[PriceType, Meta(description="Of an inverted market the other side's: a bid from its ask.")]
-    is_inverted: Annotated[bool, Meta(description="Whether it counts as 1 / price.")]
+    price_type: Annotated[
+        PriceType,
+        Meta(
+            description="Price type in the market. An inverted market gives the other side: a bid comes from its ask."
+        ),
+    ]
+    is_inverted: Annotated[bool, Meta(description="True if the market's price is used as 1 / price.")]
 
 
 class PairMapping(Schema, frozen=True, kw_only=True):
-    """Where one source has the price of a pair, by the market list that is published."""
+    """The markets of a pair at one source, from the market list of the published version."""
 
     price_source: Annotated[str, Meta(description="`src_...`")]
     status: Annotated[
         RouteStatus,
-        Meta(description="`Resolved`, or why there is no market; `Pending` until its list is read for you."),
+        Meta(
+            description="`Resolved`, or the reason why there is no market. `Pending`: the source's market list is not "
+            "read for you yet."
+        ),
     ]
     derivation: Annotated[Derivation | None, Meta(description="Null while there is no market.")]
     markets: list[PairMarket]
-    detail: Annotated[str | None, Meta(description="Why there is no market, for people; null when there is one.")]
+    detail: Annotated[str | None, Meta(description="The reason why there is no market, as text; null if there is one.")]
 
 
 class Pair(Schema, frozen=True, kw_only=True):
-    """What is priced, in what, and where from."""
+    """A pair: the priced item, its currency, and its price sources."""
 
     id: Annotated[str, Meta(description="`pair_...`, the `{pairId}` of paths.")]
     priced_as: str
@@ -106,7 +115,7 @@ class Pair(Schema, frozen=True, kw_only=True):
     bridge: Bridge
     max_jump: Annotated[Decimal | None, Meta(description=_MAX_JUMP)]
     max_deviation: Annotated[Decimal | None, Meta(description=_MAX_DEVIATION)]
-    mapping_status: Annotated[RouteStatus, Meta(description="The worst of the sources' statuses.")]
+    mapping_status: Annotated[RouteStatus, Meta(description="The worst status of its sources.")]
     mappings: Annotated[list[PairMapping], Meta(description="In the order of the sources.")]
     latest_price: Annotated[LatestPrice | None, Meta(description="The newest system price; null while there is none.")]
     created_at: Instant
@@ -135,22 +144,25 @@ class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
     to: Annotated[
         str,
         described(
-            "End: as `from`, and later. What is not past yet is cut off; `note` says so. The last window is cut at the "
-            "end and marked partial.",
+            "End, after `from` and in the same form. An end in the future is cut to the present, and `note` says so. "
+            "The last window is cut at the end and marked as partial.",
             ["2026-02-01"],
             pattern=pattern_of(),
         ),
     ]
     window_size: Annotated[
         WindowSize,
-        Meta(description="Windows of months, quarters and years begin on the day of `from`, or the month's last."),
+        Meta(
+            description="Length of a window. Windows of months, quarters and years begin on the day of `from`, or on "
+            "the last day of a shorter month."
+        ),
     ]
     multiplier: (
         Annotated[
             ExactNumber,
             positive(
-                "Sizes that a window lasts, 1 by default; whole for month, quarter and year, and whole seconds for the "
-                "others.",
+                "Number of `windowSize` units in a window, 1 by default. For month, quarter and year it is a whole "
+                "number; for the others the window is a whole number of seconds.",
                 MOST_MULTIPLIER,
             ),
         ]
@@ -159,15 +171,15 @@ class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
 
 
 class WindowProgress(Schema, frozen=True, kw_only=True):
-    """How much is done; a window counts once for each source."""
+    """Progress of the discovery; a window counts once for each source."""
 
     done: int
-    total: Annotated[int | None, Meta(description="Null until it is taken up.")]
+    total: Annotated[int | None, Meta(description="Null until the discovery starts.")]
     unit: Literal["windows"] = "windows"
 
 
 class MissingPrices(Schema, frozen=True, kw_only=True):
-    """A time for which a source had no prices."""
+    """A range of time for which a source had no prices."""
 
     from_: Instant = field(name="from")
     to: Instant
@@ -175,7 +187,7 @@ class MissingPrices(Schema, frozen=True, kw_only=True):
 
 
 class PriceDiscovery(Schema, frozen=True, kw_only=True):
-    """A discovery and how far it is; what was stored stays when it is cancelled."""
+    """A discovery and its progress. Stored prices stay when it is cancelled."""
 
     id: Annotated[str, Meta(description="`op_...`")]
     status: OperationStatus
@@ -184,13 +196,13 @@ class PriceDiscovery(Schema, frozen=True, kw_only=True):
     to: Instant
     window_size: WindowSize
     multiplier: Decimal
-    prices_stored: Annotated[int, Meta(description="Prices of windows that it has found so far, of all sources.")]
-    missing: Annotated[list[MissingPrices], Meta(description="What the sources did not have.")]
+    prices_stored: Annotated[int, Meta(description="Number of window prices found so far, of all sources.")]
+    missing: Annotated[list[MissingPrices], Meta(description="Ranges for which a source had no prices.")]
     note: Annotated[str | None, Meta(description="A remark, such as that the end was cut.")]
-    error: Annotated[str | None, Meta(description="Why it failed, or what keeps it from getting on.")]
+    error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant
     started_at: Instant | None
-    cancel_requested_at: Annotated[Instant | None, Meta(description="Set once it was asked to stop.")]
+    cancel_requested_at: Annotated[Instant | None, Meta(description="Time of the cancel request; null without one.")]
     finished_at: Instant | None
 
 
@@ -206,14 +218,16 @@ class QuarantinedPrice(Schema, frozen=True, kw_only=True):
 
     id: Annotated[str, Meta(description="`price_...`, the `{priceId}` of paths.")]
     price: Decimal
-    effective_from: Annotated[Instant, Meta(description="When it would take effect: a window's end.")]
-    window_start: Annotated[Instant | None, Meta(description="Start of the window that it closes; null for a point.")]
-    is_partial: Annotated[bool, Meta(description="Whether its window was cut short.")]
+    effective_from: Annotated[
+        Instant, Meta(description="Time from which it would be in effect; for a window, its end.")
+    ]
+    window_start: Annotated[Instant | None, Meta(description="Start of its window; null for a price without a window.")]
+    is_partial: Annotated[bool, Meta(description="True if its window was cut short.")]
     price_source: Annotated[str, Meta(description="`src_...`")]
     derivation: Derivation
-    reason: Annotated[str | None, Meta(description="Which guard stopped it.", examples=["Jump"])]
+    reason: Annotated[str | None, Meta(description="Guard that stopped it.", examples=["Jump"])]
     decision: Annotated[
-        Decision | None, Meta(description="What was decided; it counts with the next cycle. Null until then.")
+        Decision | None, Meta(description="The decision, which takes effect with the next cycle; null without one.")
     ]
 
 
@@ -226,11 +240,12 @@ class QuarantinedPrices(Schema, frozen=True, kw_only=True):
 
 
 class PricedAsPut(Schema, frozen=True, kw_only=True):
-    """Which symbol's price a token has; it is in USD."""
+    """The symbol that gives a token its USD price."""
 
     priced_as: Annotated[str, Meta(description="Symbol of a priced item.", examples=["BTC"])]
     pair_id: Annotated[
-        str | None, Meta(description="`pair_...`, where the symbol has several USD pairs (of other price types).")
+        str | None,
+        Meta(description="`pair_...`; needed if the symbol has several USD pairs, of different price types."),
     ] = None
 
 

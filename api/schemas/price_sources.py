@@ -20,39 +20,51 @@ class PriceSourceCreate(Schema, frozen=True, kw_only=True):
 
 
 class PriceSourcePatch(Schema, frozen=True, kw_only=True):
-    """Changes to a manual source; what is left out stays."""
+    """Changes to a manual source. A field that is left out stays the same."""
 
     name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.")] | UnsetType = UNSET
 
 
 class PollStatus(Schema, frozen=True, kw_only=True):
-    """How the pipeline got on with a source when it last asked it."""
+    """Result of the pipeline's last poll of a source."""
 
     polled_at: Instant
-    error: Annotated[str | None, Meta(description="Why that failed; null when it did not.")]
+    error: Annotated[str | None, Meta(description="The reason of the failure; null if the poll succeeded.")]
 
 
 class PriceSource(Schema, frozen=True, kw_only=True):
-    """Where prices come from."""
+    """A source of prices."""
 
     id: Annotated[str, Meta(description="`src_...`")]
     name: str
     kind: Annotated[
         Literal["Manual", "Preconfigured"],
-        Meta(description="Prices entered by you, or asked for by the pipeline. Preconfigured ones start enabled."),
+        Meta(
+            description="`Manual`: you enter its prices. `Preconfigured`: the pipeline polls it; it is enabled at "
+            "first."
+        ),
     ]
     enabled: Annotated[
-        bool, Meta(description="Whether new pairs may use it, for you alone; a disabled one is not polled.")
+        bool,
+        Meta(
+            description="True if your new pairs may use it; other tenants have their own setting. A disabled source is "
+            "not polled."
+        ),
     ]
-    price_types: Annotated[list[PriceType], Meta(description="Types that pairs may ask it for.")]
-    history_types: Annotated[list[PriceType], Meta(description="Those with a past that discovery can collect.")]
+    price_types: Annotated[list[PriceType], Meta(description="Price types that pairs may get from it.")]
+    history_types: Annotated[
+        list[PriceType], Meta(description="Price types with past prices that a discovery can collect.")
+    ]
     granularities: Annotated[
         list[str],
-        Meta(description="Windows of its past, finest first, such as `1m`, `1h`, `1d`; `round`: its own, irregular."),
+        Meta(
+            description="Window lengths of its past prices, shortest first, such as `1m`, `1h`, `1d`. `round`: "
+            "irregular windows of its own."
+        ),
     ]
     status: Annotated[
         PollStatus | None,
-        Meta(description="Null for a manual source, and for one that was not asked yet."),
+        Meta(description="Null for a manual source, and for one that was not polled yet."),
     ]
     created_at: Annotated[Instant | None, Meta(description="Null for a preconfigured source.")]
     updated_at: Annotated[Instant | None, Meta(description="Null for a preconfigured source.")]
@@ -67,7 +79,7 @@ class PriceSources(Schema, frozen=True, kw_only=True):
 
 
 class SupportedPairCreate(Schema, frozen=True, kw_only=True):
-    """What a manual source is to have prices of."""
+    """A pair for which a manual source will have prices."""
 
     priced_as: Annotated[str, Meta(description="Symbol of the priced item.", examples=["FUND1"])]
     priced_in: Annotated[str, Meta(description="Symbol of the item that expresses the price.")] = PRICED_IN
@@ -75,7 +87,7 @@ class SupportedPairCreate(Schema, frozen=True, kw_only=True):
 
 
 class SupportedPair(Schema, frozen=True, kw_only=True):
-    """What a manual source has prices of."""
+    """A pair for which a manual source has prices."""
 
     id: Annotated[str, Meta(description="`spair_...`, the `{pairId}` of the paths below this source.")]
     price_source: Annotated[str, Meta(description="`src_...`")]
@@ -99,13 +111,13 @@ class ManualPriceCreate(Schema, frozen=True, kw_only=True):
     effective_from: Annotated[
         str,
         described(
-            "Since when it counts: an instant, or a day (its start), UTC, from 1970 to 2199; one yet to come counts "
-            "from then on.",
+            "Time from which the price is in effect: an instant, or a day (its start), UTC, from 1970 to 2199. A "
+            "future time is allowed.",
             ["2026-01-31"],
             pattern=pattern_of(),
         ),
     ]
-    note: Annotated[str | None, text(DESCRIPTION_LENGTH, "For people.")] = None
+    note: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
 
 
 class ManualPrice(Schema, frozen=True, kw_only=True):
@@ -114,8 +126,10 @@ class ManualPrice(Schema, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="`price_...`")]
     price: Decimal
     effective_from: Instant
-    revision: Annotated[int, Meta(ge=1, description="Counts the prices entered for this instant.")]
-    is_current: Annotated[bool, Meta(description="Whether no later revision replaces it.")]
+    revision: Annotated[
+        int, Meta(ge=1, description="Number of the revision among the prices entered for this instant.")
+    ]
+    is_current: Annotated[bool, Meta(description="True unless a later revision replaces it.")]
     note: str | None
     created_at: Instant
     created_by: Annotated[str, Meta(description="Id of the key, `key_...`")]

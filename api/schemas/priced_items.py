@@ -13,8 +13,9 @@ ItemClass = Literal["Currency", "Cryptocurrency", "Commodity", "Equity", "Option
 SymbolMappingStatus = Annotated[
     Literal["Resolved", "Unknown", "Pending", "NotNeeded"],
     Meta(
-        description="Whether the source lists a market with this symbol, its own code or the unified one; `Pending` "
-        "while its market list is not collected, `NotNeeded` for a manual source, which prices your own items."
+        description="`Resolved`: the source lists a market with this symbol (its own code or the unified one). "
+        "`Unknown`: it lists none. `Pending`: its market list is not collected yet. `NotNeeded`: a manual source, "
+        "which prices your own items."
     ),
 ]
 
@@ -26,14 +27,14 @@ class PricedItemCreate(Schema, frozen=True, kw_only=True):
         str,
         described("Unique for the tenant, case-sensitive.", ["BTC"], pattern=whole(SYMBOL)),
     ]
-    name: Annotated[str, line(NAME_LENGTH, "Name for people.", ["Bitcoin"])]
+    name: Annotated[str, line(NAME_LENGTH, "Display name.", ["Bitcoin"])]
     class_: Annotated[ItemClass, Meta(description="Class of the asset.")] = field(name="class")
 
 
 class PricedItemPatch(Schema, frozen=True, kw_only=True):
-    """Changes to an item; what is left out stays. The symbol is fixed."""
+    """Changes to an item. A field that is left out stays the same. The symbol is fixed."""
 
-    name: Annotated[str, line(NAME_LENGTH, "Name for people.")] | UnsetType = UNSET
+    name: Annotated[str, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
     class_: ItemClass | UnsetType = field(name="class", default=UNSET)
 
 
@@ -41,11 +42,11 @@ class MappingSymbolPut(Schema, frozen=True, kw_only=True):
     """The symbol of an item at a source."""
 
     price_source: Annotated[str, Meta(description="`src_...`", examples=["src_kraken"])]
-    symbol: Annotated[str, line(SYMBOL_LENGTH, "As the source writes it, or its unified code.", ["XBT"])]
+    symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol in the source's own form, or its unified code.", ["XBT"])]
 
 
 class MappingSymbolsPut(Schema, frozen=True, kw_only=True):
-    """All mappings of an item; they replace those there were."""
+    """All mappings of an item; they replace the existing ones."""
 
     mappings: Annotated[list[MappingSymbolPut], described("In any order.", maxItems=MOST_MAPPINGS)]
 
@@ -59,17 +60,17 @@ class MappingSymbol(Schema, frozen=True, kw_only=True):
 
 
 class PricedItem(Schema, frozen=True, kw_only=True):
-    """Something that has a price, or that prices are expressed in."""
+    """An item that has a price or that expresses prices."""
 
-    id: Annotated[str, Meta(description="`item_...`; items are addressed by their symbol.")]
+    id: Annotated[str, Meta(description="`item_...`; paths use the symbol instead.")]
     symbol: str
     name: str
     class_: ItemClass = field(name="class")
     mappings: Annotated[
         list[MappingSymbol],
         Meta(
-            description="Symbols at sources, by source; at others the item is looked for under its own symbol. The "
-            "list of items leaves `mappingStatus` out."
+            description="Symbols of the item at sources, by source. Other sources are searched for the item's own "
+            "symbol. The list of items leaves out `mappingStatus`."
         ),
     ]
     created_at: Instant

@@ -19,16 +19,22 @@ from api.schemas.common import (
 PriceType = Literal["Ask", "Bid", "Trade", "Market", "NAV"]
 Derivation = Annotated[
     Literal["Direct", "Inverse", "Bridge", "Manual"],
-    Meta(description="How the source's market gave it: as quoted, turned over, crossed through the bridge, by hand."),
+    Meta(
+        description="Origin of the price at the source. `Direct`: as quoted. `Inverse`: 1 / price. `Bridge`: product "
+        "of two markets. `Manual`: entered by hand."
+    ),
 ]
 PriceStatus = Annotated[
     Literal["Priced", "NoPrice", "StalePrice", "Quarantined"],
-    Meta(description="Why the price is null, or `Priced` when it is there."),
+    Meta(description="`Priced` if the price is there; otherwise the reason why it is null."),
 ]
 RouteStatus = Literal["Resolved", "Pending", "NoMarket", "Ambiguous", "MarketGone", "Unsupported"]
 PriceState = Annotated[
     Literal["Used", "Quarantined", "Accepted", "Rejected"],
-    Meta(description="Whether the pair may use a source's price: what its guards and its reviews say."),
+    Meta(
+        description="State of a source's price after guards and reviews. `Used` and `Accepted` prices may be used; "
+        "`Quarantined` and `Rejected` ones may not."
+    ),
 ]
 
 
@@ -36,14 +42,14 @@ class LatestPrice(Schema, frozen=True, kw_only=True):
     """The newest system price of a pair."""
 
     price: Decimal
-    effective_from: Annotated[Instant, Meta(description="When the source's price took effect.")]
+    effective_from: Annotated[Instant, Meta(description="Time from which the source's price is in effect.")]
     price_source: Annotated[str, Meta(description="`src_...`")]
-    is_fallback: Annotated[bool, Meta(description="Whether it came from another source than the first one.")]
+    is_fallback: Annotated[bool, Meta(description="True if it comes from another source than the pair's first one.")]
     is_stale: Annotated[
         bool,
         Meta(
-            description="True where it is not in force and values nothing: it is older than the pair allows, or a "
-            "guard stopped a newer one of its source."
+            description="True if the price is not used for values: it is older than the pair allows, or a guard "
+            "stopped a newer price of its source."
         ),
     ]
 
@@ -51,12 +57,12 @@ class LatestPrice(Schema, frozen=True, kw_only=True):
 class PricePoint(Schema, frozen=True, kw_only=True):
     """One price of a pair: a step of the system price, a source's own price, or the price at an interval's end.
 
-    Properties of another kind of history than the one asked for are null.
+    Properties of other kinds of history than the requested one are null.
     """
 
     date: Annotated[
         IntervalStart | None,
-        Meta(description="Deprecated; null when no interval is asked for.", extra_json_schema={"deprecated": True}),
+        Meta(description="Deprecated; null without `interval`.", extra_json_schema={"deprecated": True}),
     ]
     from_: IntervalFrom | None = field(name="from")
     to: IntervalTo | None
@@ -64,7 +70,7 @@ class PricePoint(Schema, frozen=True, kw_only=True):
         Instant | None,
         Meta(
             description="The moment of the price: the last one before the interval's end, or before `to` of the "
-            "request where that is earlier. Null while the interval is not over: then the price is the present one.",
+            "request where that is earlier. Null while the interval is not over; the price is then the present one.",
             examples=["2026-01-31T23:59:59.999999Z"],
         ),
     ]
@@ -73,21 +79,26 @@ class PricePoint(Schema, frozen=True, kw_only=True):
     price_type: PriceType
     price_source: Annotated[str | None, Meta(description="`src_...`; null without a price.")]
     is_fallback: Annotated[
-        bool | None, Meta(description="Whether it came from another source than the pair's first one.")
+        bool | None, Meta(description="True if it comes from another source than the pair's first one.")
     ]
-    effective_from: Annotated[Instant | None, Meta(description="When the source's price took effect: a window's end.")]
-    window_start: Annotated[Instant | None, Meta(description="Start of the window that it closes; null for a point.")]
-    is_partial: Annotated[bool | None, Meta(description="Whether its window was cut short.")]
+    effective_from: Annotated[
+        Instant | None, Meta(description="Time from which the source's price is in effect; for a window, its end.")
+    ]
+    window_start: Annotated[Instant | None, Meta(description="Start of its window; null for a price without a window.")]
+    is_partial: Annotated[bool | None, Meta(description="True if its window was cut short.")]
     derivation: Derivation | None
-    valid_from: Annotated[Instant | None, Meta(description="Since when the pair's system price is this one.")]
+    valid_from: Annotated[Instant | None, Meta(description="Time from which this is the pair's system price.")]
     valid_until: Annotated[
         Instant | None,
-        Meta(description="Until when, not included, as far as known; of a source's price, until when it is fresh."),
+        Meta(
+            description="End of that time, not included, as far as known. For a source's price: the time until which "
+            "it is fresh."
+        ),
     ]
     is_complete: Annotated[bool | None, Meta(description="False while the interval is not over, or `to` cuts it.")]
     price_id: Annotated[str | None, Meta(description="`price_...` of a source's own price.")]
     state: PriceState | None
-    reason: Annotated[str | None, Meta(description="Why a guard holds it back.")]
+    reason: Annotated[str | None, Meta(description="The guard that stopped it; null without one.")]
 
 
 class PriceHistory(Schema, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from control.errors import Invalid
 
 
 class PriceType(StrEnum):
-    """What a price is."""
+    """Type of a price."""
 
     ASK = "Ask"
     BID = "Bid"
