@@ -53,21 +53,25 @@ Day = Annotated[str, Meta(description="Day, UTC.", examples=["2026-01-31"])]
 ExplorerUrl = Annotated[
     str | None,
     Meta(
-        description="Block explorer of the network, before `/address/...`, `/tx/...` and `/block/...` (by hash); null "
-        "where its definition names none.",
+        description="Address of the network's block explorer; append `/address/...`, `/tx/...` or `/block/...` (by "
+        "hash). Null if the network's definition names none.",
         examples=["https://etherscan.io"],
     ),
 ]
-Version = Annotated[int, Meta(description="Number of the tenant's data that answered; pass it to page within it.")]
-Total = Annotated[int, Meta(description="Rows that match, on all pages.")]
+Version = Annotated[
+    int,
+    Meta(description="Data version of the answer; send it as `dataVersion` to read further pages of the same data."),
+]
+Total = Annotated[int, Meta(description="Number of matching rows on all pages.")]
 RowLimit = Annotated[int, Meta(ge=1, le=200, description="Most rows of a page.")]
 HoldersAtStatus = Annotated[
-    Literal["Counted", "NotCovered"], Meta(description="`NotCovered` beside null: the end of the day lies in a gap.")
+    Literal["Counted", "NotCovered"],
+    Meta(description="`NotCovered`: the count is null, because the end of the interval lies in a gap."),
 ]
 HoldingChangeStatus = Annotated[
     Literal["Known", "UnknownBefore", "NotCovered"],
     Meta(
-        description="Whether the change is known; `UnknownBefore`: nobody saw the balance up to 30 days before; "
+        description="`Known`: the change is known. `UnknownBefore`: the balance was not known yet 30 days before. "
         "`NotCovered`: that moment is not collected."
     ),
 ]
@@ -86,8 +90,8 @@ FlowStatus = Annotated[
         "NotCovered",
     ],
     Meta(
-        description="Why the sums beside it are null, or `Priced` when something has a value; `UnknownAmount`: of none "
-        "of the activities is it known what moved; `NotCovered`: nothing is collected."
+        description="`Priced` if an activity has a value; otherwise the reason why the sums are null. `UnknownAmount`: "
+        "no activity has a known amount. `NotCovered`: nothing is collected."
     ),
 ]
 
@@ -138,7 +142,9 @@ class ReportToken(Schema, frozen=True, kw_only=True):
     network_display_name: str
     explorer: ExplorerUrl
     ledger_id: Annotated[Address, Meta(description="Address of the contract.")]
-    decimals: Annotated[int | None, Meta(description="As the contract says; null when it does not or is not read yet.")]
+    decimals: Annotated[
+        int | None, Meta(description="As read from the contract; null if the contract has none or is not read yet.")
+    ]
 
 
 class ReportWallet(Schema, frozen=True, kw_only=True):
@@ -154,12 +160,14 @@ class ReportWallet(Schema, frozen=True, kw_only=True):
 
 
 class ReconciliationCounts(Schema, frozen=True, kw_only=True):
-    """How many of the balances shown were compared with the chain; null while nothing is collected."""
+    """Number of the shown balances by `reconciliation`; null while nothing is collected."""
 
     reconciled: int | None
     adjusted: int | None
     unchecked: int | None
-    status: Annotated[Literal["Counted", "NotYetCollected"], Meta(description="`NotYetCollected` beside null.")]
+    status: Annotated[
+        Literal["Counted", "NotYetCollected"], Meta(description="`NotYetCollected`: the numbers are null.")
+    ]
 
 
 class LargestHolder(Schema, frozen=True, kw_only=True):
@@ -174,14 +182,14 @@ class LargestHolder(Schema, frozen=True, kw_only=True):
 
 
 class CurvePoint(Schema, frozen=True, kw_only=True):
-    """The share of the supply that the largest holders have together."""
+    """Share of the supply that the largest holders have together."""
 
-    holders: Annotated[int, Meta(description="How many of the largest holders.")]
-    percentage: Annotated[Decimal, Meta(description="Their share of the total supply, percent.")]
+    holders: Annotated[int, Meta(description="Number of the largest holders.")]
+    percentage: Annotated[Decimal, Meta(description="Their share of the total supply, in percent.")]
 
 
 class HoldersAtEnd(Schema, frozen=True, kw_only=True):
-    """Holders at the end of an interval; at `asOf` while it is not over."""
+    """Holders at the end of an interval, or at `asOf` while the interval is not over."""
 
     from_: IntervalFrom = field(name="from")
     to: IntervalTo
@@ -195,11 +203,11 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
     """The head and the charts of a cap table report."""
 
     token: ReportToken
-    currency: Annotated[str, Meta(description="What prices and values are in.")]
+    currency: Annotated[str, Meta(description="Currency of prices and values.")]
     price: Annotated[Decimal | None, Meta(description="System price at the moment.")]
     price_status: TotalStatus
-    price_effective_from: Annotated[Instant | None, Meta(description="Since when that price holds.")]
-    is_current: Annotated[bool, Meta(description="Whether the report describes the newest covered block.")]
+    price_effective_from: Annotated[Instant | None, Meta(description="Time from which that price is in effect.")]
+    is_current: Annotated[bool, Meta(description="True if the report describes the newest covered block.")]
     as_of: AsOf
     as_of_status: AsOfStatus
     coverage: Coverage
@@ -218,18 +226,20 @@ class CapTableReport(Schema, frozen=True, kw_only=True):
         list[CurvePoint],
         Meta(description="At most 80 points, evenly spaced by logarithm; empty without holders or supply."),
     ]
-    holders_interval: Annotated[Interval, Meta(description="Of `holdersOverTime`: longer where the view is long.")]
-    holders_over_time: Annotated[list[HoldersAtEnd], Meta(description="Of all that is covered, oldest first.")]
+    holders_interval: Annotated[Interval, Meta(description="Interval of `holdersOverTime`; longer for a long view.")]
+    holders_over_time: Annotated[
+        list[HoldersAtEnd], Meta(description="Points of the whole covered time, oldest first.")
+    ]
     data_version: Version
 
 
 class ReportHolding(Holding, frozen=True, kw_only=True):
     """One row of a cap table report."""
 
-    change30d: Annotated[Decimal | None, Meta(description="Quantity less that of 30 days before.")]
+    change30d: Annotated[Decimal | None, Meta(description="Quantity minus the quantity 30 days before.")]
     change30d_status: HoldingChangeStatus
     wallet_tracking_status: Annotated[
-        TrackingStatus | None, Meta(description="Tracking of the wallet `walletId`; null without one.")
+        TrackingStatus | None, Meta(description="Tracking of the wallet `walletId`; null without a wallet.")
     ]
 
 
@@ -244,17 +254,19 @@ class ReportHoldings(Schema, frozen=True, kw_only=True):
 
 
 class CapTableChangesReport(Schema, frozen=True, kw_only=True):
-    """The head of a report of what differs between two cap tables."""
+    """The head of a report of the changes between two cap tables."""
 
     token: ReportToken
     from_: Annotated[AsOf, Meta(description="The earlier moment.")] = field(name="from")
     from_status: AsOfStatus
     to: Annotated[AsOf, Meta(description="The later moment.")]
     to_status: AsOfStatus
-    is_current: Annotated[bool, Meta(description="Whether `to` is the newest covered block.")]
-    coverage: Annotated[Coverage, Meta(description="Of the time between the moments.")]
+    is_current: Annotated[bool, Meta(description="True if `to` is the newest covered block.")]
+    coverage: Annotated[Coverage, Meta(description="Coverage of the time between the moments.")]
     totals: CapTableChangeTotals
-    largest: Annotated[list[HolderChange], Meta(description="At most 10 of the largest differences, of either sign.")]
+    largest: Annotated[
+        list[HolderChange], Meta(description="At most 10 changes with the largest differences, positive or negative.")
+    ]
     data_version: Version
 
 
@@ -269,7 +281,7 @@ class ReportChanges(Schema, frozen=True, kw_only=True):
 
 
 class ReportRange(Schema, frozen=True, kw_only=True):
-    """The range a wallet report describes, `from` <= t < `to`; null where it is open and nothing is collected."""
+    """The range of a wallet report, `from` <= t < `to`; a bound is null if it is open and nothing is collected."""
 
     from_: Instant | None = field(name="from")
     to: Instant | None
@@ -280,21 +292,21 @@ class LeftOut(Schema, frozen=True, kw_only=True):
 
     token: TokenReference
     status: Annotated[ActivityValueStatus, Meta(description="The reason.")]
-    count: Annotated[int, Meta(description="How many movements.")]
+    count: Annotated[int, Meta(description="Number of movements.")]
     priced_from: Annotated[
         Instant | None,
-        Meta(description="Beginning of the first price, when all these movements lie before it; null otherwise."),
+        Meta(description="Time of the first price if all these movements are before it; null otherwise."),
     ]
 
 
 class Flows(Schema, frozen=True, kw_only=True):
-    """What went into a wallet and out of it in the range, fees included, at the prices of the time."""
+    """Values that entered and left a wallet in the range, fees included, at the prices of their time."""
 
-    in_: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")] = field(name="in")
+    in_: Annotated[Decimal | None, Meta(description="Sum of the known values.")] = field(name="in")
     out: Decimal | None
-    net: Annotated[Decimal | None, Meta(description="In less out.")]
+    net: Annotated[Decimal | None, Meta(description="In minus out.")]
     status: FlowStatus
-    is_complete: Annotated[bool, Meta(description="Whether every movement has a value and the range has no gap.")]
+    is_complete: Annotated[bool, Meta(description="True if every movement has a value and the range has no gap.")]
     left_out: Annotated[
         list[LeftOut], Meta(description="Movements that have no value, by asset and reason, the most frequent first.")
     ]
@@ -306,19 +318,21 @@ class TimelinePoint(Schema, frozen=True, kw_only=True):
     date: Day
     type: WalletActivityType
     count: int
-    folded_count: Annotated[int, Meta(description="Of them, fees of transactions with another activity.")]
-    value: Annotated[Decimal | None, Meta(description="Sum of the values that have one.")]
+    folded_count: Annotated[
+        int, Meta(description="Number of those that are fees of transactions with another activity.")
+    ]
+    value: Annotated[Decimal | None, Meta(description="Sum of the known values.")]
     value_status: FlowStatus
-    value_complete: Annotated[bool, Meta(description="Whether every activity is in the value.")]
-    value_in: Annotated[Decimal | None, Meta(description="What of `value` came in; null where that is null.")]
-    value_out: Annotated[Decimal | None, Meta(description="What of `value` went out; null where that is null.")]
+    value_complete: Annotated[bool, Meta(description="True if the value includes every activity.")]
+    value_in: Annotated[Decimal | None, Meta(description="Incoming part of `value`; null if `value` is null.")]
+    value_out: Annotated[Decimal | None, Meta(description="Outgoing part of `value`; null if `value` is null.")]
 
 
 class ReportPosition(Position, frozen=True, kw_only=True):
-    """What a wallet holds of one asset, and how its value changed."""
+    """A wallet's balance of one asset, with the change of its value."""
 
     change24h: Annotated[
-        Decimal | None, Meta(description="Change of the position's value in 24 hours, flows included, percent.")
+        Decimal | None, Meta(description="Change of the position's value in 24 hours, in percent, flows included.")
     ]
     change24h_status: WalletChangeStatus
 
@@ -327,44 +341,55 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     """The head and the charts of a wallet activity report."""
 
     wallet: ReportWallet
-    currency: Annotated[str, Meta(description="What prices and values are in.")]
+    currency: Annotated[str, Meta(description="Currency of prices and values.")]
     range: ReportRange
-    is_current: Annotated[bool, Meta(description="Whether the report goes up to the newest covered block.")]
+    is_current: Annotated[bool, Meta(description="True if the report ends at the newest covered block.")]
     as_of: AsOf
     coverage: Coverage
     holdings_complete: Annotated[
-        bool, Meta(description="False until history from the wallet's first block is covered.")
+        bool, Meta(description="False until the history since the wallet's first block is covered.")
     ]
     holdings_from: Annotated[
-        Instant | None, Meta(description="Beginning of the history that the holdings follow from; null when not known.")
+        Instant | None,
+        Meta(description="Start of the history from which the holdings are computed; null when unknown."),
     ]
     reconciliation: ReconciliationCounts
-    total_value: Annotated[Decimal | None, Meta(description="Of the positions that have a value, at `asOf`.")]
+    total_value: Annotated[Decimal | None, Meta(description="Sum of the known values of the positions, at `asOf`.")]
     total_value_status: TotalStatus
     value_complete: bool
-    unpriced: Annotated[list[str], Meta(description="Symbols, else addresses, of the positions without a value.")]
+    unpriced: Annotated[
+        list[str], Meta(description="Symbols, or addresses where there is no symbol, of the positions without a value.")
+    ]
     change24h: WalletChange
     change24h_status: WalletChangeStatus
     change24h_omitted: ChangeOmitted
-    activity_count: Annotated[int, Meta(description="In the range, fees included.")]
+    activity_count: Annotated[int, Meta(description="Number of activities in the range, fees included.")]
     folded_fee_count: Annotated[
-        int, Meta(description="Of them, fees of transactions with another activity: what `fees=folded` leaves out.")
+        int,
+        Meta(
+            description="Number of those that are fees of transactions with another activity; `fees=folded` leaves "
+            "them out."
+        ),
     ]
-    counterparty_count: Annotated[int, Meta(description="Different addresses in the range, the wallet's own left out.")]
-    last_activity_at: Annotated[Instant | None, Meta(description="In the range; null without any activity.")]
+    counterparty_count: Annotated[
+        int, Meta(description="Number of different addresses in the range, without the wallet's own.")
+    ]
+    last_activity_at: Annotated[
+        Instant | None, Meta(description="Time of the last activity in the range; null without one.")
+    ]
     flows: Flows
-    value_history: Annotated[list[WalletValuePoint], Meta(description="By day, oldest first; at most 366.")]
-    timeline: Annotated[list[TimelinePoint], Meta(description="By day, oldest first; at most 366 days.")]
-    balances: Annotated[list[ReportPosition], Meta(description="At `asOf`.")]
-    tokens: Annotated[list[TokenReference], Meta(description="Assets that the activities of the range have.")]
-    types: Annotated[list[WalletActivityType], Meta(description="Kinds that the activities of the range have.")]
+    value_history: Annotated[list[WalletValuePoint], Meta(description="Points by day, oldest first; at most 366.")]
+    timeline: Annotated[list[TimelinePoint], Meta(description="Activities by day, oldest first; at most 366 days.")]
+    balances: Annotated[list[ReportPosition], Meta(description="Positions at `asOf`.")]
+    tokens: Annotated[list[TokenReference], Meta(description="Assets of the activities in the range.")]
+    types: Annotated[list[WalletActivityType], Meta(description="Kinds of the activities in the range.")]
     data_version: Version
 
 
 class FoldedFee(Schema, frozen=True, kw_only=True):
-    """A fee that is no row of its own."""
+    """A fee without a row of its own."""
 
-    activity_id: Annotated[str, Meta(description="The row it is shown with, the first of its transaction.")]
+    activity_id: Annotated[str, Meta(description="Id of the row that shows it: the first row of its transaction.")]
     fee: WalletActivity
 
 
@@ -372,7 +397,10 @@ class ReportActivities(Schema, frozen=True, kw_only=True):
     """A page of the rows of a wallet activity report."""
 
     data: list[WalletActivity]
-    fees: Annotated[list[FoldedFee], Meta(description="With `fees=folded`: of what is in `data`.")] | UnsetType = UNSET
+    fees: (
+        Annotated[list[FoldedFee], Meta(description="Only with `fees=folded`: the fees of the rows in `data`.")]
+        | UnsetType
+    ) = UNSET
     total: Total
     limit: RowLimit
     offset: int
@@ -413,25 +441,23 @@ class IndexWallet(Schema, frozen=True, kw_only=True):
 
 
 class ReportIndex(Schema, frozen=True, kw_only=True):
-    """What a tenant has reports of: a page of its tokens and one of its wallets."""
+    """Reports of a tenant: a page of its tokens and a page of its wallets."""
 
     tenant: Annotated[str, Meta(description="Name of the tenant.")]
-    currency: Annotated[str, Meta(description="What values are in.")]
+    currency: Annotated[str, Meta(description="Currency of values.")]
     tokens: list[IndexToken]
     token_total: Total
-    token_value: Annotated[
-        Decimal | None, Meta(description="Sum of the market capitalizations that are known, on all pages.")
-    ]
+    token_value: Annotated[Decimal | None, Meta(description="Sum of the known market capitalizations, on all pages.")]
     wallets: list[IndexWallet]
     wallet_total: Total
-    wallet_value: Annotated[Decimal | None, Meta(description="Sum of the values that are known, on all pages.")]
+    wallet_value: Annotated[Decimal | None, Meta(description="Sum of the known values, on all pages.")]
     limit: RowLimit
     offset: int
     data_version: Version
 
 
 class CapTableForm(Form, frozen=True, kw_only=True):
-    """What a page sends for the file of a cap table report: the rows' parameters, and the embed token."""
+    """Form for the file of a cap table report: the parameters of the rows, and the embed token."""
 
     sort: HolderReportSort = "rank"
     q: str | None = None
@@ -440,7 +466,7 @@ class CapTableForm(Form, frozen=True, kw_only=True):
 
 
 class CapTableChangesForm(Form, frozen=True, kw_only=True):
-    """What a page sends for the file of a report of changes: the rows' parameters, and the embed token."""
+    """Form for the file of a changes report: the parameters of the rows, and the embed token."""
 
     sort: HolderChangeOrder = "-difference"
     q: str | None = None
@@ -449,7 +475,7 @@ class CapTableChangesForm(Form, frozen=True, kw_only=True):
 
 
 class WalletActivityForm(Form, frozen=True, kw_only=True):
-    """What a page sends for the file of a wallet activity report: the rows' parameters, and the embed token."""
+    """Form for the file of a wallet activity report: the parameters of the rows, and the embed token."""
 
     sort: ActivityReportSort = "-date"
     q: str | None = None

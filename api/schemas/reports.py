@@ -14,10 +14,13 @@ Theme = Literal["auto", "light", "dark"]
 
 ReportUrl = Annotated[
     str,
-    Meta(description="Address of the report, with a token in its fragment that no server sees; for an iframe's `src`."),
+    Meta(
+        description="Address of the report for an iframe's `src`. Its fragment has the token, which browsers send to "
+        "no server."
+    ),
 ]
 LinkEnd = Annotated[
-    Instant, Meta(description="Until when the link can be opened; an open page renews its token by itself.")
+    Instant, Meta(description="Time until which the link can be opened. An open page renews its token itself.")
 ]
 
 
@@ -29,12 +32,12 @@ class ReportLink(Schema, frozen=True, kw_only=True):
     report_url: ReportUrl
     expires_at: LinkEnd
     iframe: Annotated[
-        str, Meta(description="The link as HTML to put into a page: a script that fits the height, then the frame.")
+        str, Meta(description="HTML for your page: a script that adjusts the height, then the frame with the link.")
     ]
 
 
 class EmbedOrigins(Schema, frozen=True, kw_only=True):
-    """The sites whose pages may embed the tenant's reports; without any, only pages of this service may."""
+    """Sites that may embed the tenant's reports. If the list is empty, only pages of this service may."""
 
     embed_origins: Annotated[
         list[str],
@@ -43,9 +46,9 @@ class EmbedOrigins(Schema, frozen=True, kw_only=True):
 
 
 class Revocation(Schema, frozen=True, kw_only=True):
-    """The end of every link, token and open page made before."""
+    """The revocation of all earlier links, tokens and open pages."""
 
-    embed_id: Annotated[str, Meta(description="`emb_...`, part of every link from now on.")]
+    embed_id: Annotated[str, Meta(description="`emb_...`, a part of every link from now on.")]
 
 
 class EmbedToken(Schema, frozen=True, kw_only=True):
@@ -53,11 +56,11 @@ class EmbedToken(Schema, frozen=True, kw_only=True):
 
     token: str
     expires_at: Instant
-    renewable_until: Annotated[Instant, Meta(description="End of the session; then a new link is needed.")]
+    renewable_until: Annotated[Instant, Meta(description="End of the session; after it, get a new link.")]
 
 
 class IndexLinkCreate(Schema, frozen=True, kw_only=True):
-    """Which report of the index page to open."""
+    """A report to open from the index page."""
 
     type: Literal["cap-table", "cap-table-changes", "wallet-activity"]
     id: Annotated[str, Meta(description="Id of the token, `tok_...`, or of the wallet, `wal_...`.")]

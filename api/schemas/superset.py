@@ -11,19 +11,23 @@ class GuestToken(Schema, frozen=True, kw_only=True):
     """A dashboard of Superset, and the token that opens it for one tenant and one token or wallet."""
 
     guest_token: str
-    expires_at: Annotated[Instant, Meta(description="End of the guest token; get the next one before.")]
+    expires_at: Annotated[Instant, Meta(description="End of the guest token; request a new one before it.")]
     superset_url: Annotated[str, Meta(description="Origin of Superset.", examples=["https://bi.example"])]
-    embedded_id: Annotated[str, Meta(description="Id by which the dashboard is embedded.")]
+    embedded_id: Annotated[str, Meta(description="Id for embedding the dashboard.")]
     embedder: Annotated[
         str | None,
         Meta(
-            description="Origin of the pages that Superset shows the dashboard in; it refuses others. "
-            "Null where `make superset` of an earlier release made it.",
+            description="Origin of the pages that may embed the dashboard; Superset refuses other origins. Null if "
+            "`make superset` of an earlier release made the dashboard.",
             examples=["https://api.example"],
         ),
     ]
     frame: Annotated[
-        str, Meta(description="Parameter `frame` of the dashboard's address: says which sites may be around it.")
+        str,
+        Meta(
+            description="Value for the parameter `frame` of the dashboard's address; it names the sites that may embed "
+            "it."
+        ),
     ]
 
 
