@@ -201,7 +201,7 @@ class Token(TokenSummary, frozen=True, kw_only=True):
         Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")
     ]
     total_supply_status: SupplyStatus
-    holder_count: Annotated[int | None, Meta(description="Number of holders with a known balance that is not zero.")]
+    holder_count: Annotated[int | None, Meta(description="Holders of a known balance that is not zero.")]
     holder_count_status: HolderCountStatus
     windows: list[Window]
     created_at: Instant
