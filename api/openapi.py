@@ -26,37 +26,38 @@ _SECURITY = "apiKey"
 _EMBED_SECURITY = "embedToken"
 
 _STATUSES = {
-    400: "Unparseable, an unknown parameter or field, or a body where none is taken.",
-    401: "No valid API key, or no valid embed token.",
+    400: "The request is malformed, has an unknown parameter or field, or has a body where none is allowed.",
+    401: "The API key or the embed token is missing or invalid.",
     403: "The key's role is too low, or the embed token is for another report.",
-    404: "There is no such object for this tenant.",
-    406: "None of the acceptable formats is offered.",
-    409: "Conflicts with what is stored, or asks for a moment that is not covered.",
-    410: "The pages cannot be continued: what they delivered has changed, their version is gone or too old, or the "
-    "service was restored.",
-    413: "The body is larger than 1 MiB, or a form than 16 KiB.",
-    415: "The body is of a media type that the operation does not take.",
+    404: "The tenant has no such object.",
+    406: "The operation offers no format that `Accept` allows.",
+    409: "The request conflicts with stored data, or its moment is not covered.",
+    410: "The next page is not available: an earlier page has changed, its version is deleted or too old, or the "
+    "service was restored from a backup.",
+    413: "The body is larger than 1 MiB, or the form is larger than 16 KiB.",
+    415: "The operation does not accept the media type of the body.",
     422: "A value is missing or invalid.",
-    429: "Too many requests with this key, or of forms from this address.",
-    500: "An unexpected error; the log has it under the request id.",
-    503: "Cannot be answered now, or not before this release's first build; `Retry-After` says when to ask again.",
+    429: "Too many requests with this key, or too many forms from this address.",
+    500: "An unexpected error. The log of the service has it under the request id.",
+    503: "The service cannot answer now, or not before the first build of this release. `Retry-After` states when to "
+    "retry.",
 }
 
 _DESCRIPTION = """\
 Tokens and wallets of a tenant on blockchain networks: activities, cap tables, balances, prices and values.
 
-Quantities, prices and values are decimal strings without exponent; `...Raw` are integer strings in base units. A number
-that is null has a status beside it. Times are UTC; ranges are `from` <= t < `to`. Unknown parameters and fields are
-refused. HEAD is answered wherever GET is. Errors are problem details (RFC 9457). Lists and analytical answers also come
-whole as CSV, NDJSON and Parquet, by `Accept`."""
+Quantities, prices and values are decimal strings without exponent; `...Raw` are integer strings in base units. If a
+number is null, its status field gives the reason. Times are UTC; ranges are `from` <= t < `to`. Unknown parameters and
+fields are refused. HEAD works wherever GET does. Errors are problem details (RFC 9457). For lists and analyses,
+`Accept: text/csv`, `application/x-ndjson` or `application/vnd.apache.parquet` returns all rows in one file."""
 
 _RESPONSE_HEADERS = {
-    "X-Request-Id": "Id of the request, the client's own when it sent one.",
-    "ETag": "Send it back in `If-None-Match` to get 304 while nothing has changed.",
+    "X-Request-Id": "Id of the request: the client's own id if it sent one.",
+    "ETag": "Version of the answer. Send it in `If-None-Match` to get 304 while the answer has not changed.",
 }
 _RATE_HEADERS = {
-    "RateLimit": "Requests left in this window, and seconds until the next.",
-    "RateLimit-Policy": "Requests allowed per window.",
+    "RateLimit": "Remaining requests in this window, and seconds until the next window.",
+    "RateLimit-Policy": "Allowed requests per window.",
 }
 
 
@@ -134,19 +135,19 @@ def build_document(app: Litestar) -> dict[str, Any]:
 
 # What the document begins with, and what follows it.
 _SECTIONS = {
-    "Tokens": "Tokens that you track: their holders, activities, supply and market capitalization.",
-    "Wallets": "Wallets that you track: their balances, activities and value.",
-    "History requests": "What was before tracking, or is missing, is asked for here.",
-    "Attestations": "Past moments whose every balance is read from the chain.",
-    "Networks and ledgers": "Networks, how far they are collected, and your ledgers of them.",
-    "Pairs": "What is priced in what, from which sources, and the prices.",
-    "Priced items": "Symbols that prices are of.",
-    "Price sources": "Where prices are from, and what each can tell.",
+    "Tokens": "Tokens that you track, with holders, activities, supply and market capitalization.",
+    "Wallets": "Wallets that you track, with balances, activities and value.",
+    "History requests": "Requests for history before tracking, and for gaps.",
+    "Attestations": "Past moments with all balances read from the chain.",
+    "Networks and ledgers": "Networks with their state, and your ledgers of them.",
+    "Pairs": "Pairs of items with their price sources, and their prices.",
+    "Priced items": "Symbols of the items that have prices.",
+    "Price sources": "Sources of prices, and the types of prices that each offers.",
     "Manual prices": "Prices that you enter.",
     "Reports": "Links to reports that you embed in your pages.",
-    "Embedded reports": "What the pages of reports ask for, by the token of a link.",
-    "Audit": "Who changed what of your configuration.",
-    "Operations": "Whether the service is up and answers.",
+    "Embedded reports": "Data for the pages of reports, by the token of a report link.",
+    "Audit": "Changes to your configuration, with author and time.",
+    "Operations": "Health of the service.",
 }
 
 
@@ -186,7 +187,7 @@ def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
                 for status, text in operation.statuses.items()
             },
             **(
-                {"304": {"description": "Nothing has changed."}}
+                {"304": {"description": "The answer has not changed."}}
                 if "GET" in handler.http_methods and operation.is_conditional
                 else {}
             ),
@@ -201,7 +202,7 @@ def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "description": "Repeating a request with the same key and body within 24 h replays the first answer.",
+                "description": "A repeated request with the same key and body within 24 h gets the first answer again.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255},
             }
         )
@@ -225,7 +226,7 @@ def _describe_body(operation: Operation, body: type[Any]) -> dict[str, Any]:
         return {media_types.JSON: {"schema": one, "example": example}}
     many = {"type": "array", "items": one, "minItems": 1}
     columns = ",".join(field.encode_name for field in msgspec.structs.fields(body))
-    text = f"A header `{columns}`, columns in any order, and one line per row; RFC 4180, UTF-8."
+    text = f"A header line `{columns}` with the columns in any order, then one line per row; RFC 4180, UTF-8."
     return {
         media_types.JSON: {"schema": {"anyOf": [one, many]}, "example": example},
         media_types.CSV: {"schema": {"type": "string", "description": text}},
@@ -292,7 +293,7 @@ def _schema_of(field: FieldDefinition) -> dict[str, Any]:
 
 def _success(operation: Operation, status: int, text: str, *, is_created: bool) -> dict[str, Any]:
     if status == 303:
-        headers = {"Location": "Where to go on."} | _RATE_HEADERS
+        headers = {"Location": "Address of the report."} | _RATE_HEADERS
         return {"description": text, "headers": _describe_headers(headers)}
     content: dict[str, Any] = {}
     if operation.dry_answer is not None and status == 200:
@@ -302,7 +303,9 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
         answer: dict[str, Any] = {**answers[0]} if len(answers) == 1 else {"anyOf": answers}
         content[media_types.JSON] = {"schema": answer}
     elif media_types.CSV in operation.media_types:
-        content[media_types.CSV] = {"schema": {"type": "string", "description": "A header and one line per row."}}
+        content[media_types.CSV] = {
+            "schema": {"type": "string", "description": "A header line, then one line per row."}
+        }
     headers = {**_RESPONSE_HEADERS} | (_RATE_HEADERS if operation.is_guarded else {})
     if not operation.is_conditional:
         del headers["ETag"]
@@ -310,27 +313,34 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
         rows = [_reference(row) for row in (operation.row, *operation.other_rows)]
         row: dict[str, Any] = {"$ref": rows[0]["$ref"]} if len(rows) == 1 else {"anyOf": rows}
         content[media_types.CSV] = {
-            "schema": {"type": "string", "description": "One line per row, with a header line; RFC 4180."}
+            "schema": {"type": "string", "description": "A header line, then one line per row; RFC 4180."}
         }
         content[media_types.NDJSON] = {
             "schema": {"type": "string", "description": "One JSON object per line.", "contentSchema": row}
         }
         content[media_types.PARQUET] = {
-            "schema": {"type": "string", "contentMediaType": media_types.PARQUET, "description": "Amounts are text."}
+            "schema": {
+                "type": "string",
+                "contentMediaType": media_types.PARQUET,
+                "description": "A Parquet file; its amounts are text. There is no example, because the file is binary.",
+            }
         }
         content = {media_type: told for media_type, told in content.items() if media_type in operation.media_types}
         headers |= {
-            "X-As-Of": "Tabular answers: `asOf` as JSON.",
-            "X-Coverage": "Tabular answers: `coverage` as JSON, with at most 20 gaps. `complete` is false, too, where "
-            "holders or holdings may be unknown.",
-            "X-Context": "Tabular answers, as JSON: the token or wallet as `subject`, and fields beside the rows of "
-            "the JSON answer; lists have at most 20 elements.",
-            "Content-Disposition": "Tabular answers: a name for the file.",
+            "X-As-Of": "CSV, NDJSON and Parquet: `asOf` as JSON.",
+            "X-Coverage": "CSV, NDJSON and Parquet: `coverage` as JSON, with at most 20 gaps. `complete` is also "
+            "false if holders or holdings may be unknown.",
+            "X-Context": "CSV, NDJSON and Parquet, as JSON: the token or wallet as `subject`, and the fields that the "
+            "JSON answer has outside its rows. Lists have at most 20 elements.",
+            "Content-Disposition": "CSV, NDJSON and Parquet: a name for the file.",
         }
     if operation.is_paged:
-        headers["Link"] = 'The next page, `rel="next"`; absent on the last one.'
+        headers["Link"] = 'Address of the next page, `rel="next"`; absent on the last page.'
     if is_created:
-        headers |= {"Location": "Path of the object.", "Idempotency-Replayed": "`true` when the answer is a replay."}
+        headers |= {
+            "Location": "Path of the new object.",
+            "Idempotency-Replayed": "`true` if the answer repeats the stored answer to an earlier request.",
+        }
     return {
         "description": text,
         "headers": _describe_headers(headers),

@@ -62,12 +62,12 @@ def in_path(name: str, description: str, example: str) -> Any:
     return PathParameter(name=name, description=description, examples=[Example(value=example)])
 
 
-_PAGES_ONLY = "Of JSON alone: CSV, NDJSON and Parquet have all rows and refuse it."
+_PAGES_ONLY = "Only for JSON: CSV, NDJSON and Parquet have all rows and refuse it."
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description=f"Most rows of a page. {_PAGES_ONLY}")]
 Cursor = Annotated[
     str | None,
-    QueryParameter(description=f"`nextCursor` of the page before; the other parameters stay the same. {_PAGES_ONLY}"),
+    QueryParameter(description=f"`nextCursor` of the previous page; the other parameters stay the same. {_PAGES_ONLY}"),
 ]
 From = Annotated[
     str | None,
@@ -85,7 +85,7 @@ AsOfMoment = Annotated[
     str | None,
     QueryParameter(
         name="asOf",
-        description="Moment asked about: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
+        description="Moment of the data: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
         "`block:N`, or `today`, the newest covered block. Default: `today`.",
         schema_extra=_MOMENTS_OR_TODAY,
     ),
@@ -103,15 +103,20 @@ ToMoment = Annotated[
     str | None,
     QueryParameter(
         name="to",
-        description="The later moment, as `asOf` of the cap table. Default: `today`, the newest covered block.",
+        description="The later moment, in the same forms as `asOf` of the cap table. Default: `today`, the newest "
+        "covered block.",
         schema_extra=_MOMENTS_OR_TODAY,
     ),
 ]
 LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.")]
-LedgerIdFilter = Annotated[str | None, QueryParameter(name="ledgerId", description="Address on the ledger, any case.")]
-ExternalIdFilter = Annotated[str | None, QueryParameter(name="externalId", description="Exact external id.")]
+LedgerIdFilter = Annotated[
+    str | None, QueryParameter(name="ledgerId", description="Address on the ledger, in upper or lower case.")
+]
+ExternalIdFilter = Annotated[
+    str | None, QueryParameter(name="externalId", description="External id, compared exactly.")
+]
 Search = Annotated[
-    str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
+    str | None, QueryParameter(description="Text to find anywhere in name, symbol, address or external id.")
 ]
 TokenId = Annotated[str, in_path("tokenId", "Id of the token, `tok_...`.", EXAMPLE_TOKEN_ID)]
 WalletId = Annotated[str, in_path("walletId", "Id of the wallet, `wal_...`.", EXAMPLE_WALLET_ID)]
@@ -120,25 +125,25 @@ PairId = Annotated[str, in_path("pairId", "Id of the pair, `pair_...`.", EXAMPLE
 
 NetworkName = Annotated[str, in_path("name", "Name of the network.", EXAMPLE_NETWORK)]
 LedgerName = Annotated[str, in_path("name", "Name or id of the ledger.", EXAMPLE_LEDGER)]
-SymbolFilter = Annotated[str | None, QueryParameter(description="Exact symbol.")]
+SymbolFilter = Annotated[str | None, QueryParameter(description="Symbol, compared exactly.")]
 TrackingStatusFilter = Annotated[
-    TrackingStatus | None, QueryParameter(name="trackingStatus", description="Whether tracking is enabled.")
+    TrackingStatus | None, QueryParameter(name="trackingStatus", description="State of tracking.")
 ]
 TokenSort = Annotated[
     Literal["createdAt", "-createdAt", "name", "-name", "symbol", "-symbol"],
-    QueryParameter(description="Order; descending with a leading `-`."),
+    QueryParameter(description="Sort order; a leading `-` means descending."),
 ]
 WalletSort = Annotated[
     Literal["createdAt", "-createdAt", "name", "-name"],
-    QueryParameter(description="Order; descending with a leading `-`."),
+    QueryParameter(description="Sort order; a leading `-` means descending."),
 ]
-DateSort = Annotated[Literal["date", "-date"], QueryParameter(description="Order; `-date` is newest first.")]
+DateSort = Annotated[Literal["date", "-date"], QueryParameter(description="Sort order; `-date` is newest first.")]
 HolderSort = Annotated[
-    Literal["rank", "-rank", "wallet", "-wallet"], QueryParameter(description="Order; `rank` is largest first.")
+    Literal["rank", "-rank", "wallet", "-wallet"], QueryParameter(description="Sort order; `rank` is largest first.")
 ]
 HolderChangeSort = Annotated[
     HolderChangeOrder,
-    QueryParameter(description="Order; `-difference` is the largest difference first, whichever its sign."),
+    QueryParameter(description="Sort order; `-difference` is the largest difference first, positive or negative."),
 ]
 HolderChangeFilter = Annotated[HolderChangeKind | None, QueryParameter(name="change", description="Kind of change.")]
 TokenActivityTypeFilter = Annotated[
@@ -148,25 +153,31 @@ WalletActivityTypeFilter = Annotated[
     WalletActivityType | None, QueryParameter(name="type", description="Kind of activity.")
 ]
 ActivityStatusFilter = Annotated[ActivityStatus | None, QueryParameter(description="Finality of the activity.")]
-WalletFilter = Annotated[str | None, QueryParameter(description="Address that sends or receives, any case.")]
+WalletFilter = Annotated[
+    str | None, QueryParameter(description="Address of the sender or the receiver, in upper or lower case.")
+]
 MinimumAmount = Annotated[
     str | None,
     QueryParameter(
         name="minAmount",
-        description="Least amount, a decimal in whole tokens, compared exactly.",
+        description="Smallest amount, a decimal in whole tokens, compared exactly.",
         schema_extra={"pattern": f"^(?:{_AMOUNT.pattern})$"},
     ),
 ]
 DirectionFilter = Annotated[Direction | None, QueryParameter(description="Into or out of the wallet.")]
 TokenFilter = Annotated[
-    str | None, QueryParameter(description="Asset: address of its contract, `native`, or id of your token.")
+    str | None, QueryParameter(description="Asset: the address of its contract, `native`, or the id of your token.")
 ]
-CounterpartyFilter = Annotated[str | None, QueryParameter(description="Address of the other side, any case.")]
+CounterpartyFilter = Annotated[
+    str | None, QueryParameter(description="Address of the counterparty, in upper or lower case.")
+]
 PriceSourceFilter = Annotated[
-    str | None, QueryParameter(name="priceSource", description="Id of a source of the pair: its own prices.")
+    str | None,
+    QueryParameter(name="priceSource", description="Id of a source of the pair, to get the prices of this source."),
 ]
 PriceInterval = Annotated[
-    Interval | None, QueryParameter(description="Length of the intervals; without it, every step of the price.")
+    Interval | None,
+    QueryParameter(description="Length of the intervals. Without it, the answer has every change of the price."),
 ]
 IntervalChoice = Annotated[
     Interval | None, QueryParameter(description="Length of the intervals of the history; `1d` by default.")
@@ -175,8 +186,8 @@ IntervalChoice = Annotated[
 Explain = Annotated[
     bool,
     QueryParameter(
-        description="Whether each row says what its numbers are made of: the readings and activities behind a "
-        "quantity, the price, its source and what was passed over. JSON alone; at most 100 rows."
+        description="Adds an explanation to each row: the readings and activities of a quantity, the price, its "
+        "source, and the sources that were passed over. Only for JSON, with at most 100 rows."
     ),
 ]
 
@@ -187,9 +198,9 @@ ContextChoice = Annotated[
     ContextForm | None,
     QueryParameter(
         name=CONTEXT,
-        description="Of CSV alone: where the file has the facts that JSON has beside the rows, such as token, moment "
-        "and statuses. `columns`: in columns `context....` of each row; `comment`: as JSON in one first line that "
-        "begins with `#`. By default they are in the headers alone.",
+        description="Only for CSV: the place of the fields that JSON has outside its rows, such as token, moment and "
+        "statuses. `columns`: in columns `context....` of each row. `comment`: as JSON in the first line, after a `#`. "
+        "By default they are only in the response headers.",
     ),
 ]
 """Of each operation that answers rows; no handler takes it."""

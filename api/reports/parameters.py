@@ -5,9 +5,13 @@ from typing import Annotated
 from litestar.params import QueryParameter
 
 RowLimit = Annotated[int, QueryParameter(ge=1, le=200, description="Most rows of a page.")]
-RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Rows passed over.")]
+RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Number of rows to skip.")]
 PinnedVersion = Annotated[
     int | None,
-    QueryParameter(name="dataVersion", ge=0, le=2**62, description="`dataVersion` of the head: answer from that one."),
+    QueryParameter(
+        name="dataVersion", ge=0, le=2**62, description="`dataVersion` of the head; the answer has the same data."
+    ),
 ]
-RowSearch = Annotated[str | None, QueryParameter(description="Part of an address, or of your name for one, any case.")]
+RowSearch = Annotated[
+    str | None, QueryParameter(description="Part of an address or of your name for it, in upper or lower case.")
+]
