@@ -38,10 +38,10 @@ from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
 
 _REQUESTED = {
-    202: "The attestation that was asked for, or the one of the moment that is under way or whose record stands.",
-    200: "A dry run: what it would ask of the node. Nothing was stored.",
+    202: "The requested attestation, or the moment's existing one, if it is unfinished or its record is still valid.",
+    200: "A dry run: the estimated requests to the node. Nothing was stored.",
 }
-_CANCELLED = {202: "The attestation is asked to stop."}
+_CANCELLED = {202: "The attestation will stop."}
 
 AttestationId = Annotated[str, PathParameter(name="operationId", description="Id of the operation, `op_...`.")]
 
@@ -76,10 +76,10 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         ) -> Written[AttestationOperation] | AttestationEstimate:
             """Attest a {subject} at a past moment.
 
-            What no reading confirms is read from the chain at the last block before the moment's end: of a token the
-            supply and the balance of every known holder, of a wallet the balance of every asset that it is known to
-            have, or to have had. The moment must be covered; until its block is final, the operation is pending. With
-            `dryRun`, what it would ask of the node is answered, and nothing is stored.
+            Reads from the chain all balances that no reading confirms, at the last block before the moment's end. For a
+            token, these are the supply and the balance of every known holder. For a wallet, they are the balances of
+            all assets that it is known to have or to have had. The moment must be covered. Until its block is final,
+            the operation is pending. `dryRun` returns an estimate of the requests to the node and stores nothing.
             """
             with call.snapshot() as snapshot:
                 fungible = is_fungible(snapshot, subject) if is_token else None
@@ -114,8 +114,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         ) -> Schema | Tabular[Schema]:
             """List a {subject}'s attestations.
 
-            What was attested, the newest block first, asked for or made where a period ended. A record is never
-            changed; `superseded` says that something was learned since.
+            All attestations, requested or made automatically at the end of a period, newest block first. A record is
+            never changed; `superseded` is true if a later finding contradicts it.
             """
             position = call.position(cursor, tuple[int, int])
 
@@ -130,9 +130,9 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             subject: Injected[SubjectRow],
             operation_id: AttestationId,
         ) -> AttestationOperation:
-            """Read how far an attestation of a {subject} is.
+            """Read the progress of an attestation of a {subject}.
 
-            With its progress as the pipeline last reported it.
+            The progress is the one that the pipeline last reported.
             """
             return read_operation(call, _owned(subject), operation_id)
 
@@ -148,7 +148,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         ) -> AttestationOperation:
             """Cancel an attestation of a {subject}.
 
-            It stops after the part under way; what was read stays. A finished one is a conflict.
+            The attestation stops after its current part; readings that are done stay. Cancelling a finished one is a
+            conflict.
             """
             return cancel_operation(call, _owned(subject), operation_id)
 

@@ -16,9 +16,10 @@ from control.access import Role
 from control.audit import Action, AuditFilters, ObjectKind
 from control.models import AuditEvent as AuditEventModel
 
-ActionFilter = Annotated[Action | None, QueryParameter(description="What was done.")]
+ActionFilter = Annotated[Action | None, QueryParameter(description="Kind of change.")]
 ObjectIdFilter = Annotated[
-    str | None, QueryParameter(name="objectId", description="Id of the object, such as `tok_...`; removed ones too.")
+    str | None,
+    QueryParameter(name="objectId", description="Id of the object, such as `tok_...`; also of a removed object."),
 ]
 
 
@@ -39,10 +40,10 @@ class AuditController(Controller):
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> AuditEvents | Tabular[AuditEvent]:
-        """List who changed what.
+        """List the changes to the configuration.
 
-        Every write to the tenant's configuration, newest first, with the object's public fields before and after it;
-        also of objects that have been removed since.
+        Every write to the tenant's configuration, newest first, with the object's public fields before and after it.
+        Removed objects are included.
         """
         times = read_range(start, end)
         filters = AuditFilters(times.start, times.end, action, object_id)

@@ -38,7 +38,7 @@ class CapTableChangesReportController(Controller):
     ) -> CapTableChangesReport:
         """Read the head of a report of cap-table changes.
 
-        Both cap tables in numbers, and the largest differences.
+        Figures of both cap tables, and the largest differences.
         """
         with call.snapshot(data_version) as snapshot:
             return read_report(snapshot, *open_changes(call, snapshot))
@@ -56,7 +56,7 @@ class CapTableChangesReportController(Controller):
     ) -> ReportChanges:
         """List rows of a report of cap-table changes.
 
-        Holders whose quantity differs, with what they had before and after.
+        Holders with different quantities, with the quantities before and after.
         """
         with call.snapshot(data_version) as snapshot:
             _, changes = open_changes(call, snapshot)
@@ -80,7 +80,8 @@ class CapTableChangesReportController(Controller):
     ) -> Stream:
         """Download all rows of a report of cap-table changes.
 
-        A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
+        A CSV file, streamed, without a limit of rows. An apostrophe is put before text that a spreadsheet would
+        compute.
         """
         return _file(call, sort, q, change, data_version)
 
@@ -92,7 +93,7 @@ class CapTableChangesReportController(Controller):
     ) -> Stream:
         """Download all rows of a report of cap-table changes from a page.
 
-        By a form, so that the browser saves the file as it comes, and no address holds the token.
+        Takes a form, so that the browser saves the file while it arrives, and no address contains the token.
         """
         return _file(call, payload.sort, payload.q, payload.change, payload.data_version)
 

@@ -25,7 +25,8 @@ class EmbedController(Controller):
     def renew_token(self, call: Injected[EmbedCall]) -> EmbedToken:
         """Get a further token for an open report.
 
-        For the same report, until eight hours after its link was made. A token that has expired cannot be renewed.
+        The new token is for the same report. You can get one until eight hours after the creation of the link. An
+        expired token cannot be renewed.
         """
         with call.store.read() as session:
             links.check_claims(session, call.claims)

@@ -18,18 +18,18 @@ class HealthController(Controller):
 
     @get("/live", Operation(role=None), sync_to_thread=False)
     def read_live(self) -> Live:
-        """Say that the process lives.
+        """Check that the process runs.
 
-        Touches nothing else.
+        It uses no other part of the service.
         """
         return Live(status="live")
 
     @get("/ready", Operation(role=None, errors=(503,)))
     def read_ready(self, state: State) -> Ready:
-        """Say whether requests can be answered.
+        """Check that the service can answer requests.
 
-        The control store is reachable and migrated, and a published version is open. Where the one published last
-        cannot be read, the newest before it that can answers, and the status is `degraded`.
+        The control store is reachable and migrated, and a published version is open. If the last published version
+        cannot be read, the newest readable one before it is used, and the status is `degraded`.
         """
         services: Services = state.services
         if not services.store.is_current():

@@ -22,10 +22,10 @@ from control.operations import OperationKind
 from control.subjects import Kind, SubjectRow
 
 _REQUESTED = {
-    202: "The request was stored; the pipeline takes it up in its next cycle.",
-    200: "A dry run: what it would ask of the node. Nothing was stored.",
+    202: "The request was stored; the pipeline starts it in its next cycle.",
+    200: "A dry run: the estimated requests to the node. Nothing was stored.",
 }
-_CANCELLED = {202: "The request is asked to stop."}
+_CANCELLED = {202: "The history request will stop."}
 
 OperationId = Annotated[str, PathParameter(name="operationId", description="Id of the request, `op_...`.")]
 
@@ -52,12 +52,13 @@ def history_controller(of: Subjects) -> type[Controller]:
             subject: Injected[SubjectRow],
             payload: Injected[HistoryRequest],
         ) -> Written[HistoryOperation] | HistoryEstimate:
-            """Ask for a {subject}'s history.
+            """Request a {subject}'s history.
 
-            A past range of the {subject} is collected chunk by chunk, whatever its tracking status, and shows as it
-            comes; of a wallet the transfers of all tokens, and native value as `native` says. Nothing is collected
-            twice: requests may overlap one another and what is tracked. A gap is filled by asking for its blocks. With
-            `dryRun`, what it would ask of the node is answered, and nothing is stored.
+            The pipeline collects a past range of the {subject} chunk by chunk, with tracking enabled or disabled. Each
+            chunk is visible as soon as it is collected. For a wallet it collects the transfers of all tokens, and
+            native value according to `native`. Nothing is collected twice: requests may overlap with each other and
+            with tracking. To fill a gap, request its blocks. `dryRun` returns an estimate of the requests to the node
+            and stores nothing.
             """
             fungible = None
             if is_token:
@@ -100,7 +101,7 @@ def history_controller(of: Subjects) -> type[Controller]:
         ) -> HistoryOperations | Tabular[HistoryOperation]:
             """List a {subject}'s history requests.
 
-            Newest first, finished ones too.
+            Newest first, finished requests included.
             """
             return list_operations(call, _owned(subject), HistoryOperations, HistoryOperation, limit, cursor)
 
@@ -113,7 +114,7 @@ def history_controller(of: Subjects) -> type[Controller]:
         ) -> HistoryOperation:
             """Read one history request of a {subject}.
 
-            With its progress as the pipeline last reported it.
+            The progress is the one that the pipeline last reported.
             """
             return read_operation(call, _owned(subject), operation_id)
 
@@ -129,7 +130,8 @@ def history_controller(of: Subjects) -> type[Controller]:
         ) -> HistoryOperation:
             """Cancel a history request of a {subject}.
 
-            It stops after the chunk under way; what was collected stays. A finished one is a conflict.
+            The request stops after its current chunk; collected chunks stay. Cancelling a finished request is a
+            conflict.
             """
             return cancel_operation(call, _owned(subject), operation_id)
 

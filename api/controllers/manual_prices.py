@@ -57,10 +57,10 @@ class SupportedPairController(Controller):
         source_id: SourceId,
         payload: Injected[SupportedPairCreate],
     ) -> Written[SupportedPair]:
-        """Let a manual price source have prices of an item.
+        """Add a pair to a manual price source.
 
-        No price pair is needed for it, and the source need not be enabled. A preconfigured source is a conflict, and so
-        is the same pair again.
+        You can then enter prices for it. This works without a price pair, and for a disabled source. A preconfigured
+        source or an existing pair is a conflict.
         """
 
         def work(session: Session) -> SupportedPair:
@@ -103,7 +103,7 @@ class SupportedPairController(Controller):
     def read_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> SupportedPair:
         """Read one pair of a manual price source.
 
-        By its id at this source.
+        The id is the pair's id at this source.
         """
         with call.store.read() as session:
             pair = supported_pairs.get(session, call.tenant_id, call.services.price_sources, source_id, pair_id)
@@ -121,7 +121,7 @@ class SupportedPairController(Controller):
     def remove_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> None:
         """Remove a pair of a manual price source.
 
-        With its prices. While a price pair asks the source for it, this is a conflict that names it.
+        Its prices are removed too. If a price pair uses it, this is a conflict that names the price pair.
         """
         with call.store.write() as session:
             supported_pairs.remove(session, call.principal, call.services.price_sources, source_id, pair_id)
@@ -143,10 +143,10 @@ class SupportedPairController(Controller):
     ) -> Written[ManualPrice | ManualPriceBatch]:
         """Enter prices.
 
-        One price, an array of them, or CSV, up to the 1 MiB that any body may have: all are stored, or none. An instant
-        that has a price gets a further revision, which replaces it; both are kept. The same instant twice in one
-        request is refused. A disabled source takes prices, too. They show here at once, and in pairs and values after
-        the next cycle, which they trigger.
+        The body is one price, an array of prices, or CSV, up to the general limit of 1 MiB; all are stored or none. If
+        an instant already has a price, the new one becomes its next revision and replaces it; both are stored. The same
+        instant twice in one request is refused. A disabled source accepts prices too. Prices are listed here at once.
+        They count in pairs and values after the next cycle, which this request triggers.
         """
         entries = [PriceEntry(row.price, row.effective_from, row.note) for row in payload.rows]
         prices = manual_prices.check_prices(entries, is_bulk=payload.is_bulk)
@@ -172,8 +172,7 @@ class SupportedPairController(Controller):
     ) -> ManualPrices | Tabular[ManualPrice]:
         """List the prices entered for a pair.
 
-        All revisions, newest `effectiveFrom` first and its newest revision first; `from` and `to` are of
-        `effectiveFrom`.
+        All revisions, newest `effectiveFrom` first, then newest revision first. `from` and `to` limit `effectiveFrom`.
         """
         times = read_range(start, end)
 

@@ -41,8 +41,8 @@ class NetworkController(Controller):
     def list_networks(self, call: Injected[Call]) -> Networks | Tabular[Network]:
         """List the preconfigured networks.
 
-        All of them, in the order of their definitions, with the state of their nodes as the pipeline last found it.
-        A network without a node address is listed as `Disabled`, with what to set.
+        All networks in the order of their definitions, with the last known state of their nodes. A network without a
+        node address is `Disabled`; `statusDetail` names the setting that it needs.
         """
         with call.snapshot() as snapshot:
             rows = {row.network: row for row in snapshot.rows("networks", NetworkRow)}
@@ -74,9 +74,9 @@ class NetworkController(Controller):
     ) -> Written[StoredLedger]:
         """Create or update a ledger.
 
-        A ledger is a tenant's name for a network. Putting a name that exists under this network replaces its display
-        name and description; the same name under another network is a conflict. `warnings` says where the network is
-        disabled.
+        A ledger is a tenant's name for a network. If the name exists under this network, its display name and
+        description are replaced. If it exists under another network, this is a conflict. `warnings` says if the network
+        is disabled.
         """
         with call.store.write() as session:
             ledger, is_created = ledgers.put(
@@ -109,7 +109,7 @@ class NetworkController(Controller):
     def read_ledger(self, call: Injected[Call], name: LedgerName) -> Ledger:
         """Read one ledger.
 
-        By its name or its id.
+        The path takes its name or its id.
         """
         with call.store.read() as session:
             return _to_ledger(ledgers.get(session, call.tenant_id, name))
@@ -126,7 +126,7 @@ class NetworkController(Controller):
     ) -> Ledger:
         """Change a ledger.
 
-        Its display name and description; what is left out stays, null clears.
+        Changes display name and description. A field that is left out stays the same; null deletes its value.
         """
         with call.store.write() as session:
             ledger = ledgers.update(
@@ -150,7 +150,7 @@ class NetworkController(Controller):
     def remove_ledger(self, call: Injected[Call], name: LedgerName) -> None:
         """Remove a ledger.
 
-        Its name is free again. While tokens or wallets use it, this is a conflict.
+        Its name can be used again. If tokens or wallets use the ledger, this is a conflict.
         """
         with call.store.write() as session:
             ledgers.remove(session, call.principal, name)
@@ -166,8 +166,8 @@ class NetworkController(Controller):
     ) -> LedgerStatistics:
         """Read the statistics of a ledger.
 
-        How many tokens and wallets are on it, how far they are collected, and how many activities and active wallets
-        there were, in all and by intervals; by default in the last 30 days, day by day.
+        Numbers of tokens and wallets, the newest collected block, and numbers of activities and active wallets, in
+        total and by intervals. By default the range is the last 30 days, day by day.
         """
         asked = read_range(start, end)
         with call.store.read() as session:

@@ -39,7 +39,7 @@ class PriceDiscoveryController(Controller):
         Operation(
             example=Example(body={"from": "2026-01-01", "to": "2026-02-01", "windowSize": "hour", "multiplier": "0.5"}),
             role=Role.OPERATOR,
-            statuses={202: "The request was stored; the pipeline takes it up in its next cycle."},
+            statuses={202: "The request was stored; the pipeline starts it in its next cycle."},
         ),
     )
     def request_price_discovery(
@@ -48,11 +48,11 @@ class PriceDiscoveryController(Controller):
         pair_id: PairId,
         payload: Injected[PriceDiscoveryRequest],
     ) -> Written[PriceDiscovery]:
-        """Ask for past prices of a pair.
+        """Request past prices of a pair.
 
-        Every enabled source of the pair that has a history of its price type is asked, window by window, and stored
-        separately. A window's price is its last one, and takes effect at the window's end. Asking for the same again
-        stores nothing twice.
+        Collects past prices window by window from every enabled source of the pair that has a history of its price
+        type; each source is stored separately. The price of a window is its last one, and it is in effect from the
+        window's end. A repeated request stores nothing twice.
         """
 
         def work(session: Session) -> PriceDiscovery:
@@ -78,7 +78,8 @@ class PriceDiscoveryController(Controller):
     ) -> PriceDiscoveries | Tabular[PriceDiscovery]:
         """List a pair's discoveries.
 
-        Newest first, finished ones too, each with how far it is, what it found, and what the sources did not have.
+        Newest first, finished ones included. Each has its progress, the number of prices found, and the ranges without
+        prices.
         """
         return list_operations(call, _owned(call, pair_id), PriceDiscoveries, PriceDiscovery, limit, cursor)
 
@@ -86,20 +87,20 @@ class PriceDiscoveryController(Controller):
     def read_price_discovery(self, call: Injected[Call], pair_id: PairId, operation_id: OperationId) -> PriceDiscovery:
         """Read one discovery of a pair.
 
-        With its progress as the pipeline last reported it.
+        The progress is the one that the pipeline last reported.
         """
         return read_operation(call, _owned(call, pair_id), operation_id)
 
     @delete(
         "/async-operations/{operationId:str}",
-        Operation(role=Role.OPERATOR, statuses={202: "The discovery is asked to stop."}, errors=(409,)),
+        Operation(role=Role.OPERATOR, statuses={202: "The discovery will stop."}, errors=(409,)),
     )
     def cancel_price_discovery(
         self, call: Injected[Call], pair_id: PairId, operation_id: OperationId
     ) -> PriceDiscovery:
         """Cancel a discovery of a pair.
 
-        It stops after the chunk under way; what was stored stays. A finished one is a conflict.
+        The discovery stops after its current chunk; stored prices stay. Cancelling a finished one is a conflict.
         """
         return cancel_operation(call, _owned(call, pair_id), operation_id)
 

@@ -51,10 +51,11 @@ class PairPriceController(Controller):
     ) -> PriceHistory | Tabular[PricePoint]:
         """List a pair's prices.
 
-        Newest first. Without `interval`, each step of the system price that begins in the range: the price of the first
-        source in the pair's order that has one that is not too old, while it stays the same. With `interval`, the
-        system price at the last moment of each interval, by default of the last 30 days; one that is not over stands at
-        the present. With `priceSource`, what that source of the pair said, by when it took effect, used or not.
+        Newest first. Without `interval`, each row is a period in which the system price stays the same, and which
+        begins in the range. The system price is the usable price of the first source in the pair's order that has one.
+        With `interval`, each row has the system price at the last moment of an interval. The range is then the last 30
+        days by default, and an interval that is not over has the present price. With `priceSource`, the rows are all
+        prices of that source of the pair, used or not, by the time from which they are in effect.
         """
         with call.store.read() as session:
             pair = pairs.get(session, call.tenant_id, pair_id)
@@ -86,7 +87,7 @@ class TokenPriceController(Controller):
     ) -> PriceHistory | Tabular[PricePoint]:
         """List the prices of the pair that a token is linked to.
 
-        As the pair's own prices. Without a linked pair: 409.
+        The same rows as the prices of the pair. Without a linked pair: 409.
         """
         with call.store.read() as session:
             token = tokens.get(session, call.tenant_id, token_id)

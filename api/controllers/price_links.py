@@ -27,9 +27,9 @@ class TokenLinkController(Controller):
     ) -> TokenLink:
         """Link a token to the pair of a symbol.
 
-        The symbol's USD pair is taken; where there are several, `pairId` says which, and where there is none the
-        conflict names what is missing. The link in force values the whole history, from the next cycle on; linking
-        again replaces it.
+        The token gets the symbol's USD pair. If there are several, name one with `pairId`. If there is none, the
+        conflict names the missing pair or item. From the next cycle on, the pair gives all values, also of the past. A
+        new link replaces the existing one.
         """
         with call.store.write() as session:
             token = links.link(
@@ -46,13 +46,13 @@ class TokenLinkController(Controller):
         Operation(
             example=Example(path={"tokenId": EXAMPLE_LINKED_TOKEN_ID}),
             role=Role.OPERATOR,
-            statuses={204: "The token is linked to no pair."},
+            statuses={204: "The token has no linked pair."},
         ),
     )
     def remove_token_priced_as(self, call: Injected[Call], token_id: TokenId) -> None:
         """Unlink a token.
 
-        From the next cycle on it has no price and no values. One that is linked to nothing stays as it is.
+        From the next cycle on it has no price and no values. A token without a link does not change.
         """
         with call.store.write() as session:
             links.unlink(session, call.principal, tokens.get(session, call.tenant_id, token_id))

@@ -45,11 +45,12 @@ class PairController(Controller):
     def create_pair(self, call: Injected[Call], payload: Injected[PairCreate]) -> Written[Pair]:
         """Add a pair.
 
-        Its price is that of the first source which has a fresh one. At each source a spot market of exactly these
-        symbols is looked for, or of their mapping symbols; in the pair's own direction first, then, where the pair
-        allows it, the other way round, then over the bridge. No such market is an error, several assets under one
-        symbol a conflict that names them, and a market list that is not collected yet makes `mappingStatus` `Pending`.
-        A manual source must support the pair. The same items and price type again are a conflict.
+        The price of the pair is the usable price of the first source that has one. Each source is searched for a spot
+        market of exactly these symbols, or of their mapping symbols. The order is: a market in the pair's direction,
+        then in the opposite direction if `allowInverse` is true, then two markets through the `bridge`. It is an error
+        if a source has no such market, and a conflict that names them if several assets have one symbol. If the market
+        list is not collected yet, `mappingStatus` is `Pending`. A manual source must already have the pair. An existing
+        pair of the same items and price type is a conflict.
         """
         source_ids, field = _source_ids(payload)
 
@@ -88,7 +89,7 @@ class PairController(Controller):
     def list_pairs(self, call: Injected[Call], limit: Limit = 50, cursor: Cursor = None) -> Pairs | Tabular[Pair]:
         """List the tenant's pairs.
 
-        Oldest first, each with its newest price and where its sources have it.
+        Oldest first, each with its newest price and its markets at the sources.
         """
 
         fetch = stored(
@@ -107,7 +108,7 @@ class PairController(Controller):
     def read_pair(self, call: Injected[Call], pair_id: PairId) -> Pair:
         """Read one pair.
 
-        With its newest price and where its sources have it.
+        The answer has its newest price and its markets at the sources.
         """
         with call.snapshot() as snapshot, call.store.read() as session:
             pair = pairs.get(session, call.tenant_id, pair_id)
@@ -129,9 +130,9 @@ class PairController(Controller):
     ) -> Pair:
         """Change a pair.
 
-        Its sources and their order, and how their prices are found and judged; what is left out stays, null takes a
-        limit away. A source that is new must be enabled and have the price; one that was there may stay. What is stored
-        is judged anew by the next cycle.
+        Changes the sources and their order, and the rules for finding and checking prices. A field that is left out
+        stays the same; null removes a limit. A new source must be enabled and have the price; an existing one may stay.
+        The next cycle checks stored prices again by the new rules.
         """
         with call.snapshot() as snapshot, call.store.write() as session:
             pair = pairs.update(
@@ -154,7 +155,7 @@ class PairController(Controller):
     def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:
         """Remove a pair.
 
-        Its discoveries end, and its prices are shown no more. While tokens are linked to it, this is a conflict that
+        Its discoveries end, and its prices are not shown any more. If tokens are linked to it, this is a conflict that
         names them.
         """
         with call.store.write() as session:

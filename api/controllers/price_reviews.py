@@ -22,7 +22,7 @@ from control.pricing import pairs, reviews
 from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision
 
-_DECIDED = {200: "The price with what was decided."}
+_DECIDED = {200: "The price with the decision."}
 
 PriceId = Annotated[str, in_path("priceId", "Id of the price, `price_...`.", EXAMPLE_PRICE_ID)]
 
@@ -42,8 +42,8 @@ class PriceReviewController(Controller):
     ) -> QuarantinedPrices | Tabular[QuarantinedPrice]:
         """List a pair's quarantined prices.
 
-        Those that its guards stopped, newest first; they value nothing. One that was accepted or rejected stays here,
-        with the decision, until the next cycle.
+        Prices that the pair's guards stopped, newest first; they are not used for values. An accepted or rejected price
+        stays in this list, with its decision, until the next cycle.
         """
         pair, position = _pair(call, pair_id), call.position(cursor, tuple[str, str])
 
@@ -73,8 +73,8 @@ class PriceReviewController(Controller):
     ) -> Written[QuarantinedPrice]:
         """Accept a quarantined price.
 
-        From the next cycle on it is used whatever the guards say, and later ones are compared with it. One that was
-        rejected can be accepted still. A rate that no price can hold is a conflict.
+        From the next cycle on the price is used in spite of the guards, and later prices are compared with it. You can
+        still accept a rejected price. A rate with more digits than a price can have is a conflict.
         """
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 
@@ -84,7 +84,8 @@ class PriceReviewController(Controller):
     ) -> Written[QuarantinedPrice]:
         """Reject a quarantined price.
 
-        It is never used, and listed no more from the next cycle on. One that was accepted can be rejected still.
+        The price is never used, and from the next cycle on it is not listed any more. You can still reject an accepted
+        price.
         """
         return _decide(call, pair_id, price_id, Decision.REJECTED)
 

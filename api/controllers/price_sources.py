@@ -37,7 +37,7 @@ class PriceSourceController(Controller):
     def create_price_source(self, call: Injected[Call], payload: Injected[PriceSourceCreate]) -> Written[PriceSource]:
         """Add a manual price source.
 
-        Disabled until it is enabled. The same name again is a conflict.
+        The new source is disabled. An existing name is a conflict.
         """
 
         def work(session: Session) -> PriceSource:
@@ -51,7 +51,8 @@ class PriceSourceController(Controller):
     ) -> PriceSources | Tabular[PriceSource]:
         """List the price sources.
 
-        The preconfigured ones by id, with the state of their last poll, then the tenant's manual ones, oldest first.
+        First the preconfigured sources by id, with the result of their last poll; then the tenant's manual sources,
+        oldest first.
         """
 
         def to_items(rows: Sequence[SourceRow], _: Session, snapshot: Snapshot) -> list[PriceSource]:
@@ -73,7 +74,7 @@ class PriceSourceController(Controller):
     def read_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Read one price source.
 
-        Preconfigured or manual.
+        The source may be preconfigured or manual.
         """
         with call.store.read() as session:
             source = sources.get(session, call.tenant_id, call.services.price_sources, source_id)
@@ -91,7 +92,7 @@ class PriceSourceController(Controller):
     ) -> PriceSource:
         """Rename a manual price source.
 
-        What is left out stays. A preconfigured source is a conflict.
+        A field that is left out stays the same. A preconfigured source is a conflict.
         """
         with call.store.write() as session:
             source = sources.rename(session, call.principal, call.services.price_sources, source_id, payload.name)
@@ -109,8 +110,8 @@ class PriceSourceController(Controller):
     def remove_price_source(self, call: Injected[Call], source_id: SourceId) -> None:
         """Remove a manual price source.
 
-        With the pairs that it supports and their prices. While a price pair asks it or a priced item is mapped to it,
-        this is a conflict that names them; a preconfigured source is one, too.
+        Its pairs and their prices are removed too. If a price pair uses the source or a priced item is mapped to it,
+        this is a conflict that names them. A preconfigured source is a conflict too.
         """
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)
@@ -119,7 +120,7 @@ class PriceSourceController(Controller):
     def enable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Enable a price source.
 
-        For this tenant alone; pairs may use it then. Enabling an enabled one changes nothing.
+        Only for this tenant: its pairs may then use the source. Enabling an enabled source changes nothing.
         """
         return _switch(call, source_id, enabled=True)
 
@@ -127,8 +128,9 @@ class PriceSourceController(Controller):
     def disable_price_source(self, call: Injected[Call], source_id: SourceId) -> PriceSource:
         """Disable a price source.
 
-        For this tenant alone: it is not polled, and new pairs cannot use it. Prices already stored go on valuing, and a
-        manual source takes further prices for the pairs that have it. Disabling a disabled one changes nothing.
+        Only for this tenant: the source is not polled, and new pairs cannot use it. Stored prices are still used for
+        values, and a manual source accepts further prices for pairs that use it. Disabling a disabled source changes
+        nothing.
         """
         return _switch(call, source_id, enabled=False)
 

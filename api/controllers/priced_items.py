@@ -38,8 +38,8 @@ class PricedItemController(Controller):
     def create_priced_item(self, call: Injected[Call], payload: Injected[PricedItemCreate]) -> Written[PricedItem]:
         """Add a priced item.
 
-        Nothing is preinstalled: USD is added like any symbol. The same symbol again is a conflict; symbols that differ
-        in case are different.
+        No item is preinstalled; add USD like any other symbol. An existing symbol is a conflict. Symbols are
+        case-sensitive.
         """
 
         def work(session: Session) -> PricedItem:
@@ -72,7 +72,7 @@ class PricedItemController(Controller):
     def read_priced_item(self, call: Injected[Call], symbol: Symbol) -> PricedItem:
         """Read one priced item.
 
-        With its symbols at sources, and whether the sources' market lists have them.
+        The answer has its symbols at sources, and their status in the sources' market lists.
         """
         with call.store.read() as session:
             item = items.get(session, call.tenant_id, symbol)
@@ -91,7 +91,7 @@ class PricedItemController(Controller):
     ) -> PricedItem:
         """Change a priced item.
 
-        Its name and class; what is left out stays. The symbol is its identity and is fixed.
+        Changes name and class; a field that is left out stays the same. The symbol is the item's identity and is fixed.
         """
         with call.snapshot() as snapshot:
             with call.store.write() as session:
@@ -110,8 +110,8 @@ class PricedItemController(Controller):
     def remove_priced_item(self, call: Injected[Call], symbol: Symbol) -> None:
         """Remove a priced item.
 
-        Its symbol is free again. While a pair, a bridge of one, or a supported pair of a manual source uses it, this is
-        a conflict that names them.
+        Its symbol can be used again. If a pair, the bridge of a pair, or a pair of a manual source uses the item, this
+        is a conflict that names them.
         """
         with call.store.write() as session:
             items.remove(session, call.principal, symbol)
@@ -130,8 +130,8 @@ class PricedItemController(Controller):
     ) -> PricedItem:
         """Set the symbols of a priced item at sources.
 
-        They replace all that there were. At a source without one the item is looked for in the market list under its
-        own symbol. A symbol that the list does not have is accepted: `mappingStatus` says so.
+        They replace all existing ones. Without a symbol for a source, the item's own symbol is searched in the source's
+        market list. A symbol that the list does not have is accepted; `mappingStatus` shows it.
         """
         mappings = [(mapping.price_source, mapping.symbol) for mapping in payload.mappings]
         with call.snapshot() as snapshot:

@@ -57,12 +57,12 @@ from control.networks.definitions import NATIVE
 
 ActivitySearch = Annotated[
     str | None,
-    QueryParameter(description="Part of a transaction's hash, of a counterparty's address or your name for it."),
+    QueryParameter(description="Part of a transaction's hash, of a counterparty's address, or of your name for it."),
 ]
-HolderSort = Annotated[HolderReportSort, QueryParameter(description="Order; descending with a leading `-`.")]
-ActivitySort = Annotated[ActivityReportSort, QueryParameter(description="Order; descending with a leading `-`.")]
+HolderSort = Annotated[HolderReportSort, QueryParameter(description="Sort order; a leading `-` means descending.")]
+ActivitySort = Annotated[ActivityReportSort, QueryParameter(description="Sort order; a leading `-` means descending.")]
 ReconciliationFilter = Annotated[
-    Reconciliation | None, QueryParameter(description="How the balance compares with the chain.")
+    Reconciliation | None, QueryParameter(description="Result of the comparison with the chain.")
 ]
 AssetFilter = Annotated[
     str | None, QueryParameter(name="token", description="Asset: address of its contract, or `native`.")
@@ -70,7 +70,8 @@ AssetFilter = Annotated[
 FeesFilter = Annotated[
     FeeRows,
     QueryParameter(
-        description="`folded`: fees of transactions with another activity are in `fees`, no rows; not with `type=Fee`."
+        description="`folded`: fees of transactions with another activity are in `fees` instead of rows. Not allowed "
+        "with `type=Fee`."
     ),
 ]
 TokenSort = Annotated[
@@ -81,7 +82,7 @@ WalletSort = Annotated[
     QueryParameter(name="walletSort", description="Order of the wallets; descending with a leading `-`."),
 ]
 IndexSearch = Annotated[
-    str | None, QueryParameter(description="Text found anywhere in names, symbol, address, external id.")
+    str | None, QueryParameter(description="Text to find anywhere in name, symbol, address or external id.")
 ]
 
 
@@ -95,7 +96,7 @@ class CapTableReportController(Controller):
     def read_cap_table_report(self, call: Injected[EmbedCall], data_version: PinnedVersion = None) -> CapTableReport:
         """Read the head of a cap table report.
 
-        Supply, value, concentration, the largest holders, and what the charts are drawn from.
+        Supply, value, concentration, the largest holders, and the data of the charts.
         """
         with call.snapshot(data_version) as snapshot:
             found, holders = cap_table.open_holders(call, snapshot)
@@ -114,7 +115,7 @@ class CapTableReportController(Controller):
     ) -> ReportHoldings:
         """List rows of a cap table report.
 
-        Holders with quantity, share, value, and what they held 30 days before.
+        Holders with quantity, share, value, and the change of the quantity in 30 days.
         """
         with call.snapshot(data_version) as snapshot:
             found, holders = cap_table.open_holders(call, snapshot)
@@ -139,7 +140,8 @@ class CapTableReportController(Controller):
     ) -> Stream:
         """Download all rows of a cap table report.
 
-        A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
+        A CSV file, streamed, without a limit of rows. An apostrophe is put before text that a spreadsheet would
+        compute.
         """
         return _cap_table_file(call, sort, q, reconciliation, data_version)
 
@@ -151,7 +153,7 @@ class CapTableReportController(Controller):
     ) -> Stream:
         """Download all rows of a cap table report from a page.
 
-        By a form, so that the browser saves the file as it comes, and no address holds the token.
+        Takes a form, so that the browser saves the file while it arrives, and no address contains the token.
         """
         return _cap_table_file(call, payload.sort, payload.q, payload.reconciliation, payload.data_version)
 
@@ -191,7 +193,7 @@ class WalletActivityReportController(Controller):
     ) -> ReportActivities:
         """List rows of a wallet activity report.
 
-        Activities of the report's range, or of a part of it.
+        Activities of the report's range or of a part of it.
         """
         with call.snapshot(data_version) as snapshot:
             wallet = wallet_activity.open_wallet(call, snapshot)
@@ -222,7 +224,8 @@ class WalletActivityReportController(Controller):
     ) -> Stream:
         """Download all rows of a wallet activity report.
 
-        A CSV file, streamed, without a row cap. Text that a spreadsheet would compute begins with an apostrophe.
+        A CSV file, streamed, without a limit of rows. An apostrophe is put before text that a spreadsheet would
+        compute.
         """
         asked = (sort, q, activity_type, token, direction, read_range(start, end))
         return _wallet_activity_file(call, data_version, *asked)
@@ -235,7 +238,7 @@ class WalletActivityReportController(Controller):
     ) -> Stream:
         """Download all rows of a wallet activity report from a page.
 
-        By a form, so that the browser saves the file as it comes, and no address holds the token.
+        Takes a form, so that the browser saves the file while it arrives, and no address contains the token.
         """
         return _wallet_activity_file(
             call,
@@ -266,9 +269,9 @@ class ReportIndexController(Controller):
         limit: RowLimit = 50,
         offset: RowOffset = 0,
     ) -> ReportIndex:
-        """List what there are reports of.
+        """List the tokens and wallets that have reports.
 
-        The tenant's tokens and wallets, by default oldest first; limit and offset hold for each of the two lists.
+        The tenant's tokens and wallets, by default oldest first. `limit` and `offset` apply to each of the two lists.
         """
         with call.snapshot() as snapshot:
             return read_index(call, snapshot, q, tracking_status, token_sort, wallet_sort, limit, offset)

@@ -22,7 +22,7 @@ from control import embedding
 from control.access import Role
 from control.subjects import Kind
 
-_STATUSES = {200: "The link.", 303: "The report, where `Accept` asks for HTML."}
+_STATUSES = {200: "The link.", 303: "A redirect to the report, if `Accept` asks for HTML."}
 
 ReportTheme = Annotated[Theme, QueryParameter(name="theme", description="Colours; `auto` follows the reader's system.")]
 ReportTokenId = Annotated[str, QueryParameter(name="tokenId", description="Id of the token, `tok_...`.")]
@@ -42,8 +42,7 @@ class ReportController(Controller):
     def link_index(self, call: Injected[Call], theme: ReportTheme = "auto") -> ReportLink | Response[Any]:
         """Link to the list of the tenant's reports.
 
-        A page from which every report of the tenant can be opened. The link holds for ten minutes, the page it opened
-        for eight hours.
+        The page opens every report of the tenant. The link is valid for ten minutes, the opened page for eight hours.
         """
         return _link(call, links.index(), theme)
 
@@ -65,8 +64,8 @@ class ReportController(Controller):
     ) -> ReportLink | Response[Any]:
         """Link to the cap table report of a token.
 
-        The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
-        for eight hours. A moment that is not covered is a conflict, as in the cap table itself.
+        The link works in a plain iframe on the sites of `embed-origins`. The link is valid for ten minutes, the opened
+        page for eight hours. A moment that is not covered is a conflict, as in the cap table itself.
         """
         with call.store.read() as session:
             shown = links.cap_table(session, call.tenant_id, token_id, as_of)
@@ -92,10 +91,10 @@ class ReportController(Controller):
         end: ToMoment = None,
         theme: ReportTheme = "auto",
     ) -> ReportLink | Response[Any]:
-        """Link to the report of what differs between two cap tables of a token.
+        """Link to the report of the changes between two cap tables of a token.
 
-        The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
-        for eight hours. A moment that is not covered is a conflict, as in the changes themselves.
+        The link works in a plain iframe on the sites of `embed-origins`. The link is valid for ten minutes, the opened
+        page for eight hours. A moment that is not covered is a conflict, as in the changes themselves.
         """
         with call.store.read() as session:
             shown = links.cap_table_changes(session, call.tenant_id, token_id, start, end)
@@ -122,8 +121,8 @@ class ReportController(Controller):
     ) -> ReportLink | Response[Any]:
         """Link to the activity report of a wallet.
 
-        The link works in a plain iframe on the sites of `embed-origins`. It holds for ten minutes, the page it opened
-        for eight hours.
+        The link works in a plain iframe on the sites of `embed-origins`. The link is valid for ten minutes, the opened
+        page for eight hours.
         """
         with call.store.read() as session:
             shown = links.wallet_activity(session, call.tenant_id, wallet_id, start, end)
@@ -131,9 +130,9 @@ class ReportController(Controller):
 
     @get("/embed-origins", Operation(role=Role.ADMIN))
     def read_embed_origins(self, call: Injected[Call]) -> EmbedOrigins:
-        """Read which sites may embed the tenant's reports.
+        """Read the sites that may embed the tenant's reports.
 
-        Without any, only pages of this service may.
+        If there are none, only pages of this service may.
         """
         with call.store.read() as session:
             return EmbedOrigins(embed_origins=embedding.list_origins(session, call.tenant_id))
@@ -148,7 +147,7 @@ class ReportController(Controller):
     def put_embed_origins(self, call: Injected[Call], payload: Injected[EmbedOrigins]) -> EmbedOrigins:
         """Replace the sites that may embed the tenant's reports.
 
-        Each is scheme, host and port, without path or wildcard. Pages that are open already go on.
+        A site is scheme, host and port, without path or wildcard. Pages that are already open continue to work.
         """
         with call.store.write() as session:
             origins = embedding.set_origins(session, call.principal, payload.embed_origins)
@@ -156,12 +155,12 @@ class ReportController(Controller):
 
     @post(
         "/revocations",
-        Operation(role=Role.ADMIN, statuses={201: "Nothing made before opens or shows a report any more."}),
+        Operation(role=Role.ADMIN, statuses={201: "All earlier links and tokens are invalid, and open pages stop."}),
     )
     def revoke_reports(self, call: Injected[Call]) -> Written[Revocation]:
         """End every link to the tenant's reports.
 
-        Links, tokens and open pages stop at once; links made from now on work.
+        All earlier links, tokens and open pages stop at once. New links work.
         """
 
         def work(session: Session) -> Revocation:

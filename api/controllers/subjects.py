@@ -63,8 +63,8 @@ def subject_controller(of: Subjects) -> type[Controller]:
         def read_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> Schema:
             """Read one {subject}.
 
-            With its tracking windows; of a token also what its contract says, its supply and its holders at the newest
-            covered block.
+            The answer has its tracking windows. For a token it also has the facts of its contract, and supply and
+            number of holders at the newest covered block.
             """
             with call.store.read() as session:
                 windows = subjects.windows(session, subject.subject_key)
@@ -90,8 +90,8 @@ def subject_controller(of: Subjects) -> type[Controller]:
         ) -> Schema:
             """Change a {subject}.
 
-            Name and external id, and the symbol of a token; what is left out stays, null clears. Ledger and address
-            make its identity and are fixed.
+            Changes name and external id, and the symbol of a token. A field that is left out stays the same; null
+            deletes its value. Ledger and address are its identity and are fixed.
             """
             with call.snapshot() as snapshot:
                 with call.store.write() as session:
@@ -104,8 +104,8 @@ def subject_controller(of: Subjects) -> type[Controller]:
         def remove_subject(self, call: Injected[Call], subject: Injected[SubjectRow]) -> None:
             """Remove a {subject}.
 
-            Tracking ends, history requests are cancelled, and nothing shows it any more. Adding the same address again
-            makes a new {subject}, without windows or history.
+            Tracking ends, history requests are cancelled, and the {subject} is not shown any more. If you add the same
+            address again, you get a new {subject} without windows and history.
             """
             with call.store.write() as session:
                 subjects.remove(session, call.principal, subject)
@@ -124,10 +124,10 @@ def subject_controller(of: Subjects) -> type[Controller]:
         ) -> Schema:
             """Enable or disable the tracking of a {subject}.
 
-            Enabling opens a window from now on, disabling closes it; nothing outside windows is collected. Asking for
-            the state it is in changes nothing. A contract that is not a fungible token cannot be enabled. What was
-            before the window is collected too where `history` asks for it: both are stored, or neither. With `dryRun`,
-            what that would ask of the node is answered in `historyEstimate`, and nothing changes.
+            Enabling opens a window from now on; disabling closes it. Only windows and history requests are collected. A
+            request for the present state changes nothing. A contract that is not a fungible token cannot be enabled.
+            With `history`, earlier blocks are collected too: window and history request are both stored, or neither is.
+            With `dryRun`, `historyEstimate` has the estimated requests to the node, and nothing changes.
             """
             fungible = None
             if of.kind is Kind.TOKEN:
@@ -157,9 +157,10 @@ def subject_controller(of: Subjects) -> type[Controller]:
 
         @get("/coverage", Operation(of=of.kind))
         def read_subject_coverage(self, call: Injected[Call], subject: Injected[SubjectRow]) -> SubjectCoverage:
-            """Read what is collected of a {subject}.
+            """Read the coverage of a {subject}.
 
-            Its tracking windows and history requests, the ranges collected for them, and every gap with its reason.
+            Its tracking windows and history requests, the ranges that are collected for them, and every gap with its
+            reason.
             """
             with call.store.read() as session:
                 windows, history = subjects.windows(session, subject.subject_key), read_history(session, subject)

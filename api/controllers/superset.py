@@ -24,7 +24,7 @@ class SupersetController(Controller):
     def make_guest_token(self, call: Injected[EmbedCall]) -> GuestToken:
         """Get a guest token of Superset for an open report.
 
-        It opens the report's dashboard for five minutes, cut to the report's tenant and its token or wallet.
+        It opens the report's dashboard for five minutes, limited to the report's tenant and its token or wallet.
         """
         settings = call.services.settings
         dashboard = superset.find_dashboard(settings.data_dir, call.report)

@@ -106,9 +106,9 @@ class TokenController(Controller):
     def create_token(self, call: Injected[Call], payload: Injected[TokenCreate]) -> Written[StoredToken]:
         """Add a token.
 
-        Stored with tracking disabled. The next cycle reads the contract at the address; until then `contractStatus`
-        is `Unknown`. The same address on the same ledger again is a conflict. `warnings` says where
-        the ledger's network is disabled.
+        The token is stored with tracking disabled. The next cycle reads the contract at the address; until then
+        `contractStatus` is `Unknown`. An existing address on the same ledger is a conflict. `warnings` says if the
+        ledger's network is disabled.
         """
 
         def work(session: Session) -> StoredToken:
@@ -142,7 +142,7 @@ class TokenController(Controller):
     ) -> Tokens | Tabular[TokenSummary]:
         """List the tenant's tokens.
 
-        With summary data; all conditions given must hold. A token is in the list as soon as it is added.
+        Tokens with summary data that match all given filters. A new token is in the list at once.
         """
         filters = SubjectFilters(ledger, ledger_id, symbol, external_id, tracking_status, q)
 
@@ -179,12 +179,12 @@ class TokenController(Controller):
     ) -> TokenActivities | Tabular[TokenActivity]:
         """List a token's activities.
 
-        Movements seen from the token, newest first, as far as they are covered; `coverage` says what of the range is
-        not. Each is valued at the price of its block's time.
+        Movements of the token, newest first, as far as the range is covered; `coverage` lists its gaps. The value uses
+        the price at the block's time.
 
-        Each page is of the newest data, which its `asOf.dataVersion` numbers. Activities that come to lie before the
-        first one of the first page do not stop the pages; 410 says that among those delivered one has appeared, gone or
-        changed its quantity since.
+        Each page shows the newest data; `asOf.dataVersion` is its version. New activities ahead of your first page do
+        not invalidate the cursor. You get 410 if an activity in the part that you already read was added, was removed,
+        or changed its quantity.
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = find(call, Kind.TOKEN, token_id)
@@ -228,10 +228,10 @@ class TokenController(Controller):
     ) -> CapTable | Tabular[Holding]:
         """Read a token's cap table.
 
-        Every holder whose balance at the moment is known and not zero. Percentages are of the total supply; what no
-        seen holder has is `unattributed`. Values are at the price of that moment. Without `asOf`, the newest covered
-        block is described. Pages stay in the version that the first one was read in, which is kept until an hour
-        after the last use of its cursor.
+        Every holder with a known balance at the moment that is not zero. Percentages are of the total supply; the part
+        of the supply without a known holder is `unattributed`. Values use the price of that moment. Without `asOf`, the
+        moment is the newest covered block. All pages show the version of the first page, which is available until an
+        hour after the last use of its cursor.
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows = find(call, Kind.TOKEN, token_id)
@@ -280,9 +280,9 @@ class TokenController(Controller):
     ) -> CapTableChanges | Tabular[HolderChange]:
         """Compare a token's cap tables of two moments.
 
-        Every holder with another quantity: new, gone or changed. Both moments must be covered, or before the token's
-        creation, when there were no holders. The time between them need not be covered; `coverage` has its gaps. Pages
-        stay in one version, as those of the cap table.
+        Every holder with a different quantity: new, gone or changed. Both moments must be covered, or before the
+        token's creation, when there were no holders. The time between them may have gaps; `coverage` lists them. All
+        pages show one version, as for the cap table.
         """
         subject, windows = find(call, Kind.TOKEN, token_id)
         first, last = read_moments(start, end, call.now)

@@ -38,9 +38,9 @@ class MarketCapitalizationController(Controller):
     ) -> MarketCapitalization | Tabular[CapitalizationPoint]:
         """Read a token's market capitalization.
 
-        Total supply times the price of the linked pair: now, and at the last moment of each interval, by default of the
-        last 30 days, day by day. An interval that is not over stands at `asOf`. Without a linked pair: 409. A pair that
-        was linked after the version was published values from the next one on. Tabular answers have the history.
+        Total supply times the price of the linked pair: now, and at the last moment of each interval, by default the
+        last 30 days, day by day. An interval that is not over has the numbers at `asOf`. Without a linked pair: 409. A
+        new link gives values from the next published version on. CSV, NDJSON and Parquet have the history.
         """
         check_explain(explain, call.is_tabular, 0)
         with call.store.read() as session:
@@ -84,11 +84,11 @@ class WalletValueController(Controller):
         interval: IntervalChoice = None,
         explain: Explain = False,
     ) -> WalletValueHistory | Tabular[WalletValuePoint]:
-        """Read what a wallet was worth.
+        """Read the value history of a wallet.
 
-        The sum of the values of its positions: now, and at the last moment of each interval, by default of the last 30
-        days, day by day. Positions without a pair or a price are left out and named in `unpriced`. An interval that is
-        not over stands at `asOf`. Tabular answers have the points.
+        Sum of the values of its positions: now, and at the last moment of each interval, by default the last 30 days,
+        day by day. Positions without a pair or a price are left out and named in `unpriced`. An interval that is not
+        over has the numbers at `asOf`. CSV, NDJSON and Parquet have the points.
         """
         check_explain(explain, call.is_tabular, 0)
         wallet, windows, links = find_wallet(call, wallet_id)

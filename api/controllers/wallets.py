@@ -88,8 +88,8 @@ class WalletController(Controller):
     def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Written[StoredWallet]:
         """Add a wallet.
 
-        Stored with tracking disabled. The same address on the same ledger again is a conflict. `warnings` says
-        where the ledger's network is disabled.
+        The wallet is stored with tracking disabled. An existing address on the same ledger is a conflict. `warnings`
+        says if the ledger's network is disabled.
         """
 
         def work(session: Session) -> StoredWallet:
@@ -121,8 +121,8 @@ class WalletController(Controller):
     ) -> Wallets | Tabular[WalletSummary]:
         """List the tenant's wallets.
 
-        With addresses, ledgers and tracking status; all conditions given must hold. A wallet is in the list as soon as
-        it is added.
+        Wallets with address, ledger and tracking status that match all given filters. A new wallet is in the list at
+        once.
         """
         filters = SubjectFilters(ledger, ledger_id, None, external_id, tracking_status, q)
 
@@ -158,12 +158,12 @@ class WalletController(Controller):
     ) -> WalletActivities | Tabular[WalletActivity]:
         """List a wallet's activities.
 
-        Movements of all assets seen from the wallet, newest first, as far as they are covered; `coverage` says what of
-        the range is not. Each is valued at the price of its block's time.
+        Movements of all assets of the wallet, newest first, as far as the range is covered; `coverage` lists its gaps.
+        The value uses the price at the block's time.
 
-        Each page is of the newest data, which its `asOf.dataVersion` numbers. Activities that come to lie before the
-        first one of the first page do not stop the pages; 410 says that among those delivered one has appeared, gone or
-        changed its quantity since.
+        Each page shows the newest data; `asOf.dataVersion` is its version. New activities ahead of your first page do
+        not invalidate the cursor. You get 410 if an activity in the part that you already read was added, was removed,
+        or changed its quantity.
         """
         check_explain(explain, call.is_tabular, limit)
         subject, windows, links = find_wallet(call, wallet_id)
@@ -207,10 +207,10 @@ class WalletController(Controller):
     ) -> Balances | Tabular[Position] | Tabular[BalanceHistoryRow]:
         """Read a wallet's balances.
 
-        `current` holds the positions at `asOf`, or at the newest covered block; `history` the quantities at the end of
-        each interval, by default of the last 30 days before that moment, day by day. Values are at the price of the
-        same moments. `asOf` does not go together with `from`, `to` and `interval`. Tabular answers have the positions,
-        or the history when its range or interval is asked for; `explain` explains the positions.
+        `current` has the positions at `asOf`, or at the newest covered block. `history` has the quantities at the end
+        of each interval, by default the last 30 days before that moment, day by day. Values use the price of the same
+        moments. `asOf` cannot be combined with `from`, `to` and `interval`. CSV, NDJSON and Parquet have the positions,
+        or the history if the request has `from`, `to` or `interval`. `explain` explains the positions.
         """
         asks_history = start is not None or end is not None or interval is not None
         if as_of is not None and asks_history:
