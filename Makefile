@@ -134,17 +134,29 @@ build/linted-sql: $(SQL) $(shell find dbt_project/macros -name '*.sql') dbt_proj
 	mkdir -p $(@D)
 	touch $@
 
+# Sphinx has an environment of its own: the service does not run on it.
+build/sphinx/installed: docs/requirements.lock
+	rm -rf build/sphinx
+	$(PYTHON) -m venv build/sphinx
+	build/sphinx/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	touch $@
+
+.PHONY: docs
+docs: build/sphinx/installed ## Build the documents as a site in build/site; docs/index.html is its start
+	build/sphinx/bin/sphinx-build --quiet --fresh-env --write-all --fail-on-warning -c docs . build/site
+
 format: .venv/installed ## Format Python and SQL in place, and write dbt's sources anew
 	$(BIN)/python -m pipelines.tables.sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests
 
-lock: ## Bring both lock files up to their requirements, keeping the pins that fit (ARGS=--upgrade: the newest versions)
+lock: ## Bring the lock files up to their requirements, keeping the pins that fit (ARGS=--upgrade: the newest versions)
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/pip install --quiet --disable-pip-version-check uv
 	$(COMPILE) pyproject.toml --group dev --output-file requirements.lock
 	$(COMPILE) bi/superset/requirements.in --output-file bi/superset/requirements.lock
+	$(COMPILE) docs/requirements.in --output-file docs/requirements.lock
 
 COMPILE = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-annotate --custom-compile-command 'make lock' $(ARGS)
