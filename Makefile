@@ -145,8 +145,9 @@ build/sphinx/installed: docs/requirements.lock
 docs: build/sphinx/installed ## Build the documents as a site in build/site; docs/index.html is its start
 	build/sphinx/bin/sphinx-build --quiet --fresh-env --write-all --fail-on-warning -c docs . build/site
 
-format: .venv/installed ## Format Python and SQL in place, and write dbt's sources anew
+format: .venv/installed ## Format Python and SQL in place, and write dbt's sources and the page of problem codes
 	$(BIN)/python -m pipelines.tables.sources
+	$(BIN)/python -m api.problem_codes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests

@@ -48,7 +48,7 @@ class ApiError(Exception):
 
     Args:
         status: HTTP status.
-        code: kebab-case kind.
+        code: kebab-case kind, one of `api.problem_codes`.
         detail: sentence that says what is wrong and what to do.
         errors: the single values that are wrong.
         headers: further response headers.

@@ -1,7 +1,10 @@
 """The documents say what is true: settings and commands are listed as the code has them."""
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
+from api import problem_codes
 from cli.main import main
 from control.settings import CHECKOUT, VARIABLES
 from tests.links import dead_links
@@ -36,3 +39,90 @@ def test_link_to_a_missing_file_image_or_heading_is_reported(tmp_path: Path) -> 
         f"{page}: other.md#same-2: no such heading",
         f"{page}: #pages: no such heading",
     ]
+
+
+def test_page_of_problem_codes_is_current() -> None:
+    """`python -m api.problem_codes` writes it."""
+    assert problem_codes.PAGE.read_text() == problem_codes.page()
+
+
+def test_every_problem_code_that_the_service_raises_is_explained() -> None:
+    explained = {(problem.status, problem.code) for problem in problem_codes.PROBLEM_CODES}
+    assert len(explained) == len(problem_codes.PROBLEM_CODES)
+    assert explained == set(_raised_problems())
+
+
+def test_every_code_of_a_single_value_is_explained() -> None:
+    assert set(problem_codes.FIELD_CODES) == set(_raised_field_codes())
+
+
+# Codes that the source has in no single string: made of a kind, passed on, or chosen by the framework's status.
+_COMPOSED_PROBLEMS = {
+    (400, "bad-request"),
+    (400, "csv-only"),
+    (400, "pages-only"),
+    (400, "repeated-parameter"),
+    (400, "unknown-parameter"),
+    (404, "token-not-found"),
+    (404, "unknown-route"),
+    (404, "wallet-not-found"),
+    (405, "method-not-allowed"),
+    (409, "duplicate-token"),
+    (409, "duplicate-wallet"),
+    (413, "body-too-large"),
+    (422, "invalid-body"),
+}
+# Commands alone raise these.
+_OF_COMMANDS = {(404, "key-not-found"), (404, "tenant-not-found"), (409, "duplicate-tenant")}
+_COMPOSED_FIELD_CODES = {"missing", "repeated"}
+_OF_COMMAND_FIELDS = {"unknown-role"}
+
+
+def _raised_problems() -> Iterator[tuple[int, str]]:
+    yield from _COMPOSED_PROBLEMS
+    for name, call in _calls():
+        texts = _texts(call)
+        found: tuple[int, str] | None = None
+        match name:
+            case "ApiError" if isinstance(call.args[0], ast.Constant) and texts:
+                found = (int(str(call.args[0].value)), texts[0])
+            case "Conflict" if texts:
+                found = (409, texts[0])
+            case "NotFound" if texts:
+                found = (404, f"{texts[0].replace(' ', '-')}-not-found")
+            case "invalid_body" if {"status", "code"} <= _named(call).keys():
+                found = (400, _named(call)["code"])
+        if found is not None and found not in _OF_COMMANDS:
+            yield found
+    yield 422, "invalid-parameter"
+
+
+def _raised_field_codes() -> Iterator[str]:
+    yield from _COMPOSED_FIELD_CODES
+    for name, call in _calls():
+        code = None
+        if name == "FieldError":
+            code = _named(call).get("code")
+        elif name in ("Invalid", "Unparseable", "invalid_parameter") and isinstance(call.args[1], ast.Constant):
+            code = str(call.args[1].value)
+        if code is not None and code not in _OF_COMMAND_FIELDS:
+            yield code
+
+
+def _calls() -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls of plain names in the service's source, with the name."""
+    for folder in ("api", "control"):
+        for path in (CHECKOUT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    yield node.func.id, node
+
+
+def _texts(call: ast.Call) -> list[str]:
+    """Return the literal texts among the first two positional arguments, one of which may be a code."""
+    return [one.value for one in call.args[:2] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def _named(call: ast.Call) -> dict[str, str]:
+    """Return the keyword arguments that are literals, as text."""
+    return {one.arg: str(one.value.value) for one in call.keywords if one.arg and isinstance(one.value, ast.Constant)}
