@@ -1,9 +1,9 @@
-"""Who may show Superset's pages in a frame: nobody, but for embedded dashboards those whom the API vouches for.
+"""`frame-ancestors` of Superset's pages: the origins that the API signed for embedded dashboards, else none.
 
 A browser compares `frame-ancestors` with every page around a frame: the report's page of the API, and the customer's
-page around that. One Superset serves all tenants, so a fixed list would tell each of them who the others are, and a
-wildcard would let everybody in. So the API signs the origins of one tenant (`api.reports.superset`), and the address
-of the frame carries them.
+page around that. One Superset serves all tenants. A fixed list would show each tenant the others' origins, and a
+wildcard would allow any site. So the API signs the origins of one tenant (`api.reports.superset`), and the address of
+the frame carries them.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,8 +21,8 @@ class FrameAncestors:
     """WSGI layer that completes the Content-Security-Policy of every answer with `frame-ancestors`.
 
     Args:
-        application: what is wrapped.
-        key: what grants are signed with.
+        application: wrapped WSGI application.
+        key: signing key of the grants.
     """
 
     def __init__(self, application: Callable[..., Iterable[bytes]], key: str) -> None:

@@ -1,4 +1,4 @@
-"""Who an embedded page is, and which rows it may see: beside the rules in the token, one that no token can leave out.
+"""Identity and visible rows of an embedded page: the rules of its token, and one that no token can leave out.
 
 Loaded by Superset, in its environment.
 """
@@ -13,7 +13,7 @@ _TENANT_ID = re.compile(r"ten_[0-9abcdefghjkmnpqrstvwxyz]{26}")
 
 
 class GuestSecurityManager(SupersetSecurityManager):
-    """Takes no guest but a tenant, and shows a tenant nothing but its own rows."""
+    """Security manager that accepts only tenants as guests, and shows each tenant its own rows alone."""
 
     def parse_jwt_guest_token(self, raw_token: str) -> dict[str, Any]:
         """Check a guest token, and that its user name is a tenant's id.
@@ -30,7 +30,7 @@ class GuestSecurityManager(SupersetSecurityManager):
         return token
 
     def get_guest_rls_filters(self, dataset: Any) -> list[Any]:
-        """Return the token's rules for a dataset, and the tenant's own, also for a dataset that nobody provisioned."""
+        """Return the token's rules for a dataset and the tenant's own rule, also if the dataset was not provisioned."""
         rules: list[Any] = super().get_guest_rls_filters(dataset)
         guest = self.get_current_guest_user_if_guest()
         if guest is None:
@@ -39,7 +39,7 @@ class GuestSecurityManager(SupersetSecurityManager):
 
 
 class NoEvents(AbstractEventLogger):
-    """Keeps no record of views: Superset's own one grows without end, and each view would be a write."""
+    """Event logger that records no views: Superset's own log grows without end, and each view would be a write."""
 
     def log(self, *_: Any, **__: Any) -> None:
         """Do nothing."""

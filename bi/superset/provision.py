@@ -1,8 +1,8 @@
-"""Brings Superset's metadata to what `assets/` says; doing it again changes nothing.
+"""Import `assets/` into Superset's metadata; a repetition changes nothing.
 
-Runs in Superset's environment, started by `run.py`. The assets have the form of Superset's own export. What an export
-does not carry is made here: the address of the published file, the guests' role, the row-level rule, and the ids by
-which dashboards are embedded. At last `provisioned.json` tells the API the ids that Superset gave.
+`run.py` starts this in Superset's environment. The assets have the form of Superset's own export. This
+module adds the parts that an export lacks: the address of the published file, the guests' role, the row-level rule,
+and the ids by which dashboards are embedded. At the end `provisioned.json` is written, with the ids that Superset assigned.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from sqlalchemy.engine import URL
 
 ASSETS = Path(__file__).parent / "assets"
 NAMESPACE = uuid.UUID("6f0c1a4e-9d0b-5c0e-8a3e-2f1b7c5d9e10")
-"""Of the ids by which dashboards are embedded; fixed, because customers' links go through them."""
+"""Namespace of the ids by which dashboards are embedded; fixed, because customers' links contain these ids."""
 
 RULE = "Tenant of the guest"
 CLAUSE = "tenant_id = '{{ current_username() }}'"
 
-# What an embedded dashboard calls; no data is among it: that comes with the dashboard of the token alone.
+# Calls of an embedded dashboard. None of them returns data: that needs the dashboard of the token.
 GUEST_PERMISSIONS = (
     ("can_read", "Chart"),
     ("can_read", "CssTemplate"),
@@ -44,17 +44,17 @@ Config = dict[str, Any]
 
 
 def main() -> None:
-    """Migrate the metadata, import the assets, and write what the API needs to know."""
+    """Migrate the metadata, import the assets, and write the ids for the API."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("marts", type=Path, help="the published file under its stable name")
     arguments.add_argument("embedder", help="origin of the pages around a dashboard")
-    arguments.add_argument("provisioned", type=Path, help="where to tell what has been made")
+    arguments.add_argument("provisioned", type=Path, help="file to write the ids of the dashboards to")
     given = arguments.parse_args()
 
     from superset.app import create_app
 
     with create_app().app_context():
-        # Hundreds of migrations tell of themselves otherwise.
+        # Without this, each of hundreds of migrations logs a line.
         logging.getLogger("alembic").setLevel(logging.WARNING)
         upgrade()
         _update_permissions()

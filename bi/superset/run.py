@@ -1,8 +1,8 @@
-"""Starts Superset for embedded reports: `make superset`.
+"""Start Superset for embedded reports: `make superset`.
 
-Runs in the service's environment, because the settings and the control store say what Superset needs; Superset itself
-runs in its own (`build/superset/venv`) and is told by environment variables alone. With arguments, runs these as a
-command there, such as `python bi/superset/run.py superset fab create-admin`.
+This runs in the service's environment, because it reads the settings and the control store. Superset itself runs in its
+own environment (`build/superset/venv`), and gets its configuration by environment variables alone. With arguments, this
+runs them as a command there, such as `python bi/superset/run.py superset fab create-admin`.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ WORKERS, THREADS = 2, 8
 
 
 class NotReadyError(Exception):
-    """Superset cannot start; the message says why, and what to do."""
+    """Superset cannot start; the message has the reason and the fix."""
 
 
 def main(arguments: list[str]) -> int:
@@ -54,13 +54,13 @@ def superset_folder(settings: Settings) -> Path:
 
 
 def provision(settings: Settings, folder: Path) -> None:
-    """Bring the metadata to what the assets say.
+    """Import the assets into the metadata.
 
     Migrations of an SQLite file cannot be undone halfway: the first ones happen in a file that is named at the end.
 
     Raises:
         NotReadyError: nothing is published yet.
-        CalledProcessError: Superset said no; its own words are on the terminal.
+        CalledProcessError: Superset refused; its messages are on the terminal.
     """
     marts = settings.serving_dir / "current.duckdb"
     if not marts.exists():

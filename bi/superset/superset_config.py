@@ -1,4 +1,4 @@
-"""Superset's configuration for embedded reports. `run.py` hands over what differs between installations."""
+"""Superset's configuration for embedded reports. `run.py` passes the values that differ between installations."""
 
 import os
 from functools import partial
@@ -10,7 +10,7 @@ SECRET_KEY = os.environ["SUPERSET_SECRET_KEY"]
 SQLALCHEMY_DATABASE_URI = os.environ["SUPERSET_METADATA_URL"]
 _IS_SECURE = os.environ["SUPERSET_OWN_URL"].startswith("https://")
 
-# Guests. Their role is made by provision.py; the default one is Public, which everybody without a token has as well.
+# provision.py creates the role of guests. The default role, Public, would also apply to visitors without a token.
 FEATURE_FLAGS = {
     "EMBEDDED_SUPERSET": True,
     "ENABLE_TEMPLATE_PROCESSING": True,
@@ -57,7 +57,7 @@ ROW_LIMIT = 10_000
 SQL_MAX_ROW = 100_000
 SUPERSET_WEBSERVER_TIMEOUT = 60
 
-# Nothing leaves the machine, and nobody's views are recorded.
+# No data leaves the machine, and views are not recorded.
 SCARF_ANALYTICS = False
 EVENT_LOGGER = NoEvents()
 CELERY_CONFIG = None
