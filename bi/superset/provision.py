@@ -1,8 +1,8 @@
 """Import `assets/` into Superset's metadata; a repetition changes nothing.
 
-`run.py` starts this in Superset's environment. The assets have the form of Superset's own export. This
-module adds the parts that an export lacks: the address of the published file, the guests' role, the row-level rule,
-and the ids by which dashboards are embedded. At the end `provisioned.json` is written, with the ids that Superset assigned.
+`run.py` starts this in Superset's environment. The assets have the form of Superset's own export. An export lacks the
+address of the published file, the guests' role, the row-level rule, and the ids by which dashboards are embedded. These
+are added here. At the end `provisioned.json` is written, with the ids that Superset assigned.
 """
 
 import argparse
