@@ -1,4 +1,4 @@
-"""What the networks said: definitions, node states, blocks, transfers, transactions and readings of contracts."""
+"""Data from the networks: definitions, node states, blocks, transfers, transactions and readings of contracts."""
 
 from pipelines.tables.common import BATCH_ID, BLOCK_HASH, BLOCK_NUMBER, NETWORK, SUBJECT_KEY, TOKEN_ADDRESS
 from pipelines.tables.families import ROW_TABLES
@@ -17,7 +17,7 @@ from pipelines.tables.table import (
     optional,
 )
 
-# What the mapping of each family's raw tables gives: `pipelines/extract/<family>/movements.sql`.
+# Columns that each family's `pipelines/extract/<family>/movements.sql` returns.
 _MOVEMENT = (
     NETWORK,
     BLOCK_NUMBER,
@@ -26,66 +26,68 @@ _MOVEMENT = (
     Column(
         "entry_position",
         INTEGER,
-        "Position among the entries of the block, of an Internal movement among those of its transaction; -1: it is "
-        "the transaction's own.",
+        "Position among the entries of the block, or for an Internal movement among those of its "
+        "transaction; -1: the movement belongs to the transaction itself.",
     ),
     Column("transaction_hash", VARCHAR, "Hash of the transaction."),
     Column(
         "kind",
         VARCHAR,
-        "Transfer, Internal (inside a transaction), Fee, Mint or Burn. It alone says whether the supply changes: Mint "
-        "adds to it, Burn takes from it.",
+        "Transfer, Internal (inside a transaction), Fee, Mint or Burn. The kind alone decides whether "
+        "the supply changes: Mint adds to it, Burn takes from it.",
     ),
     Column("asset", VARCHAR, "Address of the token; `native` for the native asset."),
     optional(
         "from_address",
         VARCHAR,
-        "Whose balance it takes from; null: nobody's, or those of several parties, whom the transaction's parties are "
-        "to list.",
+        "Party that loses the amount; null: no party, or several parties, which the list of the "
+        "transaction's parties must contain.",
     ),
-    optional("to_address", VARCHAR, "Whose balance it adds to; null: as for from_address."),
-    optional("nobody_address", VARCHAR, "What is shown in the place of a party that is nobody; null: nothing."),
-    optional("amount_raw", BIGNUM, "Amount in base units; null where it is not known."),
-    optional("is_failed", BOOLEAN, "Whether it failed and moved nothing; null where it is not known."),
+    optional("to_address", VARCHAR, "Party that gains the amount; null: as for from_address."),
+    optional("nobody_address", VARCHAR, "Address to show in place of a missing party; null: none."),
+    optional("amount_raw", BIGNUM, "Amount in base units; null where it is unknown."),
+    optional("is_failed", BOOLEAN, "True if the movement failed and moved nothing; null where that is unknown."),
     BATCH_ID,
 )
 _SIDE = (
     *_MOVEMENT,
     Column("direction", VARCHAR, "Out of the party's balance, or In."),
     Column("holder_address", VARCHAR, "The party."),
-    optional("counterparty_address", VARCHAR, "What is shown as the other party; null: nobody."),
-    Column("movement_raw", BIGNUM, "What it does to the party's balance, in base units; 0 for an unknown amount."),
+    optional("counterparty_address", VARCHAR, "Address to show as the other party; null: none."),
+    Column("movement_raw", BIGNUM, "Change of the party's balance in base units; 0 for an unknown amount."),
 )
 _OWED_TO = optional(
     "owed_to",
     BATCHES,
-    "The tenants to whose views it is owed, each with the cycle since which it is: only they see it.",
+    "Tenants that may see the reading in their views, each with the cycle from which it may.",
 )
 
 SOURCE = Source(
     "chain",
-    "What the networks said: definitions, node states, blocks, transfers, transactions and readings of contracts.",
+    "Data from the networks: definitions, node states, blocks, transfers, transactions and readings of contracts.",
     tables=(
         Table(
             "networks",
             "Network definitions in force.",
             "One row per network.",
             NETWORK,
-            Column("display_name", VARCHAR, "Name for people."),
-            Column("family", VARCHAR, "Family: address format and extraction."),
-            optional("chain_id", BIGINT, "Number of the network, where its family has one."),
-            Column("is_testnet", BOOLEAN, "Whether it is a test network."),
-            Column("is_enabled", BOOLEAN, "Whether it can be collected."),
-            optional("disabled_reason", VARCHAR, "Why it cannot."),
+            Column("display_name", VARCHAR, "Display name."),
+            Column("family", VARCHAR, "Family of the network: it defines the address format and the extraction."),
+            optional("chain_id", BIGINT, "Chain id of the network; null where its family has none."),
+            Column("is_testnet", BOOLEAN, "True for a test network."),
+            Column("is_enabled", BOOLEAN, "True if the network can be collected."),
+            optional("disabled_reason", VARCHAR, "Reason for which it cannot be collected; null when it can."),
             Column("native_symbol", VARCHAR, "Symbol of the native asset."),
             Column("native_decimals", INTEGER, "Decimals of the native asset."),
             optional(
-                "max_requests_per_day", BIGINT, "Most requests of a day, live tracking's first; null: without bound."
+                "max_requests_per_day",
+                BIGINT,
+                "Maximum number of requests per day, live tracking first; null: no limit.",
             ),
         ),
         Table(
             "common_tokens",
-            "Well-known contracts of the definitions.",
+            "Well-known contracts from the network definitions.",
             "One row per network and contract.",
             NETWORK,
             TOKEN_ADDRESS,
@@ -94,23 +96,24 @@ SOURCE = Source(
         ),
         Table(
             "network_states",
-            "What the node of each network said last.",
+            "Last known state of each network's node.",
             "One row per network.",
             NETWORK,
             Column("status", VARCHAR, "Healthy, Unreachable, Unhealthy, WrongChain or ClockSkew."),
-            Column("status_since", TIMESTAMP, "Since when the status is that, UTC."),
-            optional("detail", VARCHAR, "Explanation for people."),
+            Column("status_since", TIMESTAMP, "Time since which the status applies, UTC."),
+            optional("detail", VARCHAR, "Explanation in words."),
             optional("head_number", BIGINT, "Newest block of the node."),
-            optional("head_hash", VARCHAR, "Its hash."),
-            optional("head_time", TIMESTAMP, "Its time, UTC."),
+            optional("head_hash", VARCHAR, "Hash of the block."),
+            optional("head_time", TIMESTAMP, "Time of the newest block of the node, UTC."),
             optional("final_number", BIGINT, "Newest final block."),
-            Column("failures_in_a_row", INTEGER, "Cycles in a row that could not reach the node."),
-            Column("probed_at", TIMESTAMP, "When the node was asked, UTC."),
+            Column("failures_in_a_row", INTEGER, "Number of consecutive cycles that could not reach the node."),
+            Column("probed_at", TIMESTAMP, "Time of the probe, UTC."),
             BATCH_ID,
             optional(
                 "capabilities",
                 TEXTS,
-                "What the node can do: past_balances, traces, and words of the family's own; null: not asked yet.",
+                "Capabilities of the node: past_balances, traces, and those that the family defines; null: not "
+                "probed yet.",
             ),
         ),
         Table(
@@ -127,34 +130,36 @@ SOURCE = Source(
             optional(
                 "is_tail",
                 BOOLEAN,
-                "Whether it was stored as a block of the unfinalised tail, whoever tracks what; null: unknown.",
+                "True if the block was stored as part of the unfinalised tail, independent of tracking; null: unknown.",
             ),
         ),
         *ROW_TABLES.values(),
         Table(
             "token_metadata",
-            "What contracts said about themselves when they were read for a tenant.",
+            "Data that contracts returned about themselves when they were read for a tenant.",
             "One row per network, contract and tenant.",
             NETWORK,
             TOKEN_ADDRESS,
             Column("contract_status", VARCHAR, "Unknown, Fungible, NotFungible or NoContract."),
-            optional("standard", VARCHAR, "Standard that it follows, as its family calls it; null when unknown."),
-            optional("symbol", VARCHAR, "Symbol of the contract; null when it gives none."),
-            optional("name", VARCHAR, "Name of the contract; null when it gives none."),
+            optional(
+                "standard", VARCHAR, "Standard that the contract follows, as its family calls it; null when unknown."
+            ),
+            optional("symbol", VARCHAR, "Symbol of the contract; null when it returns none."),
+            optional("name", VARCHAR, "Name of the contract; null when it returns none."),
             optional("decimals", INTEGER, "Decimals; null when unknown."),
-            optional("detail", VARCHAR, "Explanation for people."),
-            Column("read_at", TIMESTAMP, "When it was read, UTC."),
-            optional("tenant_id", VARCHAR, "Public id of the tenant to whom the reading was owed, ten_."),
+            optional("detail", VARCHAR, "Explanation in words."),
+            Column("read_at", TIMESTAMP, "Time of the reading, UTC."),
+            optional("tenant_id", VARCHAR, "Public id of the tenant that the contract was read for, ten_."),
         ),
         Table(
             "token_creations",
-            "First blocks at whose end a token's contract was there, where the node could tell: nobody held "
-            "anything before.",
+            "First blocks at the end of which a token's contract existed, where the node could tell. No "
+            "address held the token before.",
             "One row per network, contract and tenant.",
             NETWORK,
             Column("token_address", VARCHAR, "Contract of the token, lower-case 0x text."),
-            Column("block_number", BIGINT, "First block at whose end the contract was there. Unit: block number."),
-            optional("tenant_id", VARCHAR, "Public id of the tenant who asked for a history from creation, ten_."),
+            Column("block_number", BIGINT, "First block at the end of which the contract existed. Unit: block number."),
+            optional("tenant_id", VARCHAR, "Public id of the tenant that requested a history from creation, ten_."),
         ),
         Table(
             "balance_observations",
@@ -165,19 +170,19 @@ SOURCE = Source(
             Column("holder_address", VARCHAR, "Holder, lower-case 0x text."),
             BLOCK_NUMBER,
             BLOCK_HASH,
-            optional("quantity_raw", BIGNUM, "Balance in base units; null when the contract gave no number."),
+            optional("quantity_raw", BIGNUM, "Balance in base units; null when the contract returned no number."),
             Column(
                 "purpose",
                 VARCHAR,
-                "What it was read for: Anchor, Check, Sample, Final, Closing, Narrowing, Difference or Attestation.",
+                "Purpose of the reading: Anchor, Check, Sample, Final, Closing, Narrowing, Difference or Attestation.",
             ),
-            Column("batch_id", BIGINT, "Cycle that read it, or since which it is owed to one more tenant."),
+            Column("batch_id", BIGINT, "Cycle that read it, or that made it visible to one more tenant."),
             _OWED_TO,
         ),
         Table(
             "found_holders",
-            "Holders of tracked tokens whom no movement names: they were searched for, and their balance was read.",
-            "One row per token as tracked and holder.",
+            "Holders of tracked tokens that no movement names: a search found them and read their balances.",
+            "One row per tracked token and holder.",
             NETWORK,
             SUBJECT_KEY,
             Column("holder_address", VARCHAR, "Holder, lower-case 0x text."),
@@ -191,15 +196,17 @@ SOURCE = Source(
             TOKEN_ADDRESS,
             BLOCK_NUMBER,
             BLOCK_HASH,
-            optional("total_supply_raw", BIGNUM, "Total supply in base units; null when the contract gave no number."),
-            Column("batch_id", BIGINT, "Cycle that read it, or since which it is owed to one more tenant."),
+            optional(
+                "total_supply_raw", BIGNUM, "Total supply in base units; null when the contract returned no number."
+            ),
+            Column("batch_id", BIGINT, "Cycle that read it, or that made it visible to one more tenant."),
             _OWED_TO,
         ),
     ),
     views=(
         Table(
             "movements",
-            "Who moved what, inside some tenant's view: the movements of every family, a view on their tables.",
+            "Movements of every family inside some tenant's view; a view on the tables of the families.",
             "One row per network, block, transaction, kind and entry.",
             *_MOVEMENT,
         ),

@@ -1,11 +1,11 @@
-"""What tenants configured, as the last cycle read it from the control store; replaced whole each cycle."""
+"""Configuration of the tenants, as the last cycle read it from the control store; replaced whole each cycle."""
 
 from pipelines.tables.common import ADDRESS, NETWORK, OPERATION_KEY, SUBJECT_KEY, TENANT_ID
 from pipelines.tables.table import BIGINT, BOOLEAN, TIMESTAMP, VARCHAR, Column, Source, Table, optional
 
 SOURCE = Source(
     "control",
-    "What tenants configured, as the last cycle read it from the control store; replaced whole each cycle.",
+    "Configuration of the tenants, as the last cycle read it from the control store; replaced whole each cycle.",
     tables=(
         Table(
             "control_revisions",
@@ -19,7 +19,7 @@ SOURCE = Source(
             "One row per tenant.",
             TENANT_ID,
             Column("tenant_name", VARCHAR, "Name of the tenant."),
-            optional("revision", BIGINT, "Configuration writes of the tenant so far."),
+            optional("revision", BIGINT, "Number of configuration writes of the tenant so far."),
         ),
         Table(
             "control_ledgers",
@@ -29,7 +29,7 @@ SOURCE = Source(
             TENANT_ID,
             NETWORK,
             Column("ledger_name", VARCHAR, "Name of the ledger, unique per tenant."),
-            optional("display_name", VARCHAR, "Name for people; may be null."),
+            optional("display_name", VARCHAR, "Display name; may be null."),
         ),
         Table(
             "control_subjects",
@@ -50,7 +50,7 @@ SOURCE = Source(
                 BIGINT,
                 "Key of the price pair that a token is linked to; null for wallets and tokens without a link.",
             ),
-            Column("created_at", TIMESTAMP, "When it was added, UTC."),
+            Column("created_at", TIMESTAMP, "Time at which it was added, UTC."),
         ),
         Table(
             "control_windows",
@@ -63,31 +63,31 @@ SOURCE = Source(
         ),
         Table(
             "control_history_requests",
-            "History requests that tenants asked for, finished or not.",
+            "History requests of tenants, finished or not.",
             "One row per request.",
             OPERATION_KEY,
             SUBJECT_KEY,
-            Column("from_text", VARCHAR, "First block or instant, as it was asked for."),
-            Column("to_text", VARCHAR, "Last block or instant, as it was asked for."),
+            Column("from_text", VARCHAR, "First block or instant, as requested."),
+            Column("to_text", VARCHAR, "Last block or instant, as requested."),
             optional(
                 "native",
                 VARCHAR,
-                "Of a wallet, full or balance-only, as resolved or as asked for; null leaves it open.",
+                "For a wallet: full or balance-only, as resolved or as requested; null if the request left it open.",
             ),
             Column("status", VARCHAR, "Status of the operation in the control store."),
-            Column("is_cancelled", BOOLEAN, "Whether the tenant cancelled it."),
-            Column("created_at", TIMESTAMP, "When it was asked for, UTC."),
+            Column("is_cancelled", BOOLEAN, "True if the tenant cancelled it."),
+            Column("created_at", TIMESTAMP, "Time of the request, UTC."),
         ),
         Table(
             "control_attestation_requests",
-            "Attestations that tenants asked for, finished or not.",
+            "Attestations that tenants requested, finished or not.",
             "One row per request.",
             OPERATION_KEY,
             SUBJECT_KEY,
-            Column("as_of_text", VARCHAR, "Moment whose balances are to be read, as it was asked for."),
+            Column("as_of_text", VARCHAR, "Moment of the balances to read, as requested."),
             Column("status", VARCHAR, "Status of the operation in the control store."),
-            Column("is_cancelled", BOOLEAN, "Whether the tenant cancelled it."),
-            Column("created_at", TIMESTAMP, "When it was asked for, UTC."),
+            Column("is_cancelled", BOOLEAN, "True if the tenant cancelled it."),
+            Column("created_at", TIMESTAMP, "Time of the request, UTC."),
         ),
     ),
 )

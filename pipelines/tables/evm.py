@@ -42,7 +42,7 @@ TRANSACTIONS = RowTable(
     Column("value_raw", BIGNUM, "Native value in base units, also of failed transactions."),
     optional("fee_raw", BIGNUM, "Fee paid by the sender in base units; null when unknown."),
     optional("gas_used", BIGINT, "Gas used."),
-    optional("is_success", BOOLEAN, "Whether it succeeded; null when the receipt does not say."),
+    optional("is_success", BOOLEAN, "True if the transaction succeeded; null when the receipt does not say."),
     BATCH_ID,
     kinds=frozenset({"native"}),
     key=("block_number", "transaction_index"),

@@ -1,6 +1,6 @@
-"""All raw tables, and the file that tells dbt of them.
+"""All raw tables, and the file that describes them to dbt.
 
-`python -m pipelines.tables.sources` writes that file anew; a test holds it against what is here.
+`python -m pipelines.tables.sources` writes that file; a test checks that it is up to date.
 """
 
 import json
@@ -16,7 +16,7 @@ DBT_FILE = Path(__file__).parents[2] / "dbt_project" / "models" / "staging" / "_
 
 
 def dbt_text() -> str:
-    """What dbt reads of the sources."""
+    """Return the text of the file that dbt reads."""
     return "\n".join(_dbt_lines()) + "\n"
 
 

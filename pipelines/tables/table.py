@@ -1,4 +1,4 @@
-"""How a raw table is described, and what derives from that."""
+"""Descriptions of raw tables, and the schemas and statements derived from them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -39,9 +39,9 @@ _FRAME_TYPES: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its type in the warehouse, and what it says, with its unit.
+    """A column: its type in the warehouse and its description, with the unit.
 
-    One that joins a table of which warehouses have rows is nullable, and the table's last.
+    A column that is added to a table with rows in existing warehouses must be nullable, and the table's last.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Table:
 
         Args:
             name: in the schema `raw`.
-            description: what its rows say.
+            description: meaning of its rows, a sentence or two.
             grain: what one row is.
             columns: in their order.
         """
@@ -95,7 +95,7 @@ class RowTable(Table):
     Attributes:
         kinds: segments that fill it.
         key: columns that identify a row in its network.
-        parties: columns that name wallets whose movement it is; null where nobody's.
+        parties: columns that name the wallets that the row moves; null where there is none.
         token: the column that names the token; None: rows are of the network's own asset.
     """
 
