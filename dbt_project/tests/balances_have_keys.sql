@@ -1,6 +1,6 @@
 {{ config(tags=['audit']) }}
 
--- What moved or was read and has no number would be in no balance.
+-- A moved or read address without an integer key would be missing from all balances.
 with
 
 addresses as (

@@ -1,7 +1,7 @@
 {{ config(tags=['audit']) }}
 
--- Steps whose price is later than what it values, or too old at the step's last instant, or not what its source said,
--- or not the newest of its source through the whole step.
+-- Steps with a wrong price: it is later than the step, or too old at the step's last instant. Or the source has no such
+-- price, or a newer one during the step.
 select
     steps.pair_key,
     steps.valid_from

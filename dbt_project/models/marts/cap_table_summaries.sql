@@ -1,17 +1,17 @@
 {{ config(materialized='view', contract={'enforced': false}) }}
 
--- Concentration in integers. With x the quantities from the largest to the smallest, c their running sums, n their
--- number, t their sum and s the supply:
+-- Concentration in integers. x are the quantities from the largest to the smallest, c their running sums, n their
+-- number, t their sum, and s is the supply.
 --     hhi  = 10^4 * sum(x^2) / s^2
 --     gini = (2 * sum(c) - (n + 1) * t) / (n * t), where n * t is t summed over the holders
--- What no seen holder has, r = s - t, is held by one or by many. The largest holders have the most, and the squares are
--- the most, where one has all of r; the least where it is spread without end. A figure stands when both give the same.
--- The gini also depends on how many share r, so it stands without a rest alone. Below zero, r bounds nothing. With a
--- supply that no reading confirms, figures stand as Unconfirmed.
--- No step is read twice, so that of one token alone, where that is asked for, the holders are read.
+-- One or many unseen holders have the rest, r = s - t. The share of the largest holders and the sum of squares are
+-- highest if one holder has all of r, and lowest if infinitely many share it. A figure is given if both are equal.
+-- The gini also depends on how many share r, so it is given only without a rest. Below zero, r bounds nothing. With a
+-- supply that no reading confirms, figures are Unconfirmed.
+-- No step is read twice, so that a query for one token reads the holders of that token alone.
 with
 
--- Sums of a token whose quantities are together less than 10^38, whatever their sign, are HUGEINT: a fifth of the time.
+-- Sums are HUGEINT, in a fifth of the time, for a token with absolute quantities that add up to less than 10^38.
 sizes as (
 
     select
@@ -59,7 +59,7 @@ totals as (
         sum(running_raw) as running_sum_raw,
         {{ sum_of_squares('limbs') }} as squares_raw,
         min(rank) filter (where running_raw + running_raw > total_supply_raw) as nakamoto,
-        -- As nakamoto, with the rest in one hand among the first: the others have less than half together.
+        -- As nakamoto, if one holder among the first has the rest: the others have less than half together.
         min(rank) filter (
             where held_raw - running_raw + quantity_raw + held_raw - running_raw + quantity_raw < total_supply_raw
         ) as least_nakamoto
@@ -116,7 +116,7 @@ measured as (
 
 ),
 
--- Rounded to their last digit: with the rest spread without end, and with it in one hand.
+-- Rounded to their last digit: if infinitely many share the rest, and if one holder has it.
 rounded as (
 
     select

@@ -1,4 +1,4 @@
--- Of what is past alone: where the head is followed, a range is a block or two, and costs a request each.
+-- Past ranges alone: at the head a range has a block or two, and costs a request each.
 with
 
 requests_spent as (

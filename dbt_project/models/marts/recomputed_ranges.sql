@@ -6,8 +6,8 @@
     )
 }}
 
--- Blocks that published versions showed and that are computed again since. What several builds name before the next
--- version is there once.
+-- Blocks that published versions showed and that were recomputed later. A range that several builds name before the next
+-- version has one row.
 with
 
 views as (
@@ -30,7 +30,7 @@ subjects as (
 
 held as (
 
-    -- Where nothing is kept, nobody knows what was there.
+    -- Without kept tables the earlier ranges are unknown.
     select
         subject_key,
         max(to_block) as to_block

@@ -5,8 +5,8 @@
     )
 }}
 
--- What of a holder depends neither on the others nor on the moment of asking: token_holders, a view over this, says how
--- the balance compares with the chain, and cap_tables ranks.
+-- Columns that depend neither on other holders nor on the time of the query. The views token_holders and cap_tables add
+-- the reconciliation with the chain, and the ranks.
 -- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}
 with
 
@@ -42,7 +42,7 @@ touched as (
 
 ),
 
--- Touched in a range that is not the newest one alone: the balance stands, what is known of it may not.
+-- Touched only in a range that is not the newest one: the balance stays, but is_adjusted may change.
 touched_elsewhere as (
 
     select distinct

@@ -25,7 +25,7 @@ token_metadata as (
 
 ),
 
--- The newest range of each token; of what is not fungible nothing is known.
+-- The newest range of each token. Contracts that are not fungible have no figures.
 newest_ranges as (
 
     select * from covered_ranges

@@ -57,8 +57,8 @@ labels as (
 
 ),
 
--- What may have failed is not shown: the next reading books what it did. Native value of nothing shows where it failed.
--- Who sends to themselves receives nothing, nor does anybody what failed.
+-- A movement that may have failed is not shown: the next reading books its effect. A native transfer of 0 is shown only
+-- if it failed. Transfers to oneself and failed movements have no row for the recipient.
 sides as (
 
     select * from {{ rows_ahead(ref('stg_chain__movement_sides')) }}

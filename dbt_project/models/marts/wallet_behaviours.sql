@@ -1,5 +1,5 @@
--- A token behaves for a wallet as the tenant's own token does; where the tenant has none, as the readings of all its
--- wallets on the network say by the same rule.
+-- A wallet's token has the behaviour of the tenant's own token. Where the tenant has none, the same rule is applied to
+-- the readings of all its wallets on the network.
 with
 
 wallets as (

@@ -6,7 +6,7 @@ subjects as (
 
 ),
 
--- Values are told in one currency: a pair in any other one values nothing.
+-- All values are in one currency, so pairs in other currencies are left out.
 pairs as (
 
     select * from {{ ref('stg_prices__pairs') }}

@@ -1,5 +1,5 @@
--- What every wallet is worth at its as-of block and 24 hours before, each from the positions that it held then; and the
--- change, from the positions whose value is known at both moments.
+-- Value of every wallet at its as-of block and 24 hours before, each from the positions that it held then. The change is
+-- over the positions with a known value at both moments.
 with
 
 wallets as (
@@ -198,7 +198,7 @@ totals as (
 
 ),
 
--- Each asset at both moments. What is not held then is worth 0, whatever its price.
+-- Each asset at both moments. An asset that is not held is worth 0, with or without a price.
 paired as (
 
     select
