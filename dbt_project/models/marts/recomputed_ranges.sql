@@ -6,8 +6,8 @@
     )
 }}
 
--- Blocks that published versions showed and that were recomputed later. A range that several builds name before the next
--- version has one row.
+-- Blocks that published versions showed and that were recomputed later. A range that several builds name before the
+-- next version has one row.
 with
 
 views as (

@@ -1,5 +1,5 @@
--- Value of every wallet at its as-of block and 24 hours before, each from the positions that it held then. The change is
--- over the positions with a known value at both moments.
+-- Value of every wallet at its as-of block and 24 hours before, each from the positions that it held then. The change
+-- is over the positions with a known value at both moments.
 with
 
 wallets as (
