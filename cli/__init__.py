@@ -1,1 +1,1 @@
-"""The console command `ledgermart`. Thin: it starts what `control`, `pipelines` and `api` hold."""
+"""The console command `ledgermart`. Thin: `control`, `pipelines` and `api` do the work."""

@@ -17,13 +17,13 @@ from control.settings import Settings
 from control.store import ControlStore, open_store
 
 _POLL_SECONDS = 0.5
-# Cycles in a row in which no request got on; then whoever runs it by hand wants to know.
+# Give up after this many cycles in a row without progress, and report it.
 _CYCLES_WITHOUT_PROGRESS = 3
 
 
 @contextmanager
 def progress_bars(settings: Settings, console: Console) -> Iterator[None]:
-    """Show a bar for each operation that is not finished, while the block runs; nothing without a terminal."""
+    """Show a bar for each unfinished operation while the block runs; show nothing without a terminal."""
     if not console.is_terminal:
         yield
         return
@@ -70,12 +70,14 @@ def _unit(operation: OperationRow) -> str:
 
 
 def run_backfill(settings: Settings, networks: list[str] | None, console: Console) -> CycleResult:
-    """Run cycles until every history request and attestation is finished; return how the last one ended.
+    """Run cycles until every history request and attestation is finished; return the result of the last cycle.
 
-    Attestations of blocks that are not final yet are not waited for.
+    It does not wait for attestations of blocks that are not final yet. It ends early in these cases:
 
-    Ends early when a cycle's own steps fail, when another writer is at work, when every request waits for the budget of
-    its network, and when no request has got on for a few cycles: then it failed.
+    - a step of a cycle fails;
+    - another process is writing;
+    - every request waits for the budget of its network;
+    - no request made progress for a few cycles, which counts as failed.
 
     Raises:
         UnknownNetwork: a network is not defined or is disabled.
@@ -102,17 +104,17 @@ def run_backfill(settings: Settings, networks: list[str] | None, console: Consol
 
 
 def _all_waiting(store: ControlStore) -> str | None:
-    """What is said where every request that is not finished waits for its network's budget; else None."""
+    """Return a message if every unfinished request waits for its network's budget; else None."""
     unfinished = _unfinished(store)
     waiting = [(operation.id, operation.waits_until) for operation in unfinished if operation.waits_until is not None]
     if len(waiting) < len(unfinished):
         return None
-    told = ", ".join(f"{name} goes on at {write_instant(until)}" for name, until in waiting)
+    told = ", ".join(f"{name} resumes at {write_instant(until)}" for name, until in waiting)
     return f"{operations.WAITING_FOR_BUDGET}: {told}"
 
 
 def _standing(store: ControlStore) -> dict[str, int]:
-    """What is done of every request that is not finished."""
+    """Return the progress of every unfinished request."""
     return {operation.id: operation.progress_done for operation in _unfinished(store)}
 
 

@@ -27,7 +27,7 @@ class UnknownNetwork(Exception):
 
 @dataclass(frozen=True)
 class CycleResult:
-    """How a cycle ended: its exit code, what it left behind, and whether it published."""
+    """Result of a cycle: exit code, error, progress and publication."""
 
     exit_code: int
     error: str | None
@@ -69,7 +69,7 @@ class CycleResult:
 
 
 def _busy(result: dg.ExecuteInProcessResult) -> str | None:
-    """The words of the WriterBusyError that kept the run from starting, if that was it."""
+    """Return the message of the WriterBusyError that kept the run from starting; None if there was none."""
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         while error is not None:
@@ -82,7 +82,7 @@ def _busy(result: dg.ExecuteInProcessResult) -> str | None:
 def run_cycle(
     settings: Settings, networks: list[str] | None, begins: Callable[[str], None] = lambda _: None
 ) -> CycleResult:
-    """Run one cycle in this process and tell how it went.
+    """Run one cycle in this process and return its result.
 
     Args:
         networks: the networks to cover; None for all that are enabled, empty for none (the marts alone).
@@ -93,7 +93,7 @@ def run_cycle(
         PriceSourcesError: the file of price sources is wrong; names file, source and field.
     """
     definitions = networks_in_force(settings)
-    # A slip in their file is told before anything begins.
+    # Report an error in their file before anything begins.
     price_sources_in_force(settings)
     for name in networks or ():
         if name not in definitions:
@@ -107,7 +107,7 @@ def run_cycle(
     before = Warehouse(settings).published()
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
-    # What dbt and Dagster print, stack traces of failed steps among it, is for the log: the result is one line.
+    # The output of dbt and Dagster, with stack traces of failed steps, goes to the log; the result is one line.
     keep_connections(settings.dagster_dir)
     begins("building and publishing the marts")
     with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):

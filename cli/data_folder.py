@@ -1,4 +1,4 @@
-"""The data folder's owners and modes: its own user alone, and one group for the published files."""
+"""Owner and modes of the data folder: one user, and one group that reads the published files."""
 
 import os
 import stat
@@ -8,21 +8,20 @@ from pathlib import Path
 from control.settings import Settings, SettingsError
 
 _OWNER = 0o700
-_PASSED_BY_GROUP = 0o710  # the group may reach what is in it, and list nothing
-_READ_BY_GROUP = 0o2750  # files that are made in it are of its group
+_PASSED_BY_GROUP = 0o710  # the group may open files in it, but not list them
+_READ_BY_GROUP = 0o2750  # new files get the group of the folder
 
 
 def prepare_folders(settings: Settings) -> str | None:
-    """Make the data folders, and close them to others.
+    """Create the data folders, and close them to other users.
 
-    A folder that was open, of an earlier release, is closed once, with everything in it. One that belongs to another
-    user is left as it is.
+    An open folder of an earlier release is closed once, with everything in it. A folder of another user is not changed.
 
     Returns:
-        What was closed, for people; None when it was closed already.
+        A message about the folder that was closed; None when it was already closed.
 
     Raises:
-        SettingsError: a folder cannot be made, or the group of LEDGERMART_DATA_GROUP cannot be given the folder.
+        SettingsError: a folder cannot be created, or cannot be assigned to the group of LEDGERMART_DATA_GROUP.
     """
     folder = settings.data_dir
     is_new = not folder.exists()
@@ -31,8 +30,8 @@ def prepare_folders(settings: Settings) -> str | None:
             made.mkdir(mode=_OWNER, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(
-                f"LEDGERMART_DATA_DIR: {made} cannot be made ({error.strerror}); name a folder that the service's user "
-                "may make and write"
+                f"LEDGERMART_DATA_DIR: {made} cannot be created ({error.strerror}); name a folder that the service's "
+                "user may create and write"
             ) from error
     found = folder.stat()
     if os.geteuid() not in (0, found.st_uid):
@@ -41,27 +40,27 @@ def prepare_folders(settings: Settings) -> str | None:
     if mode & ~_PASSED_BY_GROUP and not is_new:
         for path in folder.rglob("*"):
             _close(path)
-        closed = f"{folder} was open to others ({mode:o}); now only its owner reads it and what is in it"
+        closed = f"{folder} was open to others ({mode:o}); now only its owner can read it and its contents"
     _give(settings, settings.serving_dir, _READ_BY_GROUP)
     _give(settings, folder, _PASSED_BY_GROUP)
     return closed
 
 
 def check_writable(settings: Settings) -> None:
-    """Do nothing where this process may write the data folder.
+    """Check that this process may write the data folder.
 
     Raises:
-        SettingsError: it may not; names the folder and the fix.
+        SettingsError: it may not; the message names the folder and the fix.
     """
     if not os.access(settings.data_dir, os.W_OK | os.X_OK):
         raise SettingsError(
-            f"LEDGERMART_DATA_DIR: {settings.data_dir} is not writable; give it to the service's user, or name another "
-            "folder"
+            f"LEDGERMART_DATA_DIR: {settings.data_dir} is not writable; make the service's user its owner, or name "
+            "another folder"
         )
 
 
 def _close(path: Path) -> None:
-    # Files of processes at work come and go.
+    # Running processes delete files.
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode):
@@ -69,7 +68,7 @@ def _close(path: Path) -> None:
 
 
 def _give(settings: Settings, folder: Path, group_mode: int) -> None:
-    """Set a folder's group and mode, and, where the group reads it, those of its files; the folder's mode at last."""
+    """Set a folder's group and mode, last, after those of its files where the group reads the folder."""
     group = settings.data_group
     wanted = _OWNER if group is None else group_mode
     found = folder.stat()
@@ -86,6 +85,6 @@ def _give(settings: Settings, folder: Path, group_mode: int) -> None:
         folder.chmod(wanted)
     except PermissionError as error:
         raise SettingsError(
-            f"LEDGERMART_DATA_GROUP: {error.filename} cannot be given to the group {group}; name a group that the "
-            "service's user is in"
+            f"LEDGERMART_DATA_GROUP: {error.filename} cannot be assigned to the group {group}; name a group that the "
+            "service's user belongs to"
         ) from error

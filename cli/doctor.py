@@ -1,4 +1,4 @@
-"""`ledgermart doctor`: whether this machine, the settings and the nodes can run the service."""
+"""`ledgermart doctor`: check that this machine, the settings and the nodes can run the service."""
 
 import shutil
 import sys
@@ -30,7 +30,7 @@ from pipelines.extract.family import PAST_BALANCES, TRACES
 from warehouse.lock import describe_holder, is_locked
 from warehouse.port import Warehouse
 
-# A node that is slower than this is of no use to live tracking.
+# A slower node is too slow for live tracking.
 _NODE_TIMEOUT = (3.0, 5.0)
 _NODE_SECONDS = 15.0
 _LEAST_FREE_MEGABYTES = 1_000
@@ -41,7 +41,7 @@ Verdict = Literal["ok", "note", "wrong"]
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the answer; `note` is worth knowing and `wrong` must be mended."""
+    """One line of the output; `note` is information, `wrong` needs a fix."""
 
     check: str
     verdict: Verdict
@@ -50,13 +50,13 @@ class Check:
 
 @dataclass
 class NodeCheck:
-    """How one URL of a network answers; None where it did not come to that."""
+    """Result of the check of one URL of a network; None for values that were not read."""
 
     network: str
     chain_id: int | None
     provider: str
     verdict: Verdict = "wrong"
-    detail: str = f"no answer within {_NODE_SECONDS:.0f} s; check the address and the provider"
+    detail: str = f"no response within {_NODE_SECONDS:.0f} s; check the address and the provider"
     head: int | None = None
     head_age: str | None = None
     archive: bool | None = None
@@ -66,20 +66,20 @@ class NodeCheck:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything that was checked."""
+    """Results of all checks."""
 
     checks: Sequence[Check]
     nodes: Sequence[NodeCheck]
 
     @property
     def wrong(self) -> int:
-        """How many of the checks and nodes must be mended."""
+        """Number of checks and nodes that need a fix."""
         verdicts = [check.verdict for check in self.checks] + [node.verdict for node in self.nodes]
         return verdicts.count("wrong")
 
     @property
     def exit_code(self) -> int:
-        """0 where nothing is wrong, else 1."""
+        """0 if nothing needs a fix, else 1."""
         return EXIT_FAILED if self.wrong else 0
 
     def as_json(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Diagnosis:
 
 
 def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
-    """Check everything that the service needs; changes nothing.
+    """Check everything that the service needs; change nothing.
 
     Args:
         settings: the settings to check.
@@ -129,7 +129,7 @@ class UnknownNetwork(Exception):
 
 
 def _versions() -> Check:
-    """Check the installed packages: installing others beside them may have replaced one."""
+    """Check the versions of installed packages, which installing another package may have changed."""
     for requirement in map(Requirement, requires("ledgermart") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
@@ -147,19 +147,18 @@ def _versions() -> Check:
 def _programs() -> Check:
     """Check the files and programs of `make install` and of the system."""
     if shutil.which("setpriv") is None:
-        return Check("programs", "wrong", "setpriv is not there; install the package util-linux")
+        return Check("programs", "wrong", "setpriv is missing; install the package util-linux")
     if not (CHECKOUT / "build" / "reports" / "index.html").exists():
         return Check("programs", "wrong", "the pages of the reports are not built; run `make install`")
-    return Check("programs", "ok", "setpriv is there, the pages of the reports are built")
+    return Check("programs", "ok", "setpriv is installed, the pages of the reports are built")
 
 
 def _folder(settings: Settings) -> list[Check]:
-    """The data folder and its disk."""
-    # Made by every command; here it is known to exist.
+    """Check the data folder, which every command creates, and its disk."""
     free = shutil.disk_usage(settings.data_dir).free // 1_000_000
     space = f"{free:,} MB free"
     if free < _LEAST_FREE_MEGABYTES:
-        disk = Check("disk", "wrong", f"{space}; make room for at least {_LEAST_FREE_MEGABYTES:,} MB")
+        disk = Check("disk", "wrong", f"{space}; free at least {_LEAST_FREE_MEGABYTES:,} MB")
     elif free < settings.version_disk_budget_mb:
         budget = f"published versions may take {settings.version_disk_budget_mb:,} MB"
         disk = Check("disk", "note", f"{space}; {budget}, see LEDGERMART_VERSION_DISK_BUDGET_MB")
@@ -175,22 +174,22 @@ def _folder(settings: Settings) -> list[Check]:
 def _store(settings: Settings) -> Check:
     with closing(open_store(settings)) as store:
         if not store.is_current():
-            return Check("control store", "note", "not made yet, or of an earlier release; `ledgermart init` makes it")
+            return Check("control store", "note", "missing, or from an earlier release; run `ledgermart init`")
         with store.read() as session:
             if not tenants.exists(session):
                 return Check("control store", "note", "no tenant yet; run `ledgermart init --tenant NAME`")
-    return Check("control store", "ok", "reachable, of this release, has a tenant")
+    return Check("control store", "ok", "reachable, from this release, has a tenant")
 
 
 def _published(settings: Settings) -> Check:
     publication = Warehouse(settings).published()
     if publication is None:
-        return Check("published", "note", "no version yet; `ledgermart init` publishes the first")
+        return Check("published", "note", "no version yet; run `ledgermart init` to publish the first")
     return Check("published", "ok", f"version {publication.version}, {age(publication.published_at)} old")
 
 
 def _ports(settings: Settings) -> list[Check]:
-    """The ports; those of a service that runs over the same folder are taken by right."""
+    """Check the ports; those of a service that runs on the same data folder may be in use."""
     lock = settings.data_dir / "up.lock"
     if is_locked(lock):
         return [Check("ports", "ok", f"in use by the service itself: {describe_holder(lock)}")]
@@ -201,12 +200,12 @@ def _ports(settings: Settings) -> list[Check]:
 
 
 def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:
-    """Ask every URL of the networks at once, and wait for them for a limited time."""
+    """Check every URL of the networks in parallel, for a limited time."""
     checks, threads = [], []
     for network in networks:
         for url in network.rpc_urls:
             check = NodeCheck(network.name, network.chain_id, "")
-            # A daemon, so that a node that never answers does not keep the process alive.
+            # A daemon thread, so that a node that never responds does not keep the process alive.
             thread = threading.Thread(target=_ask, args=(replace(network, rpc_urls=(url,)), check), daemon=True)
             thread.start()
             checks.append(check)
@@ -214,7 +213,7 @@ def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:
     deadline = time.monotonic() + _NODE_SECONDS
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
-    # As they are now: a thread that is late changes nothing any more.
+    # Copies, so that a late thread changes nothing.
     return [replace(check) for check in checks]
 
 
@@ -232,14 +231,14 @@ def _ask(network: Network, check: NodeCheck) -> None:
         check.head, check.head_age = head.number, age(head.time)
         check.archive, check.traces = PAST_BALANCES in can, TRACES in can
         missing = [
-            *([] if check.archive else ["no archive: balances of the past cannot be read"]),
-            *([] if check.traces else ["no traces: native value moved inside transactions is seen as `Internal` sums"]),
+            *([] if check.archive else ["no archive: past balances cannot be read"]),
+            *([] if check.traces else ["no traces: native value moved inside transactions appears as `Internal` sums"]),
         ]
         check.verdict, check.detail = ("note", "; ".join(missing)) if missing else ("ok", "")
 
 
 def print_diagnosis(found: Diagnosis, console: Console) -> None:
-    """Print the checks for people."""
+    """Print the checks as text."""
     print_rows(console, ("check", "result", "detail"), [(one.check, one.verdict, one.detail) for one in found.checks])
     if found.nodes:
         console.print()
@@ -256,7 +255,7 @@ def print_diagnosis(found: Diagnosis, console: Console) -> None:
                 for node in found.nodes
             ],
         )
-    console.print(f"\nto be mended: {found.wrong}" if found.wrong else "\nnothing is wrong")
+    console.print(f"\nproblems: {found.wrong}" if found.wrong else "\nno problems")
 
 
 def _yes_no(answer: bool | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Exit codes that commands have in common; 2 is click's for a command line or a setting that is wrong."""
+"""Exit codes that commands share; 2, for a wrong command line or setting, comes from click."""
 
 EXIT_FAILED = 1
 EXIT_NETWORK_FAILED = 3

@@ -1,4 +1,4 @@
-"""`ledgermart export`: its progress bars; what is written is in `pipelines.deliver.export`."""
+"""`ledgermart export`: progress bars and output; `pipelines.deliver.export` writes the files."""
 
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def run_export(
 
 
 def print_export(found: dict[str, Any], console: Console) -> None:
-    """Print what was written, for people."""
+    """Print the files that were written."""
     table = Table("mart", "rows", "file", box=None)
     table.columns[1].justify = "right"
     for file in found["files"]:

@@ -1,4 +1,4 @@
-"""Commands and their options; what each does is in the module that it calls."""
+"""Commands and their options; the modules that they call do the work."""
 
 import json
 import os
@@ -39,14 +39,14 @@ def _print_json(value: Any) -> None:
 
 
 def _plain_name(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """A name that is one visible folder."""
+    """Return a name that is one visible folder, or raise BadParameter."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", value):
-        raise click.BadParameter(f"{value!r} is no name; use up to 64 letters, digits, '_', '-' and '.'")
+        raise click.BadParameter(f"{value!r} is not a valid name; use up to 64 letters, digits, '_', '-' and '.'")
     return value
 
 
 class _Group(click.Group):
-    """Turns the errors that a user can mend into one line and exit code 2."""
+    """Group that turns errors that the user can fix into one line and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -61,7 +61,7 @@ class _Group(click.Group):
 def main(ctx: click.Context) -> None:
     """Ledgermart: a self-hosted warehouse and API for crypto tokens and wallets."""
     ctx.obj = environment.prepare()
-    if ctx.invoked_subcommand != "export":  # its files are for whoever the caller's own umask lets read them
+    if ctx.invoked_subcommand != "export":  # the caller's umask decides who may read its files
         os.umask(0o077)
 
 
@@ -70,9 +70,9 @@ def main(ctx: click.Context) -> None:
 @_json_option
 @click.pass_obj
 def init(settings: Settings, name: str, as_json: bool) -> None:
-    """Prepare the stores, create a tenant and print its first admin key, once.
+    """Create the stores and a tenant, and print the tenant's first admin key once.
 
-    The first time, it also builds the marts over nothing and publishes them, so that the API can answer at once.
+    The first call also builds and publishes empty marts, so that the API can answer immediately.
     """
     from warehouse.port import Warehouse
 
@@ -83,11 +83,11 @@ def init(settings: Settings, name: str, as_json: bool) -> None:
             _err.print(f"[dim]{time.monotonic() - began_at:4.0f} s  {phase}")
 
     check_writable(settings)
-    begins("making the control store")
+    begins("creating the control store")
     store = open_store(settings)
     store.migrate()
     if Warehouse(settings).published() is None:
-        begins("loading the pipeline; it takes some 15 s until an empty version is published, the first time alone")
+        begins("loading the pipeline; publishing the first, empty version takes about 15 s")
         from cli.cycle import run_cycle
 
         result = run_cycle(settings, [], begins)
@@ -105,10 +105,10 @@ def init(settings: Settings, name: str, as_json: bool) -> None:
         _print_json({"tenant": name, "apiKey": secret})
         return
     if secret is None:
-        _out.print(f"tenant {name} exists already; `ledgermart key create --tenant {name} --role ROLE` makes a key")
+        _out.print(f"tenant {name} already exists; `ledgermart key create --tenant {name} --role ROLE` creates a key")
     else:
         _out.print(
-            f"tenant  {name}\nkey     {secret}\nThe key is shown this once. Send it as: Authorization: Bearer KEY"
+            f"tenant  {name}\nkey     {secret}\nThe key is shown only once. Send it as: Authorization: Bearer KEY"
         )
     _out.print("\n".join(("\nNext:", *_next_steps(settings))))
 
@@ -130,11 +130,11 @@ def key() -> None:
 
 @key.command("create")
 @click.option("--tenant", "name", required=True, help="Name of the tenant.")
-@click.option("--role", type=click.Choice([role.value for role in access.Role]), required=True, help="What it may do.")
+@click.option("--role", type=click.Choice([role.value for role in access.Role]), required=True, help="Role of the key.")
 @_json_option
 @click.pass_obj
 def key_create(settings: Settings, name: str, role: str, as_json: bool) -> None:
-    """Make a key and print it, once."""
+    """Create a key and print it once."""
     with open_store(settings).write() as session:
         created, secret = access.create_key(session, tenants.get_by_name(session, name).id, role)
     if as_json:
@@ -173,7 +173,7 @@ def key_list(settings: Settings, name: str, as_json: bool) -> None:
 @_json_option
 @click.pass_obj
 def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> None:
-    """Revoke a key, at once and for good."""
+    """Revoke a key immediately and permanently."""
     with open_store(settings).write() as session:
         access.revoke_key(session, tenants.get_by_name(session, name).id, key_id)
     if as_json:
@@ -183,8 +183,8 @@ def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> Non
 
 
 @main.command()
-@click.option("--host", help="Address to listen on; loopback unless told.")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; LEDGERMART_API_PORT unless told.")
+@click.option("--host", help="Address to listen on; default: LEDGERMART_API_HOST.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; default: LEDGERMART_API_PORT.")
 @click.pass_obj
 def api(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the API."""
@@ -197,13 +197,13 @@ def api(settings: Settings, host: str | None, port: int | None) -> None:
 
 
 @main.command()
-@click.option("--network", "networks", multiple=True, help="Only this network; may be given several times.")
+@click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
 @_json_option
 @click.pass_obj
 def cycle(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
     """Run one pipeline cycle: extract, transform, publish.
 
-    Exit codes: 0 all well; 1 a step failed; 3 a network failed and the others went on; 4 another writer was at work.
+    Exit codes: 0 success; 1 a step failed; 3 a network failed and the others continued; 4 another process was writing.
     """
     from cli.backfill import progress_bars
     from cli.cycle import UnknownNetwork, run_cycle
@@ -218,13 +218,13 @@ def cycle(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--network", "networks", multiple=True, help="Only this network; may be given several times.")
+@click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
 @_json_option
 @click.pass_obj
 def backfill(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
     """Run cycles until every history request is finished, with a progress bar for each.
 
-    What `ledgermart up` does by itself, for when it is not running. Exit codes as of `cycle`.
+    `ledgermart up` does the same by itself; use this command while it is not running. Exit codes as for `cycle`.
     """
     from cli.backfill import run_backfill
     from cli.cycle import UnknownNetwork
@@ -238,7 +238,7 @@ def backfill(settings: Settings, networks: tuple[str, ...], as_json: bool) -> No
 
 
 def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
-    """Print how a cycle went, and exit with its code."""
+    """Print the result of a cycle, and exit with its code."""
     if as_json:
         _print_json(result.as_json())
     else:
@@ -251,7 +251,7 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
         if result.publication:
             _out.print(f"version {result.publication.version}{'' if result.is_new_version else ' (unchanged)'}")
         if result.progress and result.progress.was_read_to_end:
-            _out.print("past data was read to its end: the next cycle publishes it")
+            _out.print("past data was read completely; the next cycle publishes it")
         if result.error:
             _err.print(result.error, style="red", markup=False)
     sys.exit(result.exit_code)
@@ -262,8 +262,8 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
 def up(settings: Settings) -> None:
     """Run API, Dagster and the continuous schedule until stopped.
 
-    Exit codes: 0 stopped; 2 a setting is wrong, a port is taken, or the data folder cannot be written; 4 the service
-    runs already.
+    Exit codes: 0 stopped; 2 a setting is wrong, a port is taken, or the data folder is not writable; 4 the service
+    is already running.
     """
     from cli.exit_codes import EXIT_BUSY
     from cli.ports import PATIENCE_SECONDS, check_ports, ports_of
@@ -284,20 +284,20 @@ def up(settings: Settings) -> None:
             run(settings, _out, has_tenant=has_tenant)
     except WriterBusyError:
         _err.print(
-            f"the service in {settings.data_dir} runs already: {describe_holder(lock)}", style="red", markup=False
+            f"the service in {settings.data_dir} is already running: {describe_holder(lock)}", style="red", markup=False
         )
         sys.exit(EXIT_BUSY)
 
 
 @main.command()
-@click.option("--network", "networks", multiple=True, help="Only this network; may be given several times.")
+@click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
 @_json_option
 @click.pass_obj
 def doctor(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
-    """Check versions, folder, disk, ports, stores and the nodes of all networks; changes nothing.
+    """Check versions, data folder, disk, ports, stores and the nodes of all networks; change nothing.
 
-    Works at any time, also before `init`. Every URL of a network is asked for its chain, its newest block, archive and
-    traces. Exit codes: 0 nothing is wrong; 1 something is; 2 the command line or a setting is wrong.
+    It works at any time, also before `init`. It requests chain, newest block, archive and traces from every URL of a
+    network. Exit codes: 0 no problem; 1 a problem; 2 the command line or a setting is wrong.
     """
     from cli.doctor import UnknownNetwork, diagnose, print_diagnosis
 
@@ -316,7 +316,7 @@ def doctor(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None
 @_json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Show what is tracked, collected up to where, and the published version."""
+    """Show tracked tokens and wallets, how far they are collected, and the published version."""
     from cli.status import print_status, read_status
 
     found = read_status(settings)
@@ -327,20 +327,22 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), required=True, help="What the files are.")
-@click.option("--tenant", "name", required=True, help="Whose rows.")
-@click.option("--mart", "marts", multiple=True, help="Only this mart; may be given several times.")
-@click.option("--out", type=_folder, help="Folder that is made; by default one here, named by tenant and version.")
-@click.option("--force", is_flag=True, help="Take the place of an earlier export.")
+@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), required=True, help="Format of the files.")
+@click.option("--tenant", "name", required=True, help="Name of the tenant.")
+@click.option("--mart", "marts", multiple=True, help="Export only this mart; repeatable.")
+@click.option(
+    "--out", type=_folder, help="Folder to create; default: one in the current folder, named by tenant and version."
+)
+@click.option("--force", is_flag=True, help="Replace an earlier export.")
 @_json_option
 @click.pass_obj
 def export(
     settings: Settings, form: str, name: str, marts: tuple[str, ...], out: Path | None, force: bool, as_json: bool
 ) -> None:
-    """Write a tenant's rows of the published marts as Parquet or CSV, for programs: all digits, no row left out.
+    """Write a tenant's rows of the published marts as Parquet or CSV files for programs, with all rows and digits.
 
-    Whole numbers of any size and decimals are text. In CSV, cells are as they are, also those that a spreadsheet takes
-    for a formula. The folder appears when all is written, with a manifest.json that says what is in it.
+    Decimals, and integers of any size, are text. CSV cells are not changed, even if a spreadsheet reads them as
+    formulas. The folder appears when all files are complete; its manifest.json lists them.
     """
     from cli.export import print_export, run_export
     from pipelines.deliver.export import Format
@@ -354,16 +356,14 @@ def export(
 
 @main.group(invoke_without_command=True)
 @click.option("--name", default="analyst", show_default=True, callback=_plain_name, help="Name of the sandbox.")
-@click.option(
-    "--dir", "parent", type=_folder, help="Folder of the sandboxes; by default `sandboxes` in the data folder."
-)
-@click.option("--refresh", is_flag=True, help="Make it anew from what is there now; what was built in it is lost.")
+@click.option("--dir", "parent", type=_folder, help="Folder of the sandboxes; default: `sandboxes` in the data folder.")
+@click.option("--refresh", is_flag=True, help="Replace the sandbox with a new copy; everything built in it is lost.")
 @_json_option
 @click.pass_context
 def sandbox(ctx: click.Context, name: str, parent: Path | None, refresh: bool, as_json: bool) -> None:
-    """Make an analyst's own copy of raw, models and marts, to work in with dbt while the service runs.
+    """Make an analyst's own copy of raw tables, models and marts, to use with dbt while the service runs.
 
-    Waits until no cycle is at work, and holds up the next one while it copies.
+    It waits until no cycle is running; the next cycle waits until the copy is complete.
     """
     from cli.sandbox import print_sandbox, run_sandbox
 
@@ -398,7 +398,7 @@ def sandbox_list(parent: Path, as_json: bool) -> None:
 @_json_option
 @click.pass_obj
 def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
-    """Remove a sandbox and all that was built in it."""
+    """Remove a sandbox and everything built in it."""
     from pipelines.deliver.sandbox import remove_sandbox
 
     remove_sandbox(parent / name)
@@ -409,21 +409,21 @@ def sandbox_remove(parent: Path, name: str, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--token", "token_id", metavar="ID", help="Its cap table, tok_...")
-@click.option("--wallet", "wallet_id", metavar="ID", help="Its activity, wal_...")
+@click.option("--token", "token_id", metavar="ID", help="Link to the cap table of this token, tok_...")
+@click.option("--wallet", "wallet_id", metavar="ID", help="Link to the activity of this wallet, wal_...")
 @click.option(
     "--theme",
     type=click.Choice(["auto", "light", "dark"]),
     default="auto",
     show_default=True,
-    help="Its colours.",
+    help="Colours of the report.",
 )
 @_json_option
 @click.pass_obj
 def report(settings: Settings, token_id: str | None, wallet_id: str | None, theme: "Theme", as_json: bool) -> None:
     """Print a short-lived link to a report, or to the list of all the tenant's reports.
 
-    For whoever holds an API key of the tenant: it is read from LEDGERMART_API_KEY, or asked for without being shown.
+    It needs an API key of the tenant: set LEDGERMART_API_KEY, or enter the key at the hidden prompt.
     """
     import msgspec
 

@@ -1,4 +1,4 @@
-"""The ports of the service: whether they can be listened on, asked before anything starts."""
+"""Ports of the service, and a check before anything starts that they are free."""
 
 import errno
 import socket
@@ -47,19 +47,19 @@ def ports_of(settings: Settings) -> list[Port]:
 
 
 def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:
-    """Return the ports that cannot be listened on, each with the reason and the fix; two alike are one too many."""
+    """Return the ports that cannot be used, each with reason and fix; of two equal ports the second is one of them."""
     found = {}
     with ExitStack() as stack:
         for port in ports:
             try:
                 family, kind, *_, address = socket.getaddrinfo(port.host, port.number, type=socket.SOCK_STREAM)[0]
                 listener = stack.enter_context(socket.socket(family, kind))
-                # As servers do; a port that was left a moment ago can be listened on.
+                # Servers set it too, so that a port can be used right after its last user.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind(address)
                 listener.listen()
             except socket.gaierror as error:
-                found[port] = f"{port.host} is no address of this machine ({error.strerror}); {_OTHER_HOST}"
+                found[port] = f"{port.host} is not an address of this machine ({error.strerror}); {_OTHER_HOST}"
             except OSError as error:
                 fix = _FIXES.get(error.errno or 0, "set {variable} to another port").format(variable=port.variable)
                 found[port] = f"{port.host}:{port.number} cannot be used ({error.strerror}); {fix}"
@@ -67,14 +67,14 @@ def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:
 
 
 def check_ports(ports: Collection[Port], patience_seconds: float = 0.0) -> None:
-    """Do nothing where all ports can be listened on, or soon can.
+    """Check that all ports can be listened on, or soon can.
 
     Args:
         ports: are needed together.
-        patience_seconds: how long a port may still be taken.
+        patience_seconds: time to wait for ports to become free.
 
     Raises:
-        SettingsError: names the first one that cannot, its variable, and the fix.
+        SettingsError: a port is not free; the message names the first one, its variable and the fix.
     """
     gives_up_at = time.monotonic() + patience_seconds
     while (unusable := find_unusable(ports)) and time.monotonic() < gives_up_at:

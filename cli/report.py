@@ -1,4 +1,4 @@
-"""Links to reports for whoever holds a key and a terminal; the links are the API's own."""
+"""`ledgermart report`: links to reports, as the API returns them."""
 
 from rich.console import Console
 
@@ -14,15 +14,15 @@ def make_link(settings: Settings, key: str, token_id: str | None, wallet_id: str
     """Return a link to a token's cap table, to a wallet's activity, or else to the list of all reports.
 
     Args:
-        settings: say where the API is reached and what draws the reports.
-        key: the API key, whose tenant's reports are shown.
+        settings: the address of the API and the provider of the reports.
+        key: an API key of the tenant.
         token_id: id of a token.
         wallet_id: id of a wallet; not together with a token.
         theme: colours.
 
     Raises:
         Unauthenticated: the key is not valid.
-        NotFound: its tenant has no such token or wallet.
+        NotFound: the tenant has no such token or wallet.
         StoreUnavailable: the control store cannot be used.
     """
     store = open_store(settings)
@@ -45,8 +45,8 @@ def make_link(settings: Settings, key: str, token_id: str | None, wallet_id: str
 
 
 def print_link(link: ReportLink, settings: Settings, console: Console) -> None:
-    """Print a link for people."""
-    # As it is: a terminal's markup and folding would break the address.
+    """Print a link as text."""
+    # Without markup and folding, which would break the address.
     console.print(link.report_url, markup=False, soft_wrap=True)
     console.print(
         f"\nOpen it until {link.expires_at:%H:%M:%S} UTC; the page then works for eight hours. "

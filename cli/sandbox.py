@@ -1,4 +1,4 @@
-"""`ledgermart sandbox`: its progress bar and tables; what a sandbox is, is in `pipelines.deliver.sandbox`."""
+"""`ledgermart sandbox`: progress bar and output; `pipelines.deliver.sandbox` makes the sandboxes."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from warehouse.copies import Listener
 
 
 def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Console) -> Sandbox:
-    """Make a sandbox, and show who is waited for and how far the copy is.
+    """Make a sandbox, and show the cycle that it waits for and the progress of the copy.
 
     Raises:
         SandboxError, FolderBusyError: as `pipelines.deliver.sandbox.make_sandbox`.
@@ -26,7 +26,7 @@ def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Con
             folder,
             refresh=refresh,
             listener=Listener(
-                waits=lambda holder: console.print(f"waiting until no cycle is at work: {holder}"),
+                waits=lambda holder: console.print(f"waiting for the running cycle: {holder}"),
                 begins=lambda size: bars.update(task, total=size),
                 copied=lambda size: bars.advance(task, size),
             ),
@@ -34,13 +34,13 @@ def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Con
 
 
 def print_sandbox(made: Sandbox, console: Console) -> None:
-    """Print where a sandbox is and how to use it, for people."""
+    """Print the folder of a sandbox and how to use it."""
     console.print(f"version {made.version} in {made.folder}\n")
     console.print(f"source {made.folder / 'environment.sh'}\ncd dbt_project && dbt build --select MODEL")
 
 
 def print_sandboxes(found: list[Sandbox], console: Console) -> None:
-    """Print all sandboxes, for people."""
+    """Print all sandboxes as a table."""
     table = Table("sandbox", "version", "age", "folder", box=None)
     for one in found:
         table.add_row(one.name, str(one.version), age(one.created_at), str(one.folder))

@@ -1,4 +1,4 @@
-"""What `ledgermart status` shows: from the control store, the last cycle and the pointer; never the warehouse."""
+"""Output of `ledgermart status`, from the control store, the last cycle and the pointer; the warehouse is not read."""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from warehouse.port import Warehouse
 
 
 def read_status(settings: Settings) -> dict[str, Any]:
-    """Everything that the command shows, as one object."""
+    """Return everything that the command shows, as one object."""
     networks = networks_in_force(settings)
     store = open_store(settings)
     snapshot, unfinished, pinned = None, [], set[int]()
@@ -68,7 +68,7 @@ def read_status(settings: Settings) -> dict[str, Any]:
 
 
 def _requests(known: NetworkProgress | None) -> dict[str, Any] | None:
-    """What the network's node was asked on the day of the last cycle, and what of its budget waits for the next one."""
+    """Return the requests to the network's node on the day of the last cycle, and when waiting history resumes."""
     if known is None or known.requests_day is None:
         return None
     return {
@@ -81,13 +81,13 @@ def _requests(known: NetworkProgress | None) -> dict[str, Any] | None:
 
 
 def _worker(settings: Settings) -> dict[str, Any] | None:
-    """When the worker last looked for something to do, and what keeps it from it."""
+    """Return the time at which the worker last checked for work, and what prevents it."""
     state = read_worker_state(settings.data_dir)
     return None if state is None else {"lookedAt": state.looked_at, "trouble": state.trouble}
 
 
 def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
-    """The price sources that pairs use, as the last cycle left them."""
+    """Return the state after the last cycle of the price sources that pairs use."""
     return [
         {
             "priceSource": source,
@@ -101,7 +101,7 @@ def _price_sources(progress: Progress | None) -> list[dict[str, Any]]:
 
 
 def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> list[dict[str, Any]]:
-    """History requests, attestations and price discoveries that are not finished, the oldest first."""
+    """Return unfinished history requests, attestations and price discoveries, the oldest first."""
     tenants = {t.tenant_id: t.tenant_name for t in snapshot.tenants}
     subjects = {s.subject_key: s for s in snapshot.subjects}
     return [
@@ -125,7 +125,7 @@ def _operations(snapshot: ControlSnapshot, unfinished: list[OperationRow]) -> li
 
 
 def print_status(found: dict[str, Any], console: Console) -> None:
-    """Print the status for people."""
+    """Print the status as text."""
     if not found["isInitialised"]:
         console.print("Nothing is set up yet: run `ledgermart init --tenant NAME`.")
     fields = ("network", "status", "tokens", "wallets", "tracked", "head", "collectedTo", "detail")
@@ -142,8 +142,20 @@ def print_status(found: dict[str, Any], console: Console) -> None:
         print_rows(
             console,
             (
-                *("at work", "kind", "tenant", "network", "address", "from", "to", "status", "done", "total", "error"),
-                "goes on at",
+                *(
+                    "operation",
+                    "kind",
+                    "tenant",
+                    "network",
+                    "address",
+                    "from",
+                    "to",
+                    "status",
+                    "done",
+                    "total",
+                    "error",
+                ),
+                "resumes at",
             ),
             [list(row.values()) for row in found["operations"]],
         )
@@ -151,8 +163,8 @@ def print_status(found: dict[str, Any], console: Console) -> None:
         asked = row["requests"]
         if asked and asked["most"] is not None:
             spent = ", ".join(f"{purpose} {requests}" for purpose, requests in asked["spent"].items()) or "none"
-            waits = f"; {asked['history']}: history goes on at {asked['resumesAt']}" if asked["history"] else ""
-            console.print(f"{row['network']}: requests of {asked['day']}, of at most {asked['most']}: {spent}{waits}")
+            waits = f"; {asked['history']}: history resumes at {asked['resumesAt']}" if asked["history"] else ""
+            console.print(f"{row['network']}: requests on {asked['day']}, at most {asked['most']}: {spent}{waits}")
     if found["priceSources"]:
         print_rows(
             console,
@@ -170,18 +182,18 @@ def print_status(found: dict[str, Any], console: Console) -> None:
         )
     disabled = [row["network"] for row in found["networks"] if row["status"] == "Disabled"]
     if disabled:
-        console.print(f"disabled, their RPC variable is not set: {', '.join(disabled)}")
+        console.print(f"disabled because their RPC variable is not set: {', '.join(disabled)}")
     if found["version"] is None:
         console.print("no version is published")
     else:
         console.print(f"version {found['version']}, {age(datetime.fromisoformat(found['publishedAt']))} old")
     if missing := found["versionMegabytesMissing"]:
         console.print(
-            f"versions that cursors hold need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they go, "
-            "cap tables begin no new pages"
+            f"versions pinned by cursors need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they "
+            "expire, no new paging through cap tables can begin"
         )
     if worker := found["worker"]:
-        looked = f"the worker looked for something to do {age(datetime.fromisoformat(worker['lookedAt']))} ago"
+        looked = f"the worker last checked for work {age(datetime.fromisoformat(worker['lookedAt']))} ago"
         console.print(f"{looked}; {worker['trouble']}" if worker["trouble"] else looked)
     if found["writer"]:
-        console.print(f"at work: {found['writer']}")
+        console.print(f"writing now: {found['writer']}")

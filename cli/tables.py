@@ -1,4 +1,4 @@
-"""Tables for people, of which nothing is cut."""
+"""Tables in a terminal, without truncated cells."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ _WIDEST = 100_000
 
 
 def print_rows(console: Console, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as they are, nothing for None; a terminal that is too narrow continues a line on the next."""
+    """Print rows in full, with nothing for None; a narrow terminal wraps the lines."""
     table = Table(*headers, box=None)
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))

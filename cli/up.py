@@ -1,4 +1,4 @@
-"""API, warm worker, Dagster's web server, daemon and code server: started, watched, started again, stopped cleanly."""
+"""Start, watch, restart and stop the API, the worker, and Dagster's web server, daemon and code server."""
 
 import os
 import signal
@@ -15,13 +15,13 @@ from rich.console import Console
 
 from control.settings import CHECKOUT, Settings
 
-# How long a child may take to stop. The API finishes the requests under way; the others may be ended at any moment.
+# Seconds until a child that does not stop is killed. The API first finishes its requests.
 _API_STOP_SECONDS = 15.0
 _STOP_SECONDS = 3.0
 _SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.5
 _STOP_POLL_SECONDS = 0.05
-# A child that ends is started again after 1, 2, 4, ... seconds, at most this many; a minute of life forgives the past.
+# A child that exits is restarted after 1, 2, 4, ... seconds, at most this many. After a minute the count starts over.
 _MOST_RESTART_SECONDS = 30.0
 _FORGIVEN_AFTER_SECONDS = 60.0
 
@@ -113,7 +113,7 @@ def _watch(child: _Child, console: Console) -> None:
         child.failures += 1
         child.process, child.restart_at = None, now + pause
         console.print(
-            f"[yellow]{child.name} ended with code {code}; starting it again in {pause:.0f} s (log: {child.log})"
+            f"[yellow]{child.name} exited with code {code}; restarting it in {pause:.0f} s (log: {child.log})"
         )
     # Dagster's processes report a code server that is only starting as an error, with a stack trace.
     if now >= child.restart_at and (child.needs_port is None or _is_open(child.needs_port)):
@@ -121,7 +121,7 @@ def _watch(child: _Child, console: Console) -> None:
 
 
 def _stop(children: list[_Child], console: Console) -> None:
-    """Ask every child to stop, say which ones are waited for, and end those that take too long."""
+    """Stop every child, report the ones that take long, and kill the ones that take too long."""
     running = [(child, child.process) for child in children if child.process is not None]
     for _, process in running:
         if process.poll() is None:
@@ -135,7 +135,7 @@ def _stop(children: list[_Child], console: Console) -> None:
             told, tell_after = names, seconds + _SILENT_SECONDS
         for child, process in waiting:
             if seconds > child.stop_seconds:
-                console.print(f"[yellow]{child.name} did not stop in {child.stop_seconds:.0f} s; ending it")
+                console.print(f"[yellow]{child.name} did not stop in {child.stop_seconds:.0f} s; killing it")
                 _end_group(process)
                 process.wait()
         time.sleep(_STOP_POLL_SECONDS)
@@ -153,7 +153,7 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
     """Run the service until SIGINT or SIGTERM.
 
     Args:
-        has_tenant: whether there is a tenant; without one nothing can be read or tracked, which is said.
+        has_tenant: whether a tenant exists; without one a warning is printed, because nothing can be read or tracked.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

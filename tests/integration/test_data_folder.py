@@ -90,7 +90,7 @@ def test_a_new_folder_is_closed(folder: Path) -> None:
 def test_a_folder_that_was_open_is_closed_once_with_a_message(folder: Path) -> None:
     fill(folder)
     assert mode_of(folder) == 0o755
-    assert f"{folder} was open to others (755); now only its owner reads it" in status(folder)
+    assert f"{folder} was open to others (755); now only its owner can read it" in status(folder)
     paths = [path for path in folder.rglob("*") if not path.is_symlink()]
     assert {mode_of(path) for path in paths if path.is_dir()} == {0o700}
     assert {mode_of(path) for path in paths if path.is_file()} == {0o600, 0o400}
@@ -164,4 +164,4 @@ def test_a_group_that_the_service_is_not_in_is_refused(folder: Path) -> None:
         pytest.skip("the other user cannot run the program where it is installed")
     assert done.returncode == 2
     assert "LEDGERMART_DATA_GROUP" in done.stderr
-    assert "name a group that the service's user is in" in done.stderr
+    assert "name a group that the service's user belongs to" in done.stderr

@@ -118,7 +118,7 @@ def test_a_node_that_never_ends_its_answer_is_given_up(
     monkeypatch.setattr(doctor, "_NODE_SECONDS", 0.0)
     (given_up,) = examined(make_service(LocalNetwork("local", "http://127.0.0.1:9")), monkeypatch).nodes
     assert asked.wait()
-    assert (given_up.verdict, given_up.detail.startswith("no answer within")) == ("wrong", True)
+    assert (given_up.verdict, given_up.detail.startswith("no response within")) == ("wrong", True)
 
 
 def test_ports_of_the_running_service_are_its_own(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> None:

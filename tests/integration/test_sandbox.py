@@ -129,7 +129,7 @@ def test_a_sandbox_waits_for_the_cycle_at_work_and_says_so(ready_service: Servic
             text=True,
         )
         assert process.stderr is not None
-        assert "waiting until no cycle is at work: process" in process.stderr.readline()
+        assert "waiting for the running cycle: process" in process.stderr.readline()
         assert not (service.settings.data_dir / "sandboxes" / "analyst").exists()
     printed, _ = process.communicate(timeout=300)
     assert json.loads(printed)["name"] == "analyst"

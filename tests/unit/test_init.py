@@ -61,7 +61,7 @@ def initialised(*options: str) -> Result:
 def test_init_shows_its_phases_and_the_next_steps(networks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = initialised()
     assert [line.split(" s  ")[1].split(";")[0] for line in done.stderr.splitlines()] == [
-        "making the control store",
+        "creating the control store",
         "loading the pipeline",
         "building",
         "done",
@@ -73,7 +73,7 @@ def test_init_shows_its_phases_and_the_next_steps(networks: Path, monkeypatch: p
 
     monkeypatch.setenv("SECOND_RPC_URL", "http://127.0.0.1:9")
     again = initialised().stdout
-    assert "tenant acme exists already" in again
+    assert "tenant acme already exists" in again
     assert "FIRST_RPC_URL" not in again
 
 

@@ -82,7 +82,7 @@ def test_two_equal_ports_and_an_address_of_another_machine_are_unusable() -> Non
     (elsewhere,) = find_unusable([Port("API", "A", "192.0.2.1", port)]).values()
     assert elsewhere.endswith("set LEDGERMART_API_HOST to one, such as 127.0.0.1")
     (unknown,) = find_unusable([Port("API", "A", "no such host", port)]).values()
-    assert unknown.startswith("no such host is no address of this machine")
+    assert unknown.startswith("no such host is not an address of this machine")
 
 
 def test_an_impossible_folder_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_an_impossible_folder_is_one_line(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(file / "data"))
     for command in ("up", "status"):
         line = error_of(command)
-        assert line.startswith(f"Error: LEDGERMART_DATA_DIR: {file}/data cannot be made (Not a directory)")
+        assert line.startswith(f"Error: LEDGERMART_DATA_DIR: {file}/data cannot be created (Not a directory)")
 
 
 def child(name: str, code: str, stop_seconds: float) -> up._Child:
@@ -112,7 +112,7 @@ def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypat
     up._stop([polite, deaf], Console(file=told))
     assert [each.process.returncode for each in (polite, deaf) if each.process] == [-signal.SIGTERM, -signal.SIGKILL]
     assert "waiting for deaf" in told.getvalue()
-    assert "deaf did not stop in 0 s; ending it" in told.getvalue()
+    assert "deaf did not stop in 0 s; killing it" in told.getvalue()
 
 
 def test_up_without_a_tenant_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
