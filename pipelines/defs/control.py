@@ -1,4 +1,4 @@
-"""The control store's snapshot, with which every cycle begins."""
+"""Snapshot of the control store, the first step of every cycle."""
 
 import dagster as dg
 
@@ -15,7 +15,7 @@ from pipelines.load.price_control import newest_manual_price
 
 @dg.asset(key=SNAPSHOT, group_name="control", kinds={"duckdb"})
 def control_snapshot(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """What tenants configured and the definitions, copied into the warehouse; opens the cycle's batch."""
+    """Copy of the tenants' configuration and the definitions in the warehouse; opens the cycle's batch."""
     settings = warehouse.settings
     networks, sources = networks_in_force(settings), price_sources_in_force(settings)
     store = open_store(settings)

@@ -1,4 +1,4 @@
-"""The cycle: the job that runs everything once, and the sensor that starts it when there is something to do."""
+"""The cycle: the job that runs everything once, and the sensor that starts it when there is work."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,12 @@ from warehouse.port import Warehouse
 JOB = "cycle"
 SENSOR = "cycle_sensor"
 _TICK_SECONDS = 5
-# A run that began and neither holds the writer lock nor ended within this time was killed: imports take about 5 s.
+# A started run was killed if it neither holds the writer lock nor ended within this time; imports take about 5 s.
 _START_SECONDS = 90
-# A worker that is there answers at once; one that is only starting, within this time.
+# A running worker replies at once; one that is starting, within this time.
 _HEALTH_SECONDS = 5.0
 _WORKER_START_SECONDS = 90
-# After failures in a row a network is tried after 1, 2, 4, ... cycles, at most this many apart.
+# After consecutive failures a network is retried after 1, 2, 4, ... cycles, at most this many.
 _MOST_CYCLES_BETWEEN_TRIES = 32
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
@@ -44,10 +44,10 @@ def worker_lock(settings: Settings) -> Path:
 
 
 class _Cursor(msgspec.Struct):
-    """What the sensor remembers.
+    """State of the sensor.
 
-    When it last started a run, and after which cycle; when it last asked each network for its head; which runs neither
-    worked nor ended.
+    It holds when the sensor last started a run, and after which cycle. It also holds when each network's head was last
+    read, and the runs that neither held the lock nor ended.
     """
 
     launched_at: float = 0.0
@@ -69,15 +69,15 @@ CYCLE_JOB = dg.define_asset_job(
 def assets_of_cycle(
     networks: Mapping[str, Network], chosen: Iterable[str], *, is_short: bool = False
 ) -> list[dg.AssetKey]:
-    """What a cycle over the chosen ones of the networks runs: their assets, and those of every cycle.
+    """Return the assets of a cycle over the chosen networks: those of the networks, and those of every cycle.
 
-    A short one begins and ends as all do, and leaves out what is between.
+    A short cycle has only the first and the last asset of every cycle.
     """
     return [*network_keys(networks[name] for name in chosen), *([SNAPSHOT, OUTCOME] if is_short else OF_EVERY_CYCLE)]
 
 
 def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
-    """Ask the node for its head; a node that does not answer counts as news the first time, for the cycle to record."""
+    """Compare the node's head with the last cycle; a first failure counts as new, so that a cycle records it."""
     with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1)) as node:
         try:
             head = node.head()
@@ -87,7 +87,7 @@ def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
 
 
 def _due(network: Network, progress: Progress | None, settings: Settings) -> bool:
-    """Whether a network that failed may be tried again, and has something new."""
+    """Tell whether a network has something new or, after a failure, may be retried."""
     known = progress.networks.get(network.name) if progress else None
     if known and known.failures_in_a_row and known.tried_at:
         apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
@@ -103,12 +103,12 @@ def due_networks(
     settings: Settings,
     polled_at: dict[str, float],
 ) -> tuple[list[str], bool]:
-    """Networks with something to collect, and whether the configuration changed since the last cycle."""
+    """Return the networks with something to collect, and whether the configuration changed since the last cycle."""
     with store.read() as session:
         changed = progress is None or read_revision(session) != progress.control_revision
         configured = networks_with_subjects(session)
         tracked = networks_with_open_windows(session)
-    # Also what is owed where nothing is tracked any more: the end of a window, history, what a failed cycle left.
+    # Untracked networks may have work too: the end of a window, history, or the rest of a failed cycle.
     known = progress.networks.items() if progress else ()
     owed = {
         name
@@ -133,7 +133,7 @@ def due_networks(
 
 
 def has_price_work(progress: Progress | None) -> bool:
-    """Whether a price source is due, or a discovery is not finished. What is new there changes the configuration."""
+    """Tell whether a price source is due or a discovery is unfinished. New ones change the configuration."""
     if progress is None:
         return False
     now = datetime.now(UTC)
@@ -141,12 +141,12 @@ def has_price_work(progress: Progress | None) -> bool:
 
 
 def is_publication_due(progress: Progress | None, settings: Settings) -> bool:
-    """Whether something is collected and not published, or what was published last cannot be read any more."""
+    """Tell whether collected data is unpublished, or the last published version can no longer be read."""
     return progress is not None and (progress.is_behind or not Warehouse(settings).is_newest_readable())
 
 
 def _is_at_work(settings: Settings, run_id: str) -> bool:
-    """Whether the worker says that it is at work on a run, or will be; one that is only starting says so later."""
+    """Tell whether the worker executes a run, or will; a worker that is starting counts as one that will."""
     try:
         return tell(settings.data_dir, "health", run_id, _HEALTH_SECONDS) == YES
     except WorkerSilentError:
@@ -158,10 +158,10 @@ def _is_at_work(settings: Settings, run_id: str) -> bool:
 def _run_in_progress(
     instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str], *, has_worker: bool = False
 ) -> bool:
-    """Whether a run is at work; runs whose process was killed are marked as failed, so that they block nothing.
+    """Tell whether a run is in progress; mark runs of killed processes as failed, so that they block nothing.
 
-    A run is marked when it is silent in two evaluations: one that just gave the lock back is about to say how it ended.
-    Where there is a worker, it is asked for its own runs: they may wait for each other.
+    A run is marked after two silent evaluations, because one that just released the lock soon reports its end.
+    The worker, if there is one, is asked about its own runs, which may wait for each other.
     """
     if Warehouse(settings).is_written():
         return True
@@ -174,16 +174,16 @@ def _run_in_progress(
         if has_worker and is_of_worker(run) and _is_at_work(settings, run.run_id):
             continue
         if run.run_id in suspected:
-            instance.report_run_failed(run, "its process ended without a word")
+            instance.report_run_failed(run, "the run's process was killed")
         else:
             silent_runs.append(run.run_id)
     return bool(silent_runs)
 
 
 def cycle_sensor(networks: Mapping[str, Network]) -> dg.SensorDefinition:
-    """Starts a cycle over the networks that are due, one at a time and not more often than LEDGERMART_CYCLE_SECONDS.
+    """Sensor that starts a cycle over the networks that are due, one at a time, at most every LEDGERMART_CYCLE_SECONDS.
 
-    Where the worker runs, it starts them; stopping the sensor stops it doing so.
+    While the worker runs, it starts the cycles instead; it starts none while the sensor is stopped.
     """
     settings = load_settings()
 
@@ -196,20 +196,20 @@ def cycle_sensor(networks: Mapping[str, Network]) -> dg.SensorDefinition:
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         cursor = msgspec.json.decode(context.cursor, type=_Cursor) if context.cursor else _Cursor()
         if is_locked(worker_lock(settings)):
-            # Nobody else tells of a run that was killed in another process: of the code server, or of a command.
+            # The worker does not notice a killed run of another process: of the code server, or of a command.
             _run_in_progress(context.instance, settings, cursor.silent_runs, has_worker=True)
             return dg.SensorResult(
-                skip_reason=dg.SkipReason("the worker looks for something to do each second"),
+                skip_reason=dg.SkipReason("the worker checks for work every second"),
                 cursor=msgspec.json.encode(cursor).decode(),
             )
         progress = read_progress(settings.data_dir)
-        # What was read to its end is published at once: one run does that, also where it ends without a word.
+        # Data that was read completely is published at once, by one run, even if that run is killed.
         is_urgent = progress is not None and progress.was_read_to_end and cursor.launched_after != progress.batch_id
         if time.time() - cursor.launched_at < settings.cycle_seconds and not is_urgent:
-            return dg.SkipReason("the last cycle began less than LEDGERMART_CYCLE_SECONDS ago")
+            return dg.SkipReason("the last cycle started less than LEDGERMART_CYCLE_SECONDS ago")
         if _run_in_progress(context.instance, settings, cursor.silent_runs):
             return dg.SensorResult(
-                skip_reason=dg.SkipReason("a cycle is at work"), cursor=msgspec.json.encode(cursor).decode()
+                skip_reason=dg.SkipReason("a cycle is running"), cursor=msgspec.json.encode(cursor).decode()
             )
         store = open_store(settings)
         try:

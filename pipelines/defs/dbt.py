@@ -1,4 +1,4 @@
-"""The dbt models as assets, with lineage from every network's raw assets to the marts."""
+"""dbt models as assets, with lineage from every network's raw assets to the marts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,11 +23,11 @@ from pipelines.load.state import (
 )
 from pipelines.load.tenants import advance, transform_due
 
-# What a cycle builds and tests: all models, and the tests that stay cheap as the history grows. Unit tests run in
-# `make test`; the audits of the whole history in the daily job.
+# A cycle builds all models, and runs the tests that stay cheap as the history grows. Unit tests run in `make test`;
+# audits of the whole history run in the daily job.
 CYCLE_ARGUMENTS = ("build", "--exclude-resource-type", "unit_test", "--exclude-resource-type", "exposure")
 AUDIT = "tag:audit"
-# Views stay as they are until the project changes. So do models of a tag that are empty, and would be.
+# Skip views unless the project changed. Skip tagged models that are empty and would stay empty.
 VIEWS = "config.materialized:view"
 NEEDED = {
     "needs_pairs": has_prices_to_build,
@@ -40,14 +40,14 @@ _GOOD = ("success", "pass", "warn", "no-op")
 
 
 class _Translator(DagsterDbtTranslator):
-    """Names marts by schema and model, and replaces each raw source by the assets that fill it."""
+    """Translator that names marts by schema and model, and replaces each raw source with the assets that fill it."""
 
     def __init__(self, networks: list[Network]) -> None:
         super().__init__()
         self.networks = networks
 
     def get_asset_spec(self, manifest: Mapping[str, Any], unique_id: str, project: DbtProject | None) -> dg.AssetSpec:
-        """The model's spec, its dependencies on raw tables resolved to the assets of every network."""
+        """Return the model's spec; its dependencies on raw tables are resolved to the assets of every network."""
         spec = super().get_asset_spec(manifest, unique_id, project)
         sources = {self.get_asset_key(source): source["name"] for source in manifest["sources"].values()}
         keys = {
@@ -63,7 +63,7 @@ class _Translator(DagsterDbtTranslator):
 
 
 def failures(results: list[Any]) -> str:
-    """What dbt says of the nodes that failed, in one text; empty where none did."""
+    """Return dbt's messages for the failed nodes as one text; empty if none failed."""
     failed = (result for result in results if result.status in ("error", "fail", "runtime error"))
     return "; ".join(f"{result.node.name}: {result.message}" for result in failed)
 
@@ -71,9 +71,9 @@ def failures(results: list[Any]) -> str:
 def _events(
     results: list[Any], keys: Mapping[str, dg.AssetKey], checks: Mapping[str, dg.AssetCheckKey]
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
-    """What dbt did, as Dagster's events: a table for each model that was built, a check for each test that ran.
+    """Yield Dagster's events: a materialization for each model that was built, a check for each test that ran.
 
-    Not as results of the step, for each of which Dagster looks up what it was made of and writes another event.
+    As results of the step each would cost a look-up of its inputs, and one more event.
     """
     for result in results:
         name, metadata = result.node.name, {"seconds": result.execution_time}
@@ -92,19 +92,19 @@ def _events(
 
 
 def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
-    """The assets of all models, and of their build as a whole."""
+    """Return the assets of all models, and of their build as a whole."""
     settings = load_settings()
     project = parsed_project(settings)
     manifest = project.manifest.writable_manifest().to_dict(omit_none=False)
     translator = _Translator([network for network in networks.values() if network.is_enabled])
 
     def transform(context: dg.AssetExecutionContext, warehouse: Warehouse) -> Iterator[Any]:
-        """Build the marts where something changed; with nothing new, nothing is published either."""
+        """Build the marts if something changed; otherwise nothing is published either."""
         with warehouse.open() as connection:
             is_due = transform_due(connection, warehouse.settings.as_of_seconds)
-            # What is published follows a build; also where nothing is new but the file that readers have is lost.
+            # A publication follows a build, so build too if the published file is lost.
             if not is_due and warehouse.port.is_newest_readable():
-                context.log.info("nothing new: the marts stay as they are")
+                context.log.info("nothing new: the marts are not rebuilt")
                 return
             published = warehouse.port.published()
             newest = max(newest_publication(connection), published.version if published else 0)
@@ -115,7 +115,7 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         if keeps_marts:
             excluded += [VIEWS, *empty]
         else:
-            # What earlier models computed, and its columns, need not be what these would have: all is built anew.
+            # Earlier models may have computed other rows or columns, so everything is rebuilt.
             arguments.append("--full-refresh")
         keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
         is_whole = BUILD in context.selected_asset_keys
@@ -127,23 +127,23 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         if failed := failures(results):
             raise dg.Failure(failed, allow_retries=False)
         if not is_whole:
-            # The models that were not chosen are still to follow what changed: the next cycle builds all.
+            # The models that were not chosen are still outdated: the next cycle builds all.
             return
         keep_manifest(warehouse.settings, is_new=not keeps_marts)
         with warehouse.open() as connection:
             record_transform(connection, batch_of_run(connection, context.run_id), project.fingerprint)
         yield dg.MaterializeResult(BUILD, metadata={"models": len(results)})
 
-    # dagster-dbt says what models and tests there are.
+    # dagster-dbt lists the models and tests.
     models = dbt_assets(manifest=manifest, dagster_dbt_translator=translator, exclude=AUDIT)(transform)
     checks = {check.name: check.key for check in models.check_specs}
     made_of = {dependency.asset_key for spec in models.specs for dependency in spec.deps} - models.keys
     build = dg.AssetSpec(
         BUILD,
-        # What the models are made of, so that it comes first also where no model is named.
+        # The inputs of the models come first, even if no model is selected.
         deps=sorted(made_of | {key for key in models.keys if key.path[0] == "marts"}),
         group_name="serving",
-        description="All models, built where something changed.",
+        description="Build of all models; it runs if something changed.",
         kinds={"dbt", "duckdb"},
     )
     specs = [*models.specs, build]

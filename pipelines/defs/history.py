@@ -1,4 +1,4 @@
-"""The slice of history and attestations at the end of a cycle, and what the control store learns of it."""
+"""History and attestations at the end of a cycle, and the report of their progress to the control store."""
 
 import dagster as dg
 import duckdb
@@ -19,11 +19,11 @@ from pipelines.load.state import finish_batch
 
 
 def history_asset(networks: list[str]) -> dg.AssetsDefinition:
-    """The asset that goes on with history requests in every run, after what a cycle has of live data is published."""
+    """Return the asset that continues history requests in every run, after the cycle's live data is published."""
 
     @dg.asset(key=HISTORY, deps=[SNAPSHOT], group_name="control", kinds={"duckdb"}, op_tags=HISTORY_LAST)
     def history(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-        """Past moments and ranges that tenants asked for, read and collected until the next cycle is due."""
+        """Past moments and ranges that tenants requested, collected until the next cycle is due."""
         settings = warehouse.settings
         periods = None if settings.attest == "off" else Periods(settings.attest, settings.attest_max_holders)
         definitions = networks_in_force(settings)
@@ -64,7 +64,7 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
         finally:
             store.close()
         if findings:
-            raise dg.Failure("; ".join(f"{f.check.name}: {f.count}, as {f.example}" for f in findings))
+            raise dg.Failure("; ".join(f"{f.check.name}: {f.count}, for example {f.example}" for f in findings))
         rows = {f"{report.network}_{table}": count for report in reports for table, count in report.rows.items()}
         errors = {f"{report.network}_error": report.error for report in reports if report.error}
         return dg.MaterializeResult(metadata={**rows, **errors})

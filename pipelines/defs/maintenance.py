@@ -1,4 +1,4 @@
-"""House-keeping by schedule: old Dagster records, cycle records and answers go, and the whole history is audited."""
+"""Scheduled maintenance: delete old Dagster records, cycle records and stored responses; audit the whole history."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from pipelines.defs.project import run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.load.state import remove_old_records
 
-# A cycle leaves up to 0.5 MB of Dagster records, one with nothing new 0.1 MB: at one a minute up to 0.7 GB a day.
+# Dagster records take up to 0.5 MB per cycle, 0.1 MB with nothing new: at one a minute up to 0.7 GB a day.
 KEEP = timedelta(days=1)
 _RUNS_PER_PASS = 500
 
 
 @dg.op
 def purge_runs(context: dg.OpExecutionContext) -> int:
-    """Delete records of cycles that ended longer ago than `KEEP`."""
+    """Delete Dagster's records of cycles that ended longer ago than `KEEP`."""
     removed = 0
     ended = dg.RunsFilter(
         job_name=JOB,
@@ -33,10 +33,10 @@ def purge_runs(context: dg.OpExecutionContext) -> int:
         for record in records:
             run_id = record.dagster_run.run_id
             context.instance.delete_run(run_id)
-            # Dagster keeps what a run printed in a folder of its own, and leaves it behind.
+            # Dagster does not delete the folder with the output of the run.
             shutil.rmtree(load_settings().dagster_dir / run_id, ignore_errors=True)
         removed += len(records)
-    context.log.info(f"{removed} runs removed")
+    context.log.info(f"deleted the records of {removed} runs")
     return removed
 
 
@@ -49,7 +49,7 @@ def purge_cycle_records(warehouse: Warehouse) -> None:
 
 @dg.op
 def purge_answers() -> None:
-    """Delete the answers kept for repeated requests that are older than any repetition may be."""
+    """Delete stored responses of requests that are too old to be repeated."""
     store = open_store(load_settings())
     try:
         with store.write() as session:
@@ -62,14 +62,14 @@ def purge_answers() -> None:
 def audit(context: dg.OpExecutionContext, warehouse: Warehouse) -> None:
     """Run the dbt tests that read the whole history."""
     results = run_dbt(warehouse.settings, AUDIT_ARGUMENTS)
-    context.log.info("tests that ran: %s", ", ".join(result.node.name for result in results))
+    context.log.info("tests run: %s", ", ".join(result.node.name for result in results))
     if failed := failures(results):
         raise dg.Failure(f"the audit found errors: {failed}", allow_retries=False)
 
 
 @dg.job(executor_def=dg.in_process_executor)
 def maintenance() -> None:
-    """The daily house-keeping."""
+    """Daily maintenance: delete old records, and run the tests that read the whole history."""
     purge_runs()
     purge_answers()
     audit(after=purge_cycle_records())
@@ -77,5 +77,5 @@ def maintenance() -> None:
 
 @dg.schedule(job=maintenance, cron_schedule="17 3 * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
 def maintenance_schedule() -> Iterator[dg.RunRequest]:
-    """Every night, UTC."""
+    """Run `maintenance` every night at 03:17 UTC."""
     yield dg.RunRequest()

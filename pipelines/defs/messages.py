@@ -1,10 +1,12 @@
-"""What the worker is told over its socket in the data folder: one line, answered by one word.
+"""Messages to the worker over its socket in the data folder: one line, with a reply of one word.
 
-    run <run id>      taken, or stale: the code or the dbt project is newer than the worker
-    cancel <run id>   yes, or no: it has no such run
-    health <run id>   yes: it is at work on it, or will be; or no
+    run <run id>      taken, or stale: the code or the dbt project is newer than the worker.
 
-Only processes of the service's own user are heard, on both sides.
+    cancel <run id>   yes, or no: it has no such run.
+
+    health <run id>   yes: it executes the run, or will; or no.
+
+Both sides accept only processes of the service's own user.
 """
 
 import os
@@ -17,17 +19,17 @@ from pathlib import Path
 TAKEN, STALE, YES, NO = "taken", "stale", "yes", "no"
 _NAME = "worker.sock"
 _MOST_BYTES = 200
-# A worker that is only starting answers when it is ready.
+# A worker that is starting replies when it is ready.
 _ANSWER_SECONDS = 120.0
 
 
 class WorkerSilentError(Exception):
-    """The worker was told something and did not answer: whether it did it is not known."""
+    """The worker did not reply to a message; it may have acted on it or not."""
 
 
 @contextmanager
 def _address(data_dir: Path) -> Iterator[str]:
-    """The socket's address. A Unix address holds 107 characters at most; a path by way of a folder's number fits."""
+    """Yield the socket's address: a path through a folder descriptor, to stay below the limit of 107 characters."""
     number = os.open(data_dir, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{number}/{_NAME}"
@@ -36,7 +38,7 @@ def _address(data_dir: Path) -> Iterator[str]:
 
 
 def listen(data_dir: Path) -> socket.socket:
-    """The socket on which a worker hears, in place of one that an earlier worker left."""
+    """Return the worker's listening socket, in place of one that an earlier worker left."""
     (data_dir / _NAME).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
@@ -50,7 +52,7 @@ def listen(data_dir: Path) -> socket.socket:
 
 
 def _is_own(connection: socket.socket) -> bool:
-    """Whether the process at the other end runs as this one's user."""
+    """Tell whether the process at the other end runs as the same user."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return bool(struct.unpack("3i", found)[1] == os.geteuid())
 
@@ -69,10 +71,10 @@ def _connect(data_dir: Path) -> socket.socket | None:
 
 
 def tell(data_dir: Path, word: str, run_id: str, patience_seconds: float = _ANSWER_SECONDS) -> str | None:
-    """Tell the worker something about a run; its answer, None where there is no worker, or it ended before it heard.
+    """Send the worker a message about a run; return its reply, None without a worker or if it ended before.
 
     Raises:
-        WorkerSilentError: it did not answer in time.
+        WorkerSilentError: it did not reply in time.
     """
     connection = _connect(data_dir)
     if connection is None:
@@ -83,14 +85,14 @@ def tell(data_dir: Path, word: str, run_id: str, patience_seconds: float = _ANSW
             connection.sendall(f"{word} {run_id}\n".encode())
             answer = connection.recv(_MOST_BYTES)
         except TimeoutError as error:
-            raise WorkerSilentError(f"the worker did not answer {word!r} in {patience_seconds:.0f} s") from error
+            raise WorkerSilentError(f"the worker did not reply to {word!r} in {patience_seconds:.0f} s") from error
         except (BrokenPipeError, ConnectionResetError):
             return None
     return answer.decode().strip() or None
 
 
 def hear(listener: socket.socket) -> tuple[socket.socket, str, str] | None:
-    """Take one message: the connection to answer on, its word and run; None where it was none, or nobody's to say."""
+    """Receive one message: the connection for the reply, word and run; None if it is malformed or of another user."""
     connection, _ = listener.accept()
     connection.settimeout(1.0)
     with suppress(TimeoutError, ConnectionResetError, UnicodeDecodeError):
@@ -102,7 +104,7 @@ def hear(listener: socket.socket) -> tuple[socket.socket, str, str] | None:
 
 
 def answer(connection: socket.socket, word: str) -> bool:
-    """Answer a message, and whether it was heard."""
+    """Reply to a message; return whether the reply was sent."""
     with connection:
         try:
             connection.sendall(f"{word}\n".encode())

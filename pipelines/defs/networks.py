@@ -1,4 +1,4 @@
-"""The assets of one network, made by one factory for every network that is enabled."""
+"""Assets of one network, made by one factory for every enabled network."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,17 +15,17 @@ from pipelines.load.checks import RAW_CHECKS, Finding, RawCheck, check_batch
 from pipelines.load.control import batch_of_run
 
 _DESCRIPTIONS = {
-    "blocks": "Headers: the unfinalised tail, and every block with rows; also the network's state and coverage.",
-    "token_metadata": "What tokens say of themselves: kind, symbol, name, decimals.",
+    "blocks": "Headers of the unfinalised tail and of every block with rows; also the network's state and coverage.",
+    "token_metadata": "Data that token contracts return about themselves: kind, symbol, name, decimals.",
     "balance_observations": "Balances and supplies read from the node at stated blocks.",
 }
 
 
 def network_assets(network: Network) -> dg.AssetsDefinition:
-    """The assets and checks of one network.
+    """Return the assets and checks of one network.
 
-    They are one step, because they share one head and fail as one: a failure leaves a failed check `collected` that
-    names call and range, and is no exception, so that the other networks, dbt and publishing go on.
+    They are one step, because they share one head and fail together. A failure is not an exception, so that the other
+    networks, dbt and publishing continue: the check `collected` fails, and names call and range.
     """
     blocks = network_key(network.name, "blocks")
     descriptions = _DESCRIPTIONS | {table.name: table.description for table in family_of(network).tables}
@@ -43,7 +43,7 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
             for asset in assets_of(network)
         ],
         check_specs=[
-            dg.AssetCheckSpec("collected", asset=blocks, description="Everything asked for was collected."),
+            dg.AssetCheckSpec("collected", asset=blocks, description="All requested data was collected."),
             *(
                 dg.AssetCheckSpec(check.name, asset=_checked(network, check), description=check.description)
                 for check in RAW_CHECKS

@@ -1,4 +1,4 @@
-"""The assets of prices: market lists and newest prices before the marts are built, discoveries after publication."""
+"""Assets of prices: market lists and newest prices before the marts are built, discoveries after publication."""
 
 from collections.abc import Iterator
 
@@ -32,14 +32,14 @@ _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
             MARKETS,
             deps=[SNAPSHOT],
             group_name="prices",
-            description="The markets that price sources list, and which of them price each pair.",
+            description="Markets that the price sources list, and the routes of each pair.",
             kinds={"duckdb"},
         ),
         dg.AssetSpec(
             MARKET_PRICES,
             deps=[SNAPSHOT, MARKETS],
             group_name="prices",
-            description="The newest prices of the markets that pairs use, polled source by source.",
+            description="Newest prices of the markets that pairs use, polled source by source.",
             kinds={"duckdb"},
         ),
     ],
@@ -49,14 +49,14 @@ _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
     ],
 )
 def price_assets(context: dg.AssetExecutionContext, warehouse: Warehouse) -> _Results:
-    """Ask the price sources that are due; one that fails is named by a failed check and stops nothing."""
+    """Poll the price sources that are due; a failed source fails its check and stops nothing."""
     settings = warehouse.settings
     sources, open_client = price_sources_in_force(settings), opener(lambda: networks_in_force(settings))
     with warehouse.open() as connection:
         batch_id = batch_of_run(connection, context.run_id)
         report = collect_prices(connection, sources, open_client, settings.price_poll_seconds, batch_id)
     for defect in report.defects:
-        context.log.error("asking a price source failed", exc_info=defect)
+        context.log.error("reading a price source failed", exc_info=defect)
     yield from _results(report)
 
 
@@ -71,7 +71,7 @@ def _results(report: PriceReport) -> _Results:
         metadata={**report.list_errors},
     )
     problems = {
-        source_id: f"{len(found)}, as {found[0].market_id} {found[0].price_type}: {found[0].detail}"
+        source_id: f"{len(found)}, for example {found[0].market_id} {found[0].price_type}: {found[0].detail}"
         for source_id, found in report.problems.items()
         if found
     }
@@ -90,10 +90,10 @@ def _results(report: PriceReport) -> _Results:
     group_name="prices",
     kinds={"duckdb"},
     op_tags=DISCOVERIES_LAST,
-    check_specs=[dg.AssetCheckSpec("read", asset=DISCOVERIES, description="Every source that was asked answered.")],
+    check_specs=[dg.AssetCheckSpec("read", asset=DISCOVERIES, description="Every requested source responded.")],
 )
 def price_discoveries(context: dg.AssetExecutionContext, warehouse: Warehouse) -> _Results:
-    """Past prices that tenants asked for, read until the next cycle is due; half the time where history waits, too."""
+    """Past prices that tenants requested, read until the next cycle is due; half that time if history waits."""
     report = DiscoveryReport()
     store = open_store(warehouse.settings)
     try:
@@ -125,7 +125,7 @@ def price_discoveries(context: dg.AssetExecutionContext, warehouse: Warehouse) -
 def _read(
     connection: duckdb.DuckDBPyConnection, store: ControlStore, settings: Settings, cycle_batch: int, batch_id: int
 ) -> DiscoveryReport:
-    """Read discoveries until the next cycle is due; what tenants cancel meanwhile is asked no more."""
+    """Read discoveries until the next cycle is due, without those that tenants cancel meanwhile."""
     slot = Slot(connection, store, cycle_batch, settings.cycle_seconds)
     if has_open_history(connection):
         slot.halve()

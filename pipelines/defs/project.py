@@ -18,27 +18,27 @@ from pipelines.load.warehouse import movement_views
 from warehouse.port import Warehouse
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
-# Copies of what was parsed, for a run each.
+# Copies of the parsed project, one for each run.
 _copies: dict[Settings, Manifest] = {}
 
 
 class DbtError(Exception):
-    """dbt did not do what it was asked for; the message has its own words."""
+    """A dbt command failed; the message is dbt's own."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """What dbt knows of the project's files, and what tells them from others."""
+    """dbt's manifest of the project, and the fingerprint of its files."""
 
     manifest: Manifest
     fingerprint: str
 
 
 def dbt_environment(settings: Settings) -> dict[str, str]:
-    """The environment in which dbt finds the warehouse and writes nothing outside the data folder."""
+    """Return the environment in which dbt finds the warehouse and writes nothing outside the data folder."""
     return {
         **Warehouse(settings).dbt_environment(),
-        # Whatever the caller's own dbt works in.
+        # Override variables of the caller's own dbt.
         "DBT_TARGET": "warehouse",
         "DBT_PROJECT_DIR": str(PROJECT_DIR),
         "DBT_PROFILES_DIR": str(PROJECT_DIR),
@@ -48,14 +48,14 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
         "DBT_WRITE_JSON": "false",
         # It starts threads, which a fork of the worker would not have.
         "DBT_STATIC_PARSER": "false",
-        # Errors are in what a run gives back. A line that nobody sees is made all the same where there is a log for it.
+        # The result of a run has the errors. With a log, dbt would format lines that are never read.
         "DBT_LOG_LEVEL": "none",
         "DBT_LOG_LEVEL_FILE": "none",
     }
 
 
 def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
-    """The files that make up the project; what dbt writes beside them, when somebody runs it there, is none of them."""
+    """Return the files of the project, without the files that dbt writes beside them when it runs there."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -65,7 +65,7 @@ def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
 
 
 def project_fingerprint() -> str:
-    """A digest of the project's files, and of the views under it."""
+    """Return a digest of the project's files and of the views that it reads."""
     digest = hashlib.sha256(movement_views().encode())
     for path in project_files():
         digest.update(str(path.relative_to(PROJECT_DIR)).encode())
@@ -75,7 +75,7 @@ def project_fingerprint() -> str:
 
 @cache
 def parsed_project(settings: Settings) -> Project:
-    """The project as it is when this process first asks for it; dbt keeps what it parsed for the next process.
+    """Return the project as of the first call in this process; dbt caches the parsed files for the next process.
 
     Raises:
         DbtError: dbt could not parse the project.
@@ -89,7 +89,7 @@ def parsed_project(settings: Settings) -> Project:
 
 
 def keep_manifest(settings: Settings, *, is_new: bool) -> None:
-    """Write dbt's manifest of what was built, for those who build on it, where it is new or not there."""
+    """Write dbt's manifest of the built project, for sandboxes, if it is new or missing."""
     path = settings.manifest_path
     if path.exists() and not is_new:
         return
@@ -99,8 +99,7 @@ def keep_manifest(settings: Settings, *, is_new: bool) -> None:
 
 
 def copy_project(settings: Settings) -> None:
-    """Make the copy of the project that a run needs, for the first one of this process or of each fork of it."""
-    # A run writes into what it was given.
+    """Copy the project for the first run of this process, or of each fork of it, because a run changes its copy."""
     _copies[settings] = parsed_project(settings).manifest.deepcopy()  # type: ignore[no-untyped-call]
 
 
@@ -110,7 +109,7 @@ def run_dbt(settings: Settings, arguments: Sequence[str]) -> list[Any]:
     No connection to the warehouse may be open in this process; none is afterwards.
 
     Raises:
-        DbtError: dbt did not come to run any node.
+        DbtError: dbt failed before it ran a node.
     """
     os.environ.update(dbt_environment(settings))
     if settings not in _copies:

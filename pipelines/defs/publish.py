@@ -1,4 +1,4 @@
-"""The last steps of a cycle: publishing the marts, and its outcome."""
+"""Last steps of a cycle: publication of the marts, and the outcome."""
 
 from contextlib import closing
 
@@ -21,7 +21,7 @@ from pipelines.load.state import (
 
 @dg.asset(key=PUBLICATION, deps=[BUILD], group_name="serving", kinds={"duckdb"})
 def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """An immutable copy of the marts under a new name, and the pointer to it; made when dbt built something."""
+    """Immutable copy of the marts under a new name, and the pointer to it; made if dbt built something."""
     with warehouse.open() as connection:
         batch_id, recorded = transformed_batch(connection), newest_publication(connection)
         revision = transformed_revision(connection)
@@ -33,17 +33,17 @@ def publication(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.M
         removed = warehouse.port.remove_old_versions(pinned)
     if missing := warehouse.port.megabytes_missing(pinned):
         context.log.warning(
-            f"pinned versions need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they go, cap "
-            "tables begin no new pages"
+            f"versions pinned by cursors need {missing} MB more than LEDGERMART_VERSION_DISK_BUDGET_MB; until they "
+            "expire, no new paging through cap tables can begin"
         )
     return dg.MaterializeResult(metadata={"version": published.version, "removed": len(removed), "pinned": len(pinned)})
 
 
 @dg.asset(key=OUTCOME, deps=[SNAPSHOT], group_name="control", op_tags=OUTCOME_LAST)
 def outcome(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """Where networks and price sources stand after a run, whatever of it failed or had nothing to do.
+    """State of networks and price sources after a run, even if steps failed or had nothing to do.
 
-    Fails the run when a network or a price source did, after all others went on.
+    It fails the run if a network or a price source failed, after all others were processed.
     """
     with warehouse.open() as connection:
         batch_id = batch_of_run(connection, context.run_id)

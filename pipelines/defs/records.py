@@ -1,4 +1,4 @@
-"""Dagster's own records, in SQLite: for each event of a cycle several engines, each with one transaction."""
+"""Fast SQLite connections for Dagster's records, which use several engines and transactions for each event."""
 
 import sqlite3
 from functools import cache
@@ -19,20 +19,20 @@ _columns: dict[tuple[str, str], Any] = {}
 
 
 class _Kept(sqlite3.Connection):
-    """A connection that whoever closes it leaves for the next."""
+    """Connection that stays open for the next user when it is closed."""
 
     path: str
 
     def close(self) -> None:
-        """End what was begun, and stay open."""
+        """Roll back, and stay open."""
         self.rollback()
         _free[self.path].append(self)
 
 
 class _Dialect(SQLiteDialect_pysqlite):
-    """SQLite as SQLAlchemy has it, with what one engine of the kept folders opened and compiled there for the next.
+    """SQLAlchemy's SQLite dialect; engines of the kept folders share connections and compiled statements.
 
-    Compiled statements are looked up by their dialect, of which each engine has its own.
+    All instances are equal, because compiled statements are looked up by their dialect, and each engine has its own.
     """
 
     supports_statement_cache = True
@@ -45,12 +45,12 @@ class _Dialect(SQLiteDialect_pysqlite):
 
     @classmethod
     def engine_created(cls, engine: Engine) -> None:
-        """Have it share what was compiled."""
+        """Let the engine use the shared compiled statements."""
         if _is_kept(engine.url.database):
             engine.update_execution_options(compiled_cache=_compiled)
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **options: Any) -> Any:
-        """Look a table's columns up once: Dagster asks for them with each event of an asset, and changes none."""
+        """Cache a table's columns: Dagster reads them with each event of an asset, and never changes them."""
         path = connection.engine.url.database
         columns = _columns.get((path, table_name))
         if columns is None:
@@ -60,13 +60,13 @@ class _Dialect(SQLiteDialect_pysqlite):
         return columns
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
-        """Return a connection that is free, or another one."""
+        """Return a free connection, or a new one."""
         path = str(arguments[0])
         if not _is_kept(path):
             return super().connect(*arguments, **options)
         if free := _free.setdefault(path, []):
             return free.pop()
-        # Whoever uses it has it alone, in whichever thread.
+        # Only one thread uses it at a time.
         connection = sqlite3.connect(path, factory=_Kept, **{**options, "check_same_thread": False})
         connection.path = path
         connection.execute("pragma synchronous = normal")
@@ -79,11 +79,11 @@ def _is_kept(path: str | None) -> bool:
 
 
 def keep_connections(folder: Path) -> None:
-    """Have this process keep its connections to the databases below a folder, and not wait for the disk at each commit.
+    """Let this process keep its connections to the databases below a folder, and not wait for the disk at each commit.
 
-    Opening one reads the whole schema, and the last one that is closed copies the log into the file. In write-ahead
-    mode nothing is torn by not waiting; what a loss of power may take is the last records of runs. Statements are
-    compiled once.
+    Opening a connection reads the whole schema, and closing the last one copies the log into the file. In write-ahead
+    mode the database stays consistent without waiting; a loss of power may only lose the last records of runs.
+    Statements are compiled once.
     """
     _folders.add(folder.resolve())
     _is_kept.cache_clear()

@@ -1,4 +1,4 @@
-"""The run's hold on the warehouse."""
+"""The run's lock on the warehouse, as a Dagster resource."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from warehouse import port
 
 
 class Warehouse(dg.ConfigurableResource["Warehouse"]):
-    """The writer lock, held from the first step of a run to its last, and connections under it.
+    """Writer lock, held from the first step of a run to its last, and connections under it.
 
     A step opens its own connection and closes it, because dbt, which is another process, must be able to open the file.
     """

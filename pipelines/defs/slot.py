@@ -1,4 +1,4 @@
-"""The time between a cycle's publication and the next cycle, which past data is collected in."""
+"""Time between a cycle's publication and the next cycle, for collecting past data."""
 
 import time
 from datetime import timedelta
@@ -9,14 +9,14 @@ from control.revision import read_revision
 from control.store import ControlStore
 from pipelines.load.warehouse import utc_now
 
-# A cycle that takes longer than the time between cycles still gives past data so much.
+# Past data gets at least this time, even in a cycle that takes longer than the time between cycles.
 _LEAST_SECONDS = 2.0
-# The control store hears of progress about this often.
+# Interval at which progress is written to the control store.
 _REPORT_SECONDS = 1.0
 
 
 class Throttle:
-    """Lets something happen at once, and then not more often than every `_REPORT_SECONDS`."""
+    """Rate limiter: due at once, and then at most every `_REPORT_SECONDS`."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
@@ -30,7 +30,7 @@ class Throttle:
 
 
 class Slot:
-    """The time that a cycle has left for the past: until the next one is due, or somebody changes the configuration."""
+    """Remaining time of a cycle for past data: until the next cycle is due, or the configuration changes."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, store: ControlStore, batch_id: int, cycle_seconds: int
@@ -49,11 +49,11 @@ class Slot:
         self._is_changed = False
 
     def halve(self) -> None:
-        """Leave half of the time to somebody else."""
+        """Use only half of the time."""
         self._until = (self._began + self._until) / 2
 
     def is_over(self) -> bool:
-        """Whether to stop now."""
+        """Tell whether to stop now."""
         if not self._is_changed and self._throttle.is_due():
             with self._store.read() as session:
                 self._is_changed = read_revision(session) != self._revision

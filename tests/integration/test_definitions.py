@@ -323,7 +323,7 @@ def test_window_that_ends_beyond_the_head_is_collected_to_its_end(system: System
 def test_no_cycle_while_another_is_at_work(system: System) -> None:
     system.world.mine()
     with writer_lock(system.service.settings.lock_path, "a test", 0):
-        assert system.sensor.tick() == "a cycle is at work"
+        assert system.sensor.tick() == "a cycle is running"
     assert system.sensor.tick() == ["local"]
 
 
@@ -333,9 +333,9 @@ def test_run_that_has_just_begun_is_waited_for_and_a_killed_one_is_marked(
     system.world.mine()
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     run = system.sensor.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-    assert system.sensor.tick() == "a cycle is at work"
+    assert system.sensor.tick() == "a cycle is running"
     monkeypatch.setattr(cycle, "_START_SECONDS", -1)
-    assert system.sensor.tick() == "a cycle is at work"
+    assert system.sensor.tick() == "a cycle is running"
     assert system.sensor.tick() == ["local"]
     found = system.sensor.instance.get_run_by_id(run.run_id)
     assert found is not None
