@@ -141,7 +141,7 @@ def _begin(
     state = connection.execute(
         "select head_number, final_number, status, detail from raw.network_states where network = ?", [network]
     ).fetchone()
-    head_number, final_number, status, detail = state or (None, None, None, "its node was not asked yet")
+    head_number, final_number, status, detail = state or (None, None, None, "the node was not probed yet")
     if status != "Healthy":
         note_network_error(connection, network, detail or f"{network}: the node is {status}")
         return None
@@ -265,8 +265,8 @@ def _resolve(node: Node, head: Header, request: Request) -> _Resolved:
         return _Resolved(
             covered,
             native,
-            f"native value is collected by balance only, because the range has {blocks} blocks; ask with native full "
-            f"for its transactions: {cost}",
+            f"native value is collected by balance only, because the range has {blocks} blocks; request native "
+            f"full to get its transactions: {cost}",
         )
     return _Resolved(covered, native, None)
 

@@ -56,8 +56,8 @@ def check_head(connection: duckdb.DuckDBPyConnection, node: Node, head: Header) 
             node.header_call,
             head.number,
             head.number,
-            f"the node's head is implausible: {seconds} s after {known}, the chain is at block {newest} at most; where "
-            "it is faster than that, correct block_milliseconds in the network's definition",
+            f"the node's head is implausible: {seconds} s after {known}, the newest possible block is {newest}; if the "
+            "chain is faster, correct block_milliseconds in the network's definition",
         )
 
 
@@ -82,11 +82,15 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
             node.header_call,
             head.number,
             newest_number,
-            "the node's head is far behind what was collected",
+            "the node's head is far behind the newest collected block",
         )
     if head.number < newest_number and stored.hashes(head.number, head.number).get(head.number, head.hash) == head.hash:
         raise StaleHead(
-            network, node.header_call, head.number, newest_number, "the node's head is behind what was collected"
+            network,
+            node.header_call,
+            head.number,
+            newest_number,
+            "the node's head is behind the newest collected block",
         )
     if head.number >= newest_number:
         newest = dict((stored.newest, stored.newest_linked or stored.newest))

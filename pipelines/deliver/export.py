@@ -162,9 +162,9 @@ def _check_target(folder: Path, force: bool) -> None:
         return
     manifest = folder / _MANIFEST
     if not manifest.is_file() or json.loads(manifest.read_text()).get("kind") != _KIND:
-        raise ExportError(f"{folder} holds something that is no export; name another folder with --out")
+        raise ExportError(f"{folder} is not an export; name another folder with --out")
     if not force:
-        raise ExportError(f"{folder} holds an export already; --force replaces it, --out names another folder")
+        raise ExportError(f"{folder} already contains an export; --force replaces it, --out names another folder")
 
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[_Column]]:
@@ -194,7 +194,7 @@ def _chosen(known: dict[str, list[_Column]], marts: Sequence[str]) -> dict[str, 
     for mart, columns in chosen.items():
         if mart not in _NAMED_BY_TENANT and "tenant_id" not in {column.name for column in columns}:
             raise ExportError(
-                f"mart {mart!r} has no tenant_id, and pipelines/deliver/export.py does not say whose its rows are"
+                f"mart {mart!r} has no tenant_id, and pipelines/deliver/export.py does not name the tenant of its rows"
             )
     return chosen
 

@@ -83,7 +83,7 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
         FolderBusyError: another process is making it.
     """
     if folder.exists() and not refresh:
-        raise SandboxError(f"{folder} exists already; --refresh makes it anew, and what was built in it is lost")
+        raise SandboxError(f"{folder} already exists; --refresh replaces it, and everything built in it is lost")
     _check_replaceable(folder)
     with new_folder(folder) as partial:
         with Warehouse(settings).copy_for(partial, listener) as copy:
@@ -139,7 +139,7 @@ def _newest_batch(folder: Path) -> int:
 def _manifest_text(settings: Settings) -> str:
     path = settings.manifest_path
     if not path.exists():
-        raise SandboxError(f"dbt's manifest of what is published is missing, {path}; run `ledgermart cycle`")
+        raise SandboxError(f"dbt's manifest of the published version is missing: {path}; run `ledgermart cycle`")
     return path.read_text()
 
 

@@ -360,12 +360,12 @@ def waits_until(connection: duckdb.DuckDBPyConnection, network: str, budget: Bud
 
 
 def waiting_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
-    """What is told of a network where what is past waits for its budget of requests; None where nothing does."""
+    """Return a message if a network's past data waits for its budget of requests; else None."""
     budget = read_budget(connection, network)
     until = waits_until(connection, network, budget)
     if until is None:
         return None
     return (
-        f"WaitingForBudget: history goes on at {write_instant(until.replace(tzinfo=UTC))}; "
-        f"{sum(budget.spent.values())} requests of {budget.day} are spent, of {budget.most}"
+        f"WaitingForBudget: history resumes at {write_instant(until.replace(tzinfo=UTC))}; "
+        f"{sum(budget.spent.values())} of {budget.most} requests of {budget.day} are used"
     )

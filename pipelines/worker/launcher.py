@@ -46,7 +46,7 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
         """Whether the worker is at work on a run of its own; other runs are the sensor's to judge."""
         if not is_of_worker(run) or tell(load_settings().data_dir, "health", run.run_id) == YES:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        return CheckRunHealthResult(WorkerStatus.FAILED, "the worker is not at work on it")
+        return CheckRunHealthResult(WorkerStatus.FAILED, "the worker does not execute it")
 
 
 def execute_run(run_id: str) -> None:

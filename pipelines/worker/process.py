@@ -141,7 +141,7 @@ class Worker:
             if self._run is None:
                 self._begin()
             self._wait()
-        _LOG.info("code, dbt project or definitions have changed: the worker is to be started again")
+        _LOG.info("code, dbt project or definitions have changed: the worker must be restarted")
 
     def stop(self) -> None:
         """End the run at work."""
@@ -178,7 +178,7 @@ class Worker:
     def _tell(self, trouble: str | None) -> None:
         """Write for `ledgermart status` that the worker looks; in the log a trouble stands once, and its end."""
         if trouble != self._trouble:
-            _LOG.warning("%s", trouble or "looking for something to do again")
+            _LOG.warning("%s", trouble or "checking for work again")
         elif time.monotonic() - self._told_at < _TELL_SECONDS:
             return
         self._trouble, self._told_at = trouble, time.monotonic()
@@ -221,7 +221,7 @@ class Worker:
             before = set(sys.modules)
             body()
             if late := sorted(set(sys.modules) - before):
-                _LOG.warning("a run imported what the worker could have: %s", ", ".join(late))
+                _LOG.warning("a run imported modules that the worker could have loaded: %s", ", ".join(late))
             _LOG.info("run %s took %.2f s of processor time", run_id, time.process_time())
             code = 0
         except BaseException:  # noqa: BLE001 - told, and the fork ends here whatever it was
@@ -247,7 +247,7 @@ class Worker:
             _, status = os.waitpid(run.pid, 0)
             self._run = None
             if status:
-                self._mark(run.run_id, f"its process ended with {os.waitstatus_to_exitcode(status)}")
+                self._mark(run.run_id, f"the run's process exited with {os.waitstatus_to_exitcode(status)}")
 
     def _hear(self) -> None:
         heard = hear(self._listener)
@@ -268,7 +268,7 @@ class Worker:
     def _cancel(self, run_id: str) -> bool:
         if run_id in self._waiting:
             self._waiting.remove(run_id)
-            self._mark(run_id, "it was cancelled before it began")
+            self._mark(run_id, "the run was cancelled before it started")
             return True
         if self._run is None or self._run.run_id != run_id:
             return False
@@ -287,7 +287,7 @@ class Worker:
         waiting = [run for run in found if run.status is dg.DagsterRunStatus.STARTING]
         for run in found:
             if run not in waiting:
-                _mark(self._instance, run, "the worker ended")
+                _mark(self._instance, run, "the worker stopped")
         return [run.run_id for run in waiting]
 
 
@@ -310,8 +310,8 @@ def main() -> None:
         with writer_lock(worker_lock(settings), "the worker", _TAKE_OVER_SECONDS):
             _work(settings)
     except Exception as error:  # noqa: BLE001 - told where it is looked for, and the worker ends whatever it was
-        _LOG.error("the worker ends: %s", error, exc_info=None if isinstance(error, _EXPECTED) else error)
-        write_worker_state(settings.data_dir, f"it ended: {error}")
+        _LOG.error("the worker stops: %s", error, exc_info=None if isinstance(error, _EXPECTED) else error)
+        write_worker_state(settings.data_dir, f"it stopped: {error}")
         sys.exit(1)
 
 

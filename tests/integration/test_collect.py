@@ -193,7 +193,7 @@ def test_metadata_says_what_contracts_are(chain: Chain, make_service: MakeServic
     assert details[chain.gold.address] is None
     assert "symbol() reverts" in details[chain.plain.address]
     assert (
-        "decimals() answers nothing" in details[chain.plain.address]
+        "decimals() returns nothing" in details[chain.plain.address]
         or "decimals() reverts" in details[chain.plain.address]
     )
     check_truth(service, chain.node)

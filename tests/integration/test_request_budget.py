@@ -199,7 +199,7 @@ def test_history_waits_for_the_next_day_and_live_tracking_does_not(
     assert done(service, asked) == waiting.progress_done
     (detail,) = service.query("select status, detail from raw.network_states")
     assert detail[0] == "Healthy"
-    assert "WaitingForBudget: history goes on at 2026-05-02T00:00:00Z" in detail[1]
+    assert "WaitingForBudget: history resumes at 2026-05-02T00:00:00Z" in detail[1]
     status = read_status(service.settings)
     (network,) = status["networks"]
     assert network["requests"] == {

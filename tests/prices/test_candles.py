@@ -225,7 +225,7 @@ def test_a_candle_that_is_there_with_two_prices_is_a_problem(
     assert set(prices(pages)) <= set(expected(start + HOUR, start + 4 * HOUR, HOUR))
     assert len(prices(pages)) >= 2
     assert [problem.detail for problem in problems(pages)] == [
-        "the candle of 2026-03-03T00:00:00Z: it is there with 2 last prices"
+        "the candle of 2026-03-03T00:00:00Z: it has 2 different last prices"
     ]
 
 

@@ -170,7 +170,7 @@ def test_last_trades_are_asked_for_as_long_as_a_poll_may_take(
         result = client.poll(wanted)
         assert len(server.requests) == len(result.prices) <= 21
         assert len(result.problems) == 50 - len(result.prices)
-        assert {problem.detail for problem in result.problems} == {"its last trade could not be asked for within 20 s"}
+        assert {problem.detail for problem in result.problems} == {"its last trade could not be read within 20 s"}
         seen.update(price.market_id for price in result.prices)
     # Another order each time: all of them have their turn.
     assert len(seen) == 50
@@ -413,7 +413,7 @@ def test_a_trade_that_does_not_say_when_is_a_problem(
     except SourceMalformed:
         return
     assert result.prices == []
-    assert "does not say when" in result.problems[0].detail
+    assert "has no valid time" in result.problems[0].detail
 
 
 def test_a_missing_price_is_not_worked_out_from_others(server: ExchangeServer, open_exchange: OpenExchange) -> None:

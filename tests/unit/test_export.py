@@ -213,7 +213,7 @@ def test_only_an_export_is_replaced_and_only_when_told(settings: Settings, tmp_p
     assert {path.name for path in out.iterdir()} == {"manifest.json", "tokens.parquet"}
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "letter").write_text("mine")
-    with pytest.raises(ExportError, match="is no export"):
+    with pytest.raises(ExportError, match="is not an export"):
         _export(settings, tmp_path / "papers", force=True)
     assert (tmp_path / "papers" / "letter").read_text() == "mine"
 

@@ -152,10 +152,10 @@ def test_a_worker_that_cannot_work_says_so_once_and_ends(
         os.umask(before)
     assert ended.value.code == 1
     (told,) = [record for record in caplog.records if record.name == process.__name__]
-    assert (told.getMessage(), told.exc_info) == ("the worker ends: the worker has a thread, 'late'", None)
+    assert (told.getMessage(), told.exc_info) == ("the worker stops: the worker has a thread, 'late'", None)
     state = read_worker_state(settings.data_dir)
     assert state is not None
-    assert state.trouble == "it ended: the worker has a thread, 'late'"
+    assert state.trouble == "it stopped: the worker has a thread, 'late'"
 
 
 def test_a_control_store_that_is_away_is_told_once(
@@ -183,7 +183,7 @@ def test_a_control_store_that_is_away_is_told_once(
     assert troubles == ["away", "away", None, None, "away"]
     assert [record.getMessage() for record in caplog.records] == [
         "away",
-        "looking for something to do again",
+        "checking for work again",
         "away",
     ]
 

@@ -91,7 +91,7 @@ class _Work:
         if page is None:
             page = HistoryPage([], end)
         elif page.up_to <= self._up_to:
-            raise SourceMalformed(self.reading.source_id, "history", f"does not get on beyond {page.up_to}")
+            raise SourceMalformed(self.reading.source_id, "history", f"makes no progress beyond {page.up_to}")
         prices, gaps = self._fill.take(page.prices, page.up_to)
         self._up_to = page.up_to
         return Part(

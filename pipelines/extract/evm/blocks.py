@@ -344,7 +344,7 @@ def _asked_header(network: str, answer: _HeaderAnswer | None, number: int) -> He
         raise MalformedAnswer(*names, f"block {number} is missing")
     header = _header(network, answer)
     if header.number != number:
-        raise MalformedAnswer(*names, f"block {header.number} in the place of block {number}")
+        raise MalformedAnswer(*names, f"block {header.number} instead of block {number}")
     return header
 
 

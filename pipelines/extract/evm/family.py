@@ -61,7 +61,7 @@ class EvmNode:
 
     @property
     def _facts(self) -> NodeFacts:
-        assert self._probed is not None, "a node is probed before it is asked"
+        assert self._probed is not None, "probe a node before other calls"
         return self._probed
 
     def other(self) -> Node:

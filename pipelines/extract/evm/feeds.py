@@ -281,7 +281,7 @@ def _round(output: str | None) -> _Round | None:
 def _decimals(output: str | None) -> int:
     decimals = word_to_int(output)
     if decimals is None or decimals > _LARGEST_DECIMALS:
-        raise ValueError("the contract does not tell its decimals")
+        raise ValueError("the contract does not return its decimals")
     return decimals
 
 

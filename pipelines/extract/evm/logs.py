@@ -366,7 +366,7 @@ class _Decoder:
             if addresses is not None:
                 is_asked &= len(topics) > position and "0x" + topics[position][26:] in addresses
         if not is_asked:
-            raise self._malformed(log, f"of block {log.block_number} was not asked for")
+            raise self._malformed(log, f"of block {log.block_number} was not requested")
 
     def _malformed(self, log: Log, problem: str) -> MalformedAnswer:
         detail = f"log {log.log_index} of transaction {log.transaction_hash} {problem}"
@@ -428,6 +428,6 @@ def _in_order(rows: pl.DataFrame, network: str, piece: BlockRange) -> pl.DataFra
         detail = f"block {number} changed while its logs were read: it has two hashes"
         raise ChainReorganised(network, "eth_getLogs", *piece, detail, block_number=number)
     for row in rows.filter(~is_later).head(1).iter_rows(named=True):
-        detail = f"log {row['log_index']} of block {row['block_number']} is there twice"
+        detail = f"log {row['log_index']} of block {row['block_number']} appears twice"
         raise MalformedAnswer(network, "eth_getLogs", *piece, detail)
     return rows

@@ -109,7 +109,7 @@ def _describe(address: str, outputs: dict[str, str | None]) -> ContractMetadata:
         return ContractMetadata(address, "NotFungible", standard, symbol, name, None, None, nature)
     decimals = _word(outputs, "decimals", problems)
     if decimals is not None and decimals > _LARGEST_DECIMALS:
-        problems.append(f"decimals() answers more than {_LARGEST_DECIMALS}")
+        problems.append(f"decimals() returns more than {_LARGEST_DECIMALS}")
         decimals = None
     status = "Unknown"
     if total_supply is not None and has_balances:
@@ -129,7 +129,7 @@ def _word(outputs: dict[str, str | None], function: str, problems: list[str]) ->
 def _shortcoming(output: str | None) -> str:
     if output is None:
         return "reverts"
-    return "answers nothing" if output == "0x" else "answers no single word"
+    return "returns nothing" if output == "0x" else "does not return a single word"
 
 
 def _text(outputs: dict[str, str | None], function: str, longest: int, problems: list[str]) -> str | None:
@@ -137,15 +137,15 @@ def _text(outputs: dict[str, str | None], function: str, longest: int, problems:
     output = outputs[function]
     encoded = None if output is None else _string_bytes(bytes.fromhex(output[2:]))
     if encoded is None:
-        problems.append(f"{function}() {'answers no text' if output not in (None, '0x') else _shortcoming(output)}")
+        problems.append(f"{function}() {'returns no text' if output not in (None, '0x') else _shortcoming(output)}")
         return None
     try:
         text = encoded.decode("utf-8").replace("\0", "")
     except UnicodeDecodeError:
-        problems.append(f"{function}() answers bytes that are not UTF-8")
+        problems.append(f"{function}() returns bytes that are not UTF-8")
         return None
     if not text:
-        problems.append(f"{function}() answers an empty text")
+        problems.append(f"{function}() returns an empty text")
         return None
     if len(text) > longest:
         problems.append(f"{function}() is longer than {longest} characters and is cut")

@@ -171,7 +171,7 @@ def _checked_output(client: RpcClient, read: Read, answer: str) -> str:
     try:
         return msgspec.convert(answer, Data)
     except msgspec.ValidationError:
-        detail = f"what {read.contract} returned is not hex"
+        detail = f"the result of {read.contract} is not hex"
         raise MalformedAnswer(client.network, "eth_call", detail=detail) from None
 
 

@@ -207,7 +207,7 @@ def _flat_frames(block: _Block, traces: Sequence[_FlatTrace] | None) -> dict[str
         ordered = list(group)
         addresses = [trace.trace_address for trace in ordered]
         if addresses[0] or any(earlier == later for earlier, later in pairwise(addresses)):
-            raise block.malformed(f"traces of transaction {transaction} are missing or there twice")
+            raise block.malformed(f"traces of transaction {transaction} are missing or duplicated")
         frames[transaction] = [_flat_frame(trace) for trace in ordered]
     return frames
 

@@ -47,7 +47,7 @@ class _Exact:
         """Replace ccxt's transport; its reading of the exchange's errors stays."""
         source_id = self._http.source_id
         if method != "GET" or (self._base_url is not None and not url.startswith(self._base_url)):
-            raise SourceRefused(source_id, self._call, f"{method} {urlsplit(url).hostname} is not what we ask")
+            raise SourceRefused(source_id, self._call, f"the request {method} {urlsplit(url).hostname} is not allowed")
         return self._http.get(url, self._call, functools.partial(self._read, url), headers)
 
     def _read(self, url: str, reply: Reply) -> Any:
@@ -114,7 +114,7 @@ def understood(http: HttpClient, call: str) -> Iterator[None]:
     except ccxt.BaseError as error:
         raise of(SourceRefused, error) from None
     except _UNREADABLE as error:
-        raise SourceMalformed(http.source_id, call, http.redact(f"not of its form: {error!r}")) from error
+        raise SourceMalformed(http.source_id, call, http.redact(f"unexpected form: {error!r}")) from error
 
 
 def read_credentials(source: PriceSource, environ: Mapping[str, str]) -> dict[str, str]:

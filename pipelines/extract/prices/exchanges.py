@@ -218,7 +218,7 @@ class ExchangeClient:
         until = self._clock() + _TRADES_SECONDS
         for key in random.sample(asked, len(asked)):
             if self._clock() >= until:
-                found[key] = f"its last trade could not be asked for within {_TRADES_SECONDS:g} s"
+                found[key] = f"its last trade could not be read within {_TRADES_SECONDS:g} s"
                 continue
             try:
                 found[key] = self._last_trade(*key, [market_id for market_id, _ in asked])
@@ -245,7 +245,7 @@ class ExchangeClient:
             raise ValueError("no price in the last trade")
         price = exact_price(text)
         if not isinstance(milliseconds, int) or not 0 <= milliseconds < 10**14:
-            raise ValueError(f"the last trade does not say when it was: {milliseconds}")
+            raise ValueError(f"the last trade has no valid time: {milliseconds}")
         at = datetime.fromtimestamp(milliseconds // 1000, UTC) + timedelta(milliseconds=milliseconds % 1000)
         if at > received + _SETTLING:
             raise ValueError(f"the last trade is in the future: {at:%Y-%m-%dT%H:%M:%SZ}")
@@ -308,7 +308,7 @@ class ExchangeClient:
             try:
                 different = {exact_price(text) for text in texts}
                 if len(different) > 1:
-                    raise ValueError(f"it is there with {len(different)} last prices")
+                    raise ValueError(f"it has {len(different)} different last prices")
                 prices.append(MarketPrice(market_id, price_type, end, end - step, different.pop()))
             except ValueError as error:
                 detail = f"the candle of {end - step:%Y-%m-%dT%H:%M:%SZ}: {error}"
@@ -328,9 +328,9 @@ def _read_candle(row: Sequence[Any], step: timedelta) -> _Candle:
     """
     opened, close, volume = row[0], row[4], row[5]
     if not isinstance(opened, int):
-        raise ValueError("a candle does not say when it opens")
+        raise ValueError("a candle has no opening time")
     if not 0 <= opened < 10**14:
-        raise ValueError(f"a candle opens at {opened}, which is no time in milliseconds")
+        raise ValueError(f"a candle opens at {opened}, which is not a time in milliseconds")
     start = datetime.fromtimestamp(opened // 1000, UTC) + timedelta(milliseconds=opened % 1000)
     if start != _floor(start, step):
         raise ValueError(f"the candle of {start:%Y-%m-%dT%H:%M:%SZ} does not begin at a whole multiple of {step}")

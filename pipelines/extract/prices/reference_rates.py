@@ -148,7 +148,7 @@ def parse_rates(document: bytes) -> Rates:
         if "time" in attributes:
             day = date.fromisoformat(attributes["time"])
             if day in rates:
-                raise ValueError(f"day {day} is there twice")
+                raise ValueError(f"day {day} appears twice")
             days.append(day)
             rates[day] = {}
         elif "currency" in attributes:

@@ -104,7 +104,7 @@ def test_another_block_than_asked_for_is_malformed(make_client: MakeClient) -> N
     with ScriptedNode() as node:
         truly = node.handlers["eth_getBlockByNumber"]
         node.handlers["eth_getBlockByNumber"] = lambda params: truly(["0x5", False])
-        with pytest.raises(MalformedAnswer, match="block 5 in the place of block 4"):
+        with pytest.raises(MalformedAnswer, match="block 5 instead of block 4"):
             read_headers(make_client(node), [4])
 
 

@@ -132,7 +132,7 @@ def test_malformed_logs_are_named(changes: dict[str, Any]) -> None:
 
 
 def test_a_log_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(MalformedAnswer, match="log 1 of block 4 is there twice"):
+    with pytest.raises(MalformedAnswer, match="log 1 of block 4 appears twice"):
         decode(transfer_log(4, 1, 1), transfer_log(5, 1, 1), transfer_log(4, 1, 1))
 
 

@@ -258,7 +258,7 @@ def test_answers_to_other_questions_are_malformed(make_client: MakeClient, stray
     )
     with ScriptedNode() as node:
         node.handlers["eth_getLogs"] = lambda _: [transfer_log(3, 0, 1), stray]
-        with pytest.raises(MalformedAnswer, match=r"log \S+ of transaction 0x\S+ of block \S+ was not asked for"):
+        with pytest.raises(MalformedAnswer, match=r"log \S+ of transaction 0x\S+ of block \S+ was not requested"):
             fetch(make_client(node), 9, filter=wanted)
 
 

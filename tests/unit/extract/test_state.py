@@ -256,11 +256,11 @@ METADATA: dict[str, tuple[dict[str, str | None], tuple[Any, ...]]] = {
     ),
     "silent decimals": (
         {DECIMALS: "0x"},
-        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() answers nothing."),
+        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() returns nothing."),
     ),
     "wide decimals": (
         {DECIMALS: "0x" + word(256)},
-        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() answers more than 255."),
+        ("Fungible", "ERC-20", "TST", "Test", None, 10**24, "decimals() returns more than 255."),
     ),
     "largest decimals": ({DECIMALS: "0x" + word(255)}, ("Fungible", "ERC-20", "TST", "Test", 255, 10**24, None)),
     "not UTF-8": (
@@ -272,12 +272,12 @@ METADATA: dict[str, tuple[dict[str, str | None], tuple[Any, ...]]] = {
             None,
             18,
             10**24,
-            "symbol() answers bytes that are not UTF-8, name() reverts.",
+            "symbol() returns bytes that are not UTF-8, name() reverts.",
         ),
     ),
     "NUL": (
         {SYMBOL: string(b"\0T\0S\0"), NAME: string(b"\0\0")},
-        ("Fungible", "ERC-20", "TS", None, 18, 10**24, "name() answers an empty text."),
+        ("Fungible", "ERC-20", "TS", None, 18, 10**24, "name() returns an empty text."),
     ),
     "long": (
         {SYMBOL: string("€".encode() * 65)},
@@ -285,7 +285,7 @@ METADATA: dict[str, tuple[dict[str, str | None], tuple[Any, ...]]] = {
     ),
     "lying lengths": (
         {SYMBOL: "0x" + word(0x20) + word(2**255), NAME: "0x" + word(2**200) + word(3)},
-        ("Fungible", "ERC-20", None, None, 18, 10**24, "symbol() answers no text, name() answers no text."),
+        ("Fungible", "ERC-20", None, None, 18, 10**24, "symbol() returns no text, name() returns no text."),
     ),
     "largest supply": ({SUPPLY: "0x" + "f" * 64}, ("Fungible", "ERC-20", "TST", "Test", 18, 2**256 - 1, None)),
     "ERC-721": (
@@ -314,7 +314,7 @@ METADATA: dict[str, tuple[dict[str, str | None], tuple[Any, ...]]] = {
     ),
     "no supply": (
         {SUPPLY: "0x" + word(1) * 2},
-        ("Unknown", None, "TST", "Test", 18, None, "totalSupply() answers no single word."),
+        ("Unknown", None, "TST", "Test", 18, None, "totalSupply() does not return a single word."),
     ),
 }
 
