@@ -60,7 +60,9 @@ def bearer(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """
     scheme, _, token = (connection.headers.get("authorization") or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("there is no credential; send Authorization: Bearer and the API key, or the embed token")
+        raise Unauthenticated(
+            "the request has no credential; send Authorization: Bearer with the API key or the embed token"
+        )
     return token.strip()
 
 

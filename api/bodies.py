@@ -113,7 +113,9 @@ def form_fields(content: bytes) -> list[tuple[str, str]]:
         ApiError: 400, it is none, or has more fields than any form of ours.
     """
     if content.count(b"&") >= _MOST_FORM_FIELDS:
-        raise ApiError(400, "too-many-fields", f"the form has more than {_MOST_FORM_FIELDS} fields; send each once")
+        raise ApiError(
+            400, "too-many-fields", f"the form has more than {_MOST_FORM_FIELDS} fields; send each field once"
+        )
     try:
         return parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:
@@ -130,7 +132,7 @@ def read_form(content: bytes, body_type: type[Body]) -> Body:
     known = {found.encode_name for found in _fields(body_type)}
     values = {name: _to_number(body_type, name, value) for name, value in pairs if value or name not in known}
     if len({name for name, _ in pairs}) < len(pairs):
-        raise ApiError(400, "repeated-field", "the form has a field more than once; send each once")
+        raise ApiError(400, "repeated-field", "a field occurs more than once in the form; send each field once")
     return _read_all([("", "", values)], body_type)[0]
 
 
@@ -179,7 +181,7 @@ def read_csv(content: bytes, body_type: type[Body]) -> Rows[Body]:
         raise ApiError(400, "malformed-csv", f"{what}; the header takes {','.join(known)}")
     numbered = list(enumerate(lines, start=1))
     if not numbered:
-        raise invalid_body([FieldError(pointer="", code="empty", detail="there is no row; send a header and rows")])
+        raise invalid_body([FieldError(pointer="", code="empty", detail="the body has no row; send a header and rows")])
     uneven = [
         FieldError(
             pointer=f"/{number - 1}",
@@ -214,7 +216,7 @@ def _media_type_of(request: Request[Any, Any, Any], *known: str) -> str:
     found = media_type.strip()
     if found not in known:
         named = " or ".join(known)
-        raise ApiError(415, "unsupported-media-type", f"send the body as {named}, and say so in Content-Type")
+        raise ApiError(415, "unsupported-media-type", f"send the body as {named}, with this media type in Content-Type")
     charsets = {part.partition("=")[2].strip(' "') for part in parameters if part.strip().startswith("charset=")}
     if not charsets <= {"utf-8", "us-ascii"}:
         raise ApiError(415, "unsupported-media-type", "send the body in UTF-8")
@@ -241,7 +243,7 @@ def _decode(content: bytes) -> Any:
     try:
         read, repeated = _DECODER.decode(content), _find_repeated_key(content)
     except ArithmeticError as error:
-        raise ApiError(400, "malformed-json", "the body has a number with an exponent beyond all bounds") from error
+        raise ApiError(400, "malformed-json", "the exponent of a number in the body is too large") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "malformed-json", f"the body is not JSON: {error}") from error
     if repeated is not None:
@@ -274,7 +276,7 @@ def _find_repeated_key(content: bytes) -> FieldError | None:
     while found and places:
         pointer, value = places.pop()
         if isinstance(value, _Repeating):
-            detail = f"the key {value.key[:60]!r} is there more than once in one object; send it once"
+            detail = f"the key {value.key[:60]!r} occurs more than once in one object; send it once"
             return FieldError(pointer=pointer + _pointer(value.key), code="repeated-field", detail=detail)
         inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         places += [(pointer + _pointer(str(name)), each) for name, each in inner]
@@ -394,7 +396,7 @@ def _to_exact(kind: type[Any], value: Any) -> ExactNumber:
     try:
         return ExactNumber(value)
     except ArithmeticError as error:
-        raise ValueError("its exponent is beyond all bounds") from error
+        raise ValueError("its exponent is too large") from error
 
 
 def _pointer(name: str) -> str:

@@ -37,9 +37,9 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # What the framework raises before a handler runs; its own words are kept where they help.
 _FRAMEWORK_PROBLEMS = {
-    404: ("unknown-route", "there is nothing at this path; /openapi.json lists what there is"),
-    405: ("method-not-allowed", "this path does not take this method; see the Allow header"),
-    413: ("body-too-large", "the request body is larger than 1 MiB, or a form than 16 KiB; send less"),
+    404: ("unknown-route", "this path does not exist; /openapi.json lists all paths"),
+    405: ("method-not-allowed", "this path does not support the method; see the Allow header"),
+    413: ("body-too-large", "the request body is larger than 1 MiB, or the form is larger than 16 KiB; send less"),
 }
 
 

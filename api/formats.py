@@ -54,7 +54,7 @@ def negotiate(accept: str | None, offered: Sequence[str]) -> str:
         if quality > best_quality:
             best, best_quality = media_type, quality
     if not best:
-        raise ApiError(406, "not-acceptable", f"this answers {', '.join(offered)}; send one of them in Accept")
+        raise ApiError(406, "not-acceptable", f"this operation offers {', '.join(offered)}; send one of them in Accept")
     return best
 
 

@@ -101,7 +101,7 @@ class CursorCipher:
             key = msgspec.convert(found.key, form)
             first = None if found.first is None else msgspec.convert(found.first, form)
         except (ValueError, binascii.Error, InvalidTag, msgspec.MsgspecError) as error:
-            detail = "cursor is not one of this collection with these filters; start again without it"
+            detail = "the cursor is invalid for this list with these parameters; start again without a cursor"
             raise ApiError(
                 400, "bad-cursor", detail, errors=[FieldError(parameter="cursor", code="bad-cursor", detail=detail)]
             ) from error
@@ -114,8 +114,7 @@ def _other_epoch() -> ApiError:
     return ApiError(
         410,
         "cursor-expired",
-        "the service was restored, or lost what it had published, since this cursor was made; "
-        "start again without a cursor",
+        "the service was restored or lost its published data after this cursor was made; start again without a cursor",
     )
 
 

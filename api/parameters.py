@@ -355,7 +355,7 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
             absent.append(FieldError(parameter=name, code="empty", detail=detail))
         elif value.lower() == "null" and not known[name].is_text:
             values = f"use one of {', '.join(known[name].choices)}" if known[name].choices else "give a value"
-            detail = f"{name}: null is no value of it; {values}, or leave it out"
+            detail = f"{name} cannot be null; {values}, or leave it out"
             absent.append(FieldError(parameter=name, code="invalid", detail=detail))
         elif known[name].choices and value not in known[name].choices:
             detail = f"{name} is {value[:60]!r}; use one of {', '.join(known[name].choices)}"
@@ -388,10 +388,10 @@ def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) 
     errors: list[FieldError] = []
     for name, _ in query_items(connection):
         if name in _OF_PAGES and media_type in media_types.FILES:
-            detail = f"{name} is a parameter of JSON pages; {media_type} has all rows in one answer: leave it out"
+            detail = f"{name} is only for JSON; {media_type} has all rows in one answer, so leave it out"
             errors.append(FieldError(parameter=name, code="pages-only", detail=detail))
         elif name == CONTEXT and media_type != media_types.CSV:
-            detail = f"{name} is a parameter of CSV; {media_type} takes none: leave it out, or accept {media_types.CSV}"
+            detail = f"{name} is only for CSV, not for {media_type}; leave it out, or accept {media_types.CSV}"
             errors.append(FieldError(parameter=name, code="csv-only", detail=detail))
     if errors:
         raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)

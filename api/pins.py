@@ -56,7 +56,7 @@ class Pins:
             raise ApiError(
                 503,
                 "version-removed",
-                "the version that answered has been removed meanwhile; repeat the request",
+                "the published version was removed during the request; repeat the request",
                 headers={"Retry-After": "1"},
             )
         self._recorded = {known: at for known, at in self._recorded.items() if now - at < version_pins.RESOLUTION}
@@ -72,9 +72,9 @@ class Pins:
             raise ApiError(
                 503,
                 "version-budget",
-                f"the versions that cursors hold need {needed} MB, and LEDGERMART_VERSION_DISK_BUDGET_MB is "
-                f"{self._budget_megabytes}: cap tables begin no new pages until some are given up, an hour after their "
-                "last use; ask for a `limit` that holds all rows, or for all of them in a tabular form",
+                f"the versions that cursors hold need {needed} MB, but LEDGERMART_VERSION_DISK_BUDGET_MB is "
+                f"{self._budget_megabytes}. Cap tables have no further pages until old cursors expire, an hour after "
+                "their last use. Request all rows: with a larger `limit`, or as CSV, NDJSON or Parquet.",
                 headers={"Retry-After": "60"},
             )
         self._checked = now

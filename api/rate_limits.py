@@ -51,7 +51,7 @@ class RateLimiter:
             raise ApiError(
                 429,
                 "rate-limited",
-                f"there were {self._per_minute} requests in this minute, the most allowed; go on in {seconds_left} s",
+                f"the limit of {self._per_minute} requests per minute is reached; retry in {seconds_left} s",
                 headers={"Retry-After": str(seconds_left), **headers},
             )
         return headers

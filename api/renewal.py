@@ -78,7 +78,7 @@ class Renewal(Generic[Given]):
             try:
                 version = self._newest()
             except Exception:  # noqa: BLE001 - the folder changes while it is looked at; it is looked at again
-                _log.exception("the version in force could not be found")
+                _log.exception("the newest published version could not be found")
                 continue
             if version in (None, self._made_of):
                 continue
@@ -91,4 +91,4 @@ class Renewal(Generic[Given]):
                     with self._open_newest() as given:
                         make(given)
                 except Exception:  # noqa: BLE001 - who asks for it is told; nobody waits for this
-                    _log.exception("what was asked for could not be made of version %s", version)
+                    _log.exception("the cache could not be warmed for version %s", version)

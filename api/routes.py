@@ -48,7 +48,7 @@ def _route(
         hints = typing.get_type_hints(function)
         described = _complete(operation, hints)
         if described.is_guarded and _CALL not in hints:
-            raise TypeError("who is asked for a key or a token takes the call")
+            raise TypeError("a handler that needs a key or a token takes the call")
         # Every response says its status, but for streams, whose status is 200.
         made: dict[str, Any] = {"sync_to_thread": True, "status_code": 200, OPERATION: described}
         if described.form is not None:

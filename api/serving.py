@@ -170,7 +170,7 @@ class Snapshot:
 
         Raises:
             ApiError: 503, the query took too long or too much memory, or the file is damaged or of another release; 410
-                where it is of another release and not the one in force.
+                where it was published by another release and not the one in force.
         """
         return self._run(query, self._queries[query], row_type, parameters)
 
@@ -236,7 +236,7 @@ class Snapshot:
         except (duckdb.CatalogException, duckdb.BinderException) as error:
             if self._fits(text):
                 raise
-            _log.error("version %s has not what query %s reads: %s", self.version, query, error)
+            _log.error("version %s lacks data that query %s reads: %s", self.version, query, error)
             raise self._other_release() from error
         except duckdb.IOException as error:
             if _NO_DISK.search(str(error)):
@@ -249,7 +249,7 @@ class Snapshot:
             raise ApiError(
                 503,
                 "version-damaged",
-                "the published version cannot be read; repeat the request, which the version before it answers",
+                "the published version cannot be read; repeat the request to use the version before it",
                 headers={"Retry-After": "1"},
             ) from error
 
@@ -264,10 +264,10 @@ class Snapshot:
 
     def _other_release(self) -> ApiError:
         if self._is_past:
-            return _cursor_expired("is of another release")
+            return _cursor_expired("was published by another release")
         return _not_published(
-            "the version in force was published by another release and has not what this is read from; "
-            "the next cycle publishes one that has"
+            "another release published the present version, which lacks data for this answer; "
+            "the next cycle publishes a complete version"
         )
 
     def row(self, query: str, row_type: type[Row], **parameters: Any) -> Row | None:
@@ -441,14 +441,14 @@ class Serving:
         else:
             if self._opened(named.version) is not None:
                 return InForce(named.version, named.published_at)
-            newest, trouble = named.version, "the version published last cannot be read"
+            newest, trouble = named.version, "the last published version cannot be read"
         kept = versions.published_versions(self._directory)
         for number in sorted((number for number in kept if number < newest), reverse=True):
             if self._opened(number) is not None:
                 published_at = versions.published_at(kept[number])
-                trouble = f"{trouble}; the newest version that can be read answers until the next is published"
+                trouble = f"{trouble}; the newest readable version is used until the next publication"
                 return InForce(number, published_at, trouble)
-        raise _not_published(f"{trouble}, nor can any version before it" if kept else None)
+        raise _not_published(f"{trouble}, and no earlier version can be read" if kept else None)
 
     def _opened(self, number: int) -> _OpenVersion | None:
         """Open a version unless it is open; None when that cannot be done."""

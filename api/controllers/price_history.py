@@ -107,7 +107,7 @@ def _read_prices(
     token: SubjectRow | None = None,
 ) -> PriceHistory | Tabular[PricePoint]:
     if interval is not None and source_id is not None:
-        detail = "send either priceSource or interval; an interval has the system price"
+        detail = "send either priceSource or interval; with interval the answer has the system price"
         raise invalid_parameter("priceSource", "conflicting-parameters", detail)
     if source_id is not None and source_id not in pair.price_sources:
         detail = f"{source_id} is not a source of {pair.id}; it has {', '.join(pair.price_sources)}"

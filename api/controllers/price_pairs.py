@@ -170,5 +170,5 @@ def _source_ids(payload: PairCreate) -> tuple[list[str], str]:
         return [payload.price_source], "priceSource"
     code, detail = ("missing", "priceSources is missing; list the ids of price sources")
     if payload.price_source is not UNSET:
-        code, detail = ("repeated", "priceSources and priceSource are both there; give one of them")
+        code, detail = ("repeated", "both priceSources and priceSource are given; send one of them")
     raise invalid_body([FieldError(pointer="/priceSources", code=code, detail=detail)])

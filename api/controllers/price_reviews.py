@@ -99,7 +99,7 @@ def _decide(call: Call, pair_id: str, price_id: str, decision: Decision) -> Writ
         raise NotFound("quarantined price", price_id[:100])
     price = found[0]
     if decision is Decision.ACCEPTED and not price.is_usable:
-        raise Conflict("price-out-of-range", f"{price.price} has more digits than a price can hold; reject it")
+        raise Conflict("price-out-of-range", f"{price.price} has more digits than a price can have; reject it")
 
     def work(session: Session) -> QuarantinedPrice:
         reviews.decide(session, call.principal, pair_id, price_id, decision)

@@ -35,7 +35,7 @@ def check_moment(call: Call, snapshot: Snapshot, subject: SubjectRow, moment: At
     """
     networks = snapshot.remember(("networks",), lambda: snapshot.rows("networks", NetworkRow))
     if any(row.network == subject.network and row.has_archive is False for row in networks):
-        detail = f"the node of {subject.network} has no past states (archive), so past balances cannot be read from it"
+        detail = f"the node of {subject.network} is no archive node, so past balances cannot be read from it"
         raise ApiError(
             422, "no-archive", detail, errors=[FieldError(pointer=f"/{FIELD}", code="no-archive", detail=detail)]
         )

@@ -47,7 +47,7 @@ def read_estimate(
         creation = operations.known_creation(session, subject)
     network = call.services.networks.get(subject.network)
     if network is None:
-        return _estimate(None, "RangeUnknown", f"{subject.network} is not defined any more")
+        return _estimate(None, "RangeUnknown", f"{subject.network} is no longer defined")
     with call.snapshot() as snapshot:
         return estimate_history(snapshot, network, subject, first, last, native, creation)
 
@@ -108,7 +108,9 @@ def estimate_history(
     cost = cost_of(snapshot, network.name, work)
     details = []
     if covered.is_at_most:
-        details.append("when the contract was created is not known yet; all blocks from the first one on are counted")
+        details.append(
+            "the block of the contract's creation is not known yet; all blocks from the first one on are counted"
+        )
     if cost is None:
         details.append(f"no past range of this kind was collected from the node of {network.name} yet")
     status: Literal["Estimated", "AtMost", "NothingObserved"] = "AtMost" if covered.is_at_most else "Estimated"
@@ -179,7 +181,7 @@ def _spacing(network: Network, head: NetworkHeadRow, head_number: int, head_time
     if tail_time is not None and head.tail_number is not None and tail_time < head_time:
         return head_number - head.tail_number, (head_time - tail_time) // _MICROSECOND
     if network.block_milliseconds is None:
-        raise _Unknown(f"how fast the blocks of {network.name} follow one another is not known yet")
+        raise _Unknown(f"the time between blocks of {network.name} is not known yet")
     return 1, network.block_milliseconds * 1_000
 
 

@@ -50,7 +50,9 @@ def check_explain(is_asked: bool, is_tabular: bool, rows: int, parameter: str = 
         ApiError: 422, the answer is tabular, or has more than 100 rows.
     """
     if is_asked and is_tabular:
-        raise invalid_parameter("explain", "json-only", "explanations are trees; ask for JSON, or leave explain out")
+        raise invalid_parameter(
+            "explain", "json-only", "explain is only for JSON; accept application/json, or leave explain out"
+        )
     if is_asked and rows > _MOST_ROWS:
         detail = f"with explain, at most {_MOST_ROWS} rows are answered; ask for fewer by {parameter}"
         raise invalid_parameter(parameter, "too-many-explained", detail)

@@ -354,8 +354,8 @@ def _not_covered(view: View, moment: Moment) -> ApiError:
         elif not is_before and first is not None:
             after.append(first)
     detail = (
-        f"the state of {view.subject.id} at {moment.text} is not known: that moment is not covered; "
-        "ask for one of the nearest covered instants, before or after"
+        f"{view.subject.id} is not covered at {moment.text}; request one of the nearest covered instants in "
+        "`before` and `after`"
     )
     place = {"pointer": f"/{moment.parameter}"} if moment.is_in_body else {"parameter": moment.parameter}
     return ApiError(

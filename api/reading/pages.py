@@ -60,7 +60,7 @@ def go_on(snapshot: Snapshot, walk: Walk[Item], position: Position | None, limit
             raise ApiError(
                 410,
                 "cursor-expired",
-                "activities on the pages before have changed since they were answered; start again without a cursor",
+                "activities on earlier pages have changed; start again without a cursor",
             )
     fetched = walk.fetch(snapshot, position.key if position else None, limit)
     if fetched.after is None or fetched.first is None:

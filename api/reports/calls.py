@@ -118,7 +118,9 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
     state["claims"] = claims
     state["headers"] = services.limiter.admit(f"embed {claims.tenant}")
     if claims.report not in operation.reports:
-        detail = f"the embed token is for the report {claims.report}; this needs {' or '.join(operation.reports)}"
+        detail = (
+            f"the embed token is for the report {claims.report}; this operation needs {' or '.join(operation.reports)}"
+        )
         raise ApiError(403, "wrong-report", detail)
     check_query(connection, handler.opt[QUERY_PARAMETERS])
     state["media_type"] = formats.negotiate(connection.headers.get("accept"), operation.media_types)
@@ -137,7 +139,7 @@ async def _form_token(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     content = await content_of(connection, media_types.FORM)
     tokens = [value for name, value in await sync_to_thread(form_fields, content) if name == "token"]
     if len(tokens) != 1 or not tokens[0]:
-        raise Unauthenticated("there is no embed token; send it once, as the field token of the form")
+        raise Unauthenticated("the form needs exactly one embed token; send it in the field token")
     return tokens[0]
 
 

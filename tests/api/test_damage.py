@@ -57,10 +57,9 @@ def test_the_version_before_answers(
         assert ready.status_code == 200
         assert ready.json()["status"] == "degraded"
         assert ready.json()["detail"] == (
-            "the version published last cannot be read; the newest version that can be read answers until the next is "
-            "published"
+            "the last published version cannot be read; the newest readable version is used until the next publication"
         )
-        assert "degraded: the version published last cannot be read" in caplog.text
+        assert "degraded: the last published version cannot be read" in caplog.text
         # The next one that is published is in force, and all is well again.
         publish_next(world, 3, 2)
         assert client.get(TOKEN).json()["asOf"]["dataVersion"] == 3
@@ -84,7 +83,7 @@ def test_without_the_pointer_the_newest_file_answers(world: World, content: byte
         assert ready["status"] == "degraded"
         what = "is missing" if content is None else "cannot be read"
         assert ready["detail"] == (
-            f"current.json {what}; the newest version that can be read answers until the next is published"
+            f"current.json {what}; the newest readable version is used until the next publication"
         )
 
 
@@ -139,7 +138,7 @@ def test_when_nothing_can_be_read(world: World) -> None:
     with world.client() as client:
         for _ in range(2):
             found = problem(client.get(TOKEN), 503, "not-published")
-            assert found["detail"] == "the version published last cannot be read, nor can any version before it"
+            assert found["detail"] == "the last published version cannot be read, and no earlier version can be read"
         assert client.get("/health/live").status_code == 200
         problem(client.get("/health/ready"), 503, "not-published")
         assert client.get("/v1/networks/ledgers").status_code == 200

@@ -109,7 +109,7 @@ def test_a_wallets_native_value_is_counted_as_it_would_be_collected(observed: Te
 def test_a_creation_that_nobody_knows_is_told(world: World, observed: TestClient[Any]) -> None:
     unknown = estimate(observed, FRESH, **{"from": "creation"})
     assert (unknown["status"], unknown["fromBlock"], unknown["blocks"]) == ("AtMost", 1, HEAD)
-    assert "created" in unknown["detail"]
+    assert "creation" in unknown["detail"]
     assert unknown["requests"] == cost(HEAD, "token")["requests"]
     made = observed.post(f"{FRESH}/history-requests", json={"from": "creation"}).json()
     with world.store.write() as session:

@@ -95,8 +95,8 @@ def test_what_a_version_of_another_release_has_not_is_answered_after_the_next(wo
         answer = client.get(f"{TOKEN}/cap-table", headers={"Accept": accept})
         found = problem(answer, 503, "not-published")
         assert found["detail"] == (
-            "the version in force was published by another release and has not what this is read from; "
-            "the next cycle publishes one that has"
+            "another release published the present version, which lacks data for this answer; "
+            "the next cycle publishes a complete version"
         )
         assert answer.headers["retry-after"] == "5"
         # What it has is answered.
