@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo misfortunes superset test-superset up test test-commands test-services test-marts test-integration test-api test-rest test-workbench test-misfortunes test-slow test-long bench lint format lock clean
+.PHONY: help install demo misfortunes superset test-superset up test test-commands test-services test-marts test-integration test-api test-rest test-workbench test-misfortunes test-slow test-long bench lint format examples lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -151,6 +151,9 @@ format: .venv/installed ## Format Python and SQL in place, and write dbt's sourc
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/sqlfluff fix dbt_project/models dbt_project/tests
+
+examples: install ## Record the examples of the OpenAPI document anew, from answers of the tests
+	RECORD_EXAMPLES=1 $(BIN)/pytest tests/api/test_openapi_examples.py $(ARGS)
 
 lock: ## Bring the lock files up to their requirements, keeping the pins that fit (ARGS=--upgrade: the newest versions)
 	$(PYTHON) -m venv build/uv

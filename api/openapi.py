@@ -6,6 +6,7 @@ Nothing is described here that a route or a struct says already.
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +21,11 @@ from api import media_types
 from api.operations import OPERATION, Operation
 from api.parameters import CONTEXT, ContextChoice, Declared
 from api.schemas.common import AsOf, Coverage, ExactNumber, Problem
+
+_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = msgspec.json.decode(
+    (Path(__file__).parent / "examples.json").read_bytes()
+)
+"""Answers by operation, status and media type, as recorded from the tests by `make examples`."""
 
 _REF = "#/components/schemas/{name}"
 _SECURITY = "apiKey"
@@ -183,7 +189,9 @@ def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
         ],
         "responses": {
             **{
-                str(status): _success(operation, status, text, is_created=is_created)
+                str(status): _success(
+                    operation, status, text, _EXAMPLES.get(name, {}).get(str(status), {}), is_created=is_created
+                )
                 for status, text in operation.statuses.items()
             },
             **(
@@ -291,7 +299,9 @@ def _schema_of(field: FieldDefinition) -> dict[str, Any]:
     return schema
 
 
-def _success(operation: Operation, status: int, text: str, *, is_created: bool) -> dict[str, Any]:
+def _success(
+    operation: Operation, status: int, text: str, examples: Mapping[str, Any], *, is_created: bool
+) -> dict[str, Any]:
     if status == 303:
         headers = {"Location": "Address of the report."} | _RATE_HEADERS
         return {"description": text, "headers": _describe_headers(headers)}
@@ -341,6 +351,8 @@ def _success(operation: Operation, status: int, text: str, *, is_created: bool) 
             "Location": "Path of the new object.",
             "Idempotency-Replayed": "`true` if the answer repeats the stored answer to an earlier request.",
         }
+    for media_type in content.keys() & examples.keys():
+        content[media_type]["example"] = examples[media_type]
     return {
         "description": text,
         "headers": _describe_headers(headers),
@@ -369,10 +381,11 @@ def _error_statuses(path: str, operation: Operation) -> list[int]:
 
 
 def _problem_response(status: int) -> dict[str, Any]:
-    return {
-        "description": _STATUSES[status],
-        "content": {media_types.PROBLEM: {"schema": _reference(Problem)}},
-    }
+    content: dict[str, Any] = {"schema": _reference(Problem)}
+    recorded = _EXAMPLES["problem"].get(str(status))
+    if recorded is not None:
+        content["example"] = recorded[media_types.PROBLEM]
+    return {"description": _STATUSES[status], "content": {media_types.PROBLEM: content}}
 
 
 def _reference(kind: type[Any]) -> dict[str, str]:

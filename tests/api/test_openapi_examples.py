@@ -1,5 +1,6 @@
 """The OpenAPI document: valid, complete, and every operation's example executed against its own schema."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,9 +8,13 @@ from litestar.testing import TestClient
 from openapi_spec_validator import validate
 
 from api import media_types
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.document import DOCUMENT, check
+from tests.api.marts import publish
+from tests.api.recorded import FILE, PROBLEM, compare
+from tests.api.test_attestations import record
 from tests.api.test_reports import REPORTS
-from tests.api.world import World
+from tests.api.world import World, marts_rows
 
 OPERATIONS = [
     pytest.param(path, method, operation, id=operation["operationId"])
@@ -46,6 +51,10 @@ def test_every_operation_is_described(path: str, method: str, operation: dict[st
 def test_the_example_of_every_operation_works(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
+    if path.endswith("/attestations"):
+        sums = {"balances_raw": "165", "balances": "165"}
+        rows = [record(world, EXAMPLE_TOKEN_ID, 1, 160, **sums), record(world, EXAMPLE_WALLET_ID, 1, 160)]
+        publish(world.settings.serving_dir, 2, marts_rows(world) | {"attestations": rows})
     query = {}
     for parameter in operation["parameters"]:
         if parameter["in"] == "path":
@@ -62,15 +71,57 @@ def test_the_example_of_every_operation_works(
         del client.headers["Authorization"]
     answer = client.request(method.upper(), path, params=query, json=body, data=form)
     assert answer.status_code in {200, 201, 202, 204}, answer.text
-    documented = operation["responses"][str(answer.status_code)].get("content")
-    if documented is None:
-        assert answer.content == b""
-    elif media_types.JSON in documented:
-        check(documented["application/json"]["schema"], answer.json())
-    else:
-        assert answer.headers["content-type"].partition(";")[0] in documented
+    documented = operation["responses"][str(answer.status_code)].get("content", {})
+    assert bool(answer.content) == bool(documented)
+    if documented:
+        compare(operation["operationId"], answer, documented)
+    if media_types.JSON in documented:
+        check(documented[media_types.JSON]["schema"], answer.json())
+    for media_type in sorted({media_types.CSV, media_types.NDJSON} & documented.keys()) if method == "get" else ():
+        whole = {name: value for name, value in query.items() if name != "limit"}
+        table = client.get(path, params=whole, headers={"Accept": media_type})
+        assert table.headers["content-type"].partition(";")[0] == media_type
+        compare(operation["operationId"], table, documented)
     if body is not None:
         check(operation["requestBody"]["content"]["application/json"]["schema"], body)
+
+
+def test_every_success_has_an_example_of_each_text_format() -> None:
+    recorded = json.loads(FILE.read_text())
+    for operation in (parameters.values[2] for parameters in OPERATIONS):
+        documented = {
+            media_type
+            for status, response in operation["responses"].items()
+            if status < "300"
+            for media_type in response.get("content", {})
+        }
+        shown = {
+            media_type for answers in recorded.pop(operation["operationId"], {}).values() for media_type in answers
+        }
+        assert shown == documented - {media_types.PARQUET}, operation["operationId"]
+    assert list(recorded) == [PROBLEM]
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "path", "options"),
+    [
+        (400, "GET", "/v1/tokens?colour=red", {}),
+        (401, "GET", "/v1/tokens", {"headers": {"Authorization": "Bearer unknown"}}),
+        (404, "GET", "/v1/tokens/tok_01k9zr3m5e8v2c7q4w6t1x0zzz", {}),
+        (406, "GET", f"/v1/tokens/{EXAMPLE_TOKEN_ID}", {"headers": {"Accept": "text/csv"}}),
+        (409, "GET", f"/v1/tokens/{EXAMPLE_TOKEN_ID}/cap-table?asOf=block:220", {}),
+        (413, "POST", "/v1/tokens", {"content": b" " * (2**20 + 1), "headers": {"Content-Type": media_types.JSON}}),
+        (415, "POST", "/v1/tokens", {"content": b"symbol: DAI", "headers": {"Content-Type": "text/plain"}}),
+        (422, "POST", "/v1/tokens", {"json": {"ledger": "ethereum-main"}}),
+    ],
+)
+def test_the_example_of_an_error_is_what_the_api_answers(
+    client: TestClient[Any], status: int, method: str, path: str, options: dict[str, Any]
+) -> None:
+    client.headers["X-Request-Id"] = "req-1"
+    answer = client.request(method, path, **options)
+    assert answer.status_code == status, answer.text
+    compare(PROBLEM, answer, DOCUMENT["components"]["responses"][str(status)]["content"])
 
 
 def embed_token(client: TestClient[Any], path: str) -> str:
