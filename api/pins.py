@@ -73,7 +73,7 @@ class Pins:
                 503,
                 "version-budget",
                 f"the versions that cursors hold need {needed} MB, but LEDGERMART_VERSION_DISK_BUDGET_MB is "
-                f"{self._budget_megabytes}. Cap tables have no further pages until old cursors expire, an hour after "
+                f"{self._budget_megabytes}. New cursors of cap tables are refused until old ones expire, an hour after "
                 "their last use. Request all rows: with a larger `limit`, or as CSV, NDJSON or Parquet.",
                 headers={"Retry-After": "60"},
             )
