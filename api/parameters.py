@@ -64,7 +64,7 @@ def in_path(name: str, description: str, example: str) -> Any:
 
 _PAGES_ONLY = "Only for JSON: CSV, NDJSON and Parquet have all rows and refuse it."
 
-Limit = Annotated[int, QueryParameter(ge=1, le=1000, description=f"Most rows of a page. {_PAGES_ONLY}")]
+Limit = Annotated[int, QueryParameter(ge=1, le=1000, description=f"Largest number of rows in a page. {_PAGES_ONLY}")]
 Cursor = Annotated[
     str | None,
     QueryParameter(description=f"`nextCursor` of the previous page; the other parameters stay the same. {_PAGES_ONLY}"),
@@ -164,7 +164,7 @@ MinimumAmount = Annotated[
         schema_extra={"pattern": f"^(?:{_AMOUNT.pattern})$"},
     ),
 ]
-DirectionFilter = Annotated[Direction | None, QueryParameter(description="Into or out of the wallet.")]
+DirectionFilter = Annotated[Direction | None, QueryParameter(description="Direction: into the wallet or out of it.")]
 TokenFilter = Annotated[
     str | None, QueryParameter(description="Asset: the address of its contract, `native`, or the id of your token.")
 ]

@@ -158,7 +158,7 @@ class FileSubject(Schema, frozen=True, kw_only=True):
 class Page(Schema, frozen=True, kw_only=True):
     """Page size of a list, and the cursor of its next page."""
 
-    limit: Annotated[int, Meta(ge=1, le=1000, description="Most rows of a page.")]
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Largest number of rows in a page.")]
     next_cursor: Annotated[str | None, Meta(description="Pass as `cursor` to get the next page; null on the last one.")]
 
 
@@ -206,13 +206,13 @@ AsOfStatus = Annotated[
 
 
 class DataVersion(Schema, frozen=True, kw_only=True):
-    """As-of of a list over several ledgers."""
+    """Data version of a list over several ledgers."""
 
     data_version: DataNumber
 
 
 class Gap(Schema, frozen=True, kw_only=True):
-    """A range that is not collected; a bound is null where it is unknown or open."""
+    """A range that is not collected; a bound is null if it is unknown or open."""
 
     from_: Instant | None = field(name="from")
     to: Instant | None
@@ -231,7 +231,7 @@ class Coverage(Schema, frozen=True, kw_only=True):
 
 
 class Window(Schema, frozen=True, kw_only=True):
-    """A period in which tracking was enabled; `to` is null while it is."""
+    """A period in which tracking was enabled; `to` is null while tracking is enabled."""
 
     from_: Instant = field(name="from")
     to: Instant | None
@@ -262,7 +262,9 @@ class SubjectCoverage(Schema, frozen=True, kw_only=True):
 
     windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
     history: Annotated[list[HistoryRange], Meta(description="History requests, oldest first.")]
-    collected: Annotated[list[CollectedRange], Meta(description="In order; disjoint, and never adjacent.")]
+    collected: Annotated[
+        list[CollectedRange], Meta(description="In order and without overlaps; adjacent ranges are joined.")
+    ]
     gaps: Annotated[list[Gap], Meta(description="Ranges before, between and after the collected ones.")]
     as_of: AsOf
 

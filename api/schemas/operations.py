@@ -29,7 +29,8 @@ class HistoryRequest(Schema, frozen=True, kw_only=True):
     to: Annotated[
         str,
         described(
-            "End: an instant or a day, not included; `block:N`, included; or `now`. Clipped to the head.",
+            "End: an instant or a day, not included; `block:N`, included; or `now`. An end after the newest block is "
+            "cut to it.",
             ["now"],
             pattern=pattern_of("now", blocks=True),
         ),

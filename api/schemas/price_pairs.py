@@ -43,8 +43,10 @@ AllowInverse = Annotated[
     bool,
     Meta(description="True if the market of the opposite direction may be used, as 1 / price, when there is no other."),
 ]
-_MAX_JUMP = "Greatest difference from the source's price before, in percent; a price beyond it is quarantined."
-_MAX_DEVIATION = "Greatest difference from the other sources' prices, in percent; a price beyond it is quarantined."
+_MAX_JUMP = "Greatest difference from the source's last used price, in percent; a price beyond it is quarantined."
+_MAX_DEVIATION = (
+    "Greatest difference from the median of the other sources' prices, in percent; a price beyond it is quarantined."
+)
 
 
 class PairCreate(Schema, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ Version = Annotated[
     Meta(description="Data version of the answer; send it as `dataVersion` to read further pages of the same data."),
 ]
 Total = Annotated[int, Meta(description="Number of matching rows on all pages.")]
-RowLimit = Annotated[int, Meta(ge=1, le=200, description="Most rows of a page.")]
+RowLimit = Annotated[int, Meta(ge=1, le=200, description="Largest number of rows in a page.")]
 HoldersAtStatus = Annotated[
     Literal["Counted", "NotCovered"],
     Meta(description="`NotCovered`: the count is null, because the end of the interval lies in a gap."),

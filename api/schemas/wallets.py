@@ -217,7 +217,7 @@ class BalanceSeries(Schema, frozen=True, kw_only=True):
 
 
 class BalanceHistoryRow(Schema, frozen=True, kw_only=True):
-    """One point of one asset's history, in tabular answers."""
+    """One point of one asset's history, as a row of CSV, NDJSON and Parquet."""
 
     token: TokenReference
     date: IntervalStart
