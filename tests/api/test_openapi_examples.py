@@ -115,7 +115,7 @@ def test_every_success_has_an_example_of_each_text_format() -> None:
         (422, "POST", "/v1/tokens", {"json": {"ledger": "ethereum-main"}}),
     ],
 )
-def test_the_example_of_an_error_is_what_the_api_answers(
+def test_recorded_error_of_a_status_has_the_parts_of_the_answer(
     client: TestClient[Any], status: int, method: str, path: str, options: dict[str, Any]
 ) -> None:
     client.headers["X-Request-Id"] = "req-1"
