@@ -169,8 +169,8 @@ class Snapshot:
             parameters: exactly the parameters the query names.
 
         Raises:
-            ApiError: 503, the query took too long or too much memory, or the file is damaged or of another release. 410,
-                an older version than the newest is of another release.
+            ApiError: 503, the query took too long or too much memory, or the file is damaged or of another release.
+                410, an older version than the newest is of another release.
         """
         return self._run(query, self._queries[query], row_type, parameters)
 
