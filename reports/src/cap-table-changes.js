@@ -65,7 +65,7 @@ function tiles() {
       figure(count(holdersAfter)),
       before(count(holdersBefore), String(holdersAfter - holdersBefore), exact),
     ),
-    kpi("New", figure(count(totals.new)), "in the later cap table alone"),
+    kpi("New", figure(count(totals.new)), "in the later cap table only"),
     kpi("Gone", figure(count(totals.gone)), "in the earlier one alone"),
     kpi("Changed", figure(count(totals.changed)), "in both, different balance"),
     kpi(

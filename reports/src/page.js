@@ -27,17 +27,17 @@ const PANELS = {
   denied: {
     icon: "lock",
     title: "This report cannot be shown",
-    text: "Its link was revoked, or belongs to another report. Ask whoever gave you access for a new one.",
+    text: "Its link was revoked, or belongs to another report. Ask for a new link.",
   },
   "not-found": {
     icon: "empty",
     title: "There is no such report any more",
-    text: "What it was about has been deleted.",
+    text: "Its token or wallet has been deleted.",
   },
   "not-covered": {
     icon: "empty",
     title: "Nothing is known about that moment",
-    text: "The ledger is not collected at a moment that this report was asked for.",
+    text: "The ledger is not collected at a moment of this report.",
   },
   busy: {
     icon: "clock",
@@ -51,7 +51,7 @@ const PANELS = {
     text: "Check the connection, then try again.",
     retry: true,
   },
-  gone: { icon: "clock", title: "The data moved on while it was read", text: "Load the newest figures.", retry: true },
+  gone: { icon: "clock", title: "The data changed while it was read", text: "Load the newest figures.", retry: true },
   failed: { icon: "alert", title: "This report could not be loaded", retry: true },
 };
 

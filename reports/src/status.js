@@ -33,7 +33,7 @@ const CHECKS = {
   Reconciled: { word: "Reconciled", meaning: "A reading of the chain confirms this balance." },
   Adjusted: {
     word: "Adjusted",
-    meaning: "A reading confirms it; before, the chain differed from the transfers, by an activity.",
+    meaning: "A reading confirms this balance. An activity shows where it differed from the transfers before.",
   },
   Unchecked: { word: "Unchecked", meaning: "No reading of the chain confirms this balance." },
 };

@@ -20,5 +20,5 @@ test("an unconfirmed supply is no alarm by itself, and never a token that contra
     });
   assert.equal(table("Unconfirmed", "0"), null);
   assert.match(table("Unconfirmed", "-1").why, /No reading of the chain confirms the total supply/);
-  assert.match(table("Observed", "-1").why, /that the contract tells/);
+  assert.match(table("Observed", "-1").why, /that the contract reports/);
 });

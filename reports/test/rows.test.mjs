@@ -40,7 +40,7 @@ test("what the net flow leaves out is named with the reason", () => {
   const one = (symbol, status, count, pricedFrom = null) => ({ token: { symbol, ledgerId: "native" }, status, count, pricedFrom });
   const told = (rows, complete = true) => leftOut({ flows: { net: "1", leftOut: rows }, coverage: { complete } });
   assert.equal(told([]), "");
-  assert.equal(told([], false), "The net flow has no movements of the time that is not collected.");
+  assert.equal(told([], false), "The net flow leaves out the time that is not collected.");
   const many = [
     one("GOLD", "NoPrice", 45, "2026-11-14T00:00:00Z"),
     one("CASH", "NoPair", 12),

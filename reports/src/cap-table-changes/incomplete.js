@@ -10,7 +10,7 @@ export const notCollectedBetween = ({ coverage }) =>
     : {
         title: "Part of the time between the two moments is not collected",
         why:
-          "Both moments are, so the totals are right. Of a holder who was not seen on one side of the gap, " +
-          "the quantity there may be unknown.",
+          "Both moments are collected, so the totals are right. The quantity of a holder that is known on only one " +
+          "side of the gap may be unknown on the other side.",
         isHarmless: true,
       };

@@ -7,8 +7,8 @@ import { reasonOf } from "../status.js";
 import { bar, fullAt, holder } from "../token.js";
 
 const KINDS = {
-  New: "In the later cap table alone",
-  Gone: "In the earlier cap table alone",
+  New: "In the later cap table only",
+  Gone: "In the earlier cap table only",
   Changed: "In both cap tables, with a different balance",
 };
 
@@ -42,7 +42,7 @@ export function columns({ token, from, to, largest }) {
       descending: true,
       number: true,
       hint:
-        "By size, whichever the sign" +
+        "By size, positive or negative" +
         (isCut ? "; the largest one's bar is cut, so that the others can be compared" : ""),
       cell: (row) => difference(row, full, style),
     },

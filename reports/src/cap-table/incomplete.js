@@ -4,7 +4,7 @@ import { compare } from "../decimal.js";
 import { percent, trend } from "../format.js";
 
 const HALF = "50";
-const REST = "The figures below are of the holders seen; what depends on the others is left out.";
+const REST = "The figures below cover the known holders; figures that depend on others are left out.";
 
 /**
  * @param {any} summary
@@ -33,7 +33,7 @@ export function missingHolders({ token, holdersStatus, totalSupplyStatus, unattr
 
 const UNCONFIRMED = "No reading of the chain confirms the total supply at this moment, and the balances add up to more.";
 const WHY = {
-  up: (share) => `${share} of the total supply belongs to holders who were not seen yet.`,
+  up: (share) => `${share} of the total supply belongs to holders that are not known yet.`,
   flat: () => "The history since the contract's creation is not collected.",
-  down: () => "The balances add up to more than the total supply that the contract tells.",
+  down: () => "The balances add up to more than the total supply that the contract reports.",
 };

@@ -53,7 +53,7 @@ export function columns({ token, currency, largest, reconciliation }) {
       key: "change",
       label: "30-day change",
       number: true,
-      hint: "Quantity now less that of 30 days before",
+      hint: "Quantity now minus the quantity 30 days before",
       cell: (row) => valued(row.change30d, row.change30dStatus, { signed: true, decimals: token.decimals }),
     },
     { key: "check", label: "Reconciliation", sort: "reconciliation", cell: (row) => check(row, usual) },

@@ -14,8 +14,8 @@ export function missingHistory({ wallet, coverage, holdingsComplete }) {
   const { gaps } = coverage;
   if (!gaps.length && holdingsComplete) return null;
   const why = gaps.length
-    ? `Not collected: ${gaps.slice(0, MOST_NAMED).map(describe).join("; ")}${more(gaps)}. What happened then is not below.`
-    : "What is collected does not reach the wallet's first block: what came in before and stayed may be missing.";
+    ? `Not collected: ${gaps.slice(0, MOST_NAMED).map(describe).join("; ")}${more(gaps)}. Activities of that time are not shown.`
+    : "The collected history does not reach the wallet's first block: balances from before may be missing.";
   const call = holdingsComplete ? null : `POST /v1/wallets/${wallet.id}/history-requests {"from": "creation", "to": "now"}`;
   return { title: gaps.length ? "History is missing" : "Earlier history is missing", why, call, isMost: false };
 }
@@ -35,7 +35,7 @@ export function leftOut({ flows, coverage }) {
   const hasGaps = flows.net !== null && !coverage.complete;
   return [
     parts.length && `Movements that the net flow leaves out: ${named}${others}.`,
-    hasGaps && "The net flow has no movements of the time that is not collected.",
+    hasGaps && "The net flow leaves out the time that is not collected.",
   ]
     .filter(Boolean)
     .join(" ");
