@@ -348,7 +348,7 @@ def _success(
         headers["Link"] = 'Address of the next page, `rel="next"`; absent on the last page.'
     if is_created:
         headers |= {
-            "Location": "Path of the new object.",
+            "Location": "Path of the object.",
             "Idempotency-Replayed": "`true` if the answer repeats the stored answer to an earlier request.",
         }
     for media_type in content.keys() & examples.keys():

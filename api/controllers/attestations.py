@@ -115,7 +115,7 @@ def attestation_controller(of: Subjects) -> type[Controller]:
             """List a {subject}'s attestations.
 
             All attestations, requested or made automatically at the end of a period, newest block first. A record is
-            never changed; `superseded` is true if a later finding contradicts it.
+            never changed; `superseded` is true if there is a later finding that it does not contain.
             """
             position = call.position(cursor, tuple[int, int])
 

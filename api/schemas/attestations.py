@@ -19,9 +19,9 @@ AttestationStatus = Annotated[
 SupersededBy = Annotated[
     Literal["NewHolder", "FilledGap", "ChainReset", "OtherBalance"] | None,
     Meta(
-        description="The later finding that contradicts the record; null without one. `NewHolder`: the block has a "
-        "different number of balances. `FilledGap`: history before the covered range was collected. `ChainReset`: the "
-        "chain has another block in its place. `OtherBalance`: the block has a different balance."
+        description="The later finding that the record does not contain; null without one. `NewHolder`: the block has "
+        "a different number of balances. `FilledGap`: history before the covered range was collected. `ChainReset`: "
+        "the chain has another block in its place. `OtherBalance`: the block has a different balance."
     ),
 ]
 _Number = Annotated[int, Meta(description="Number of the attestation of the token or wallet, counted from 1.")]
@@ -41,7 +41,11 @@ _Automatic = Annotated[
     bool, Meta(description="True if it was made automatically at the end of a period; false if it was requested.")
 ]
 _Superseded = Annotated[
-    bool, Meta(description="True if a later finding contradicts the record. The record itself is never changed.")
+    bool,
+    Meta(
+        description="True if there is a later finding that the record does not contain. The record itself is never "
+        "changed."
+    ),
 ]
 
 
@@ -138,9 +142,7 @@ class TokenAttestation(Schema, frozen=True, kw_only=True):
     holders: Annotated[int, Meta(description="Number of holders at the block.")]
     holders_read: Annotated[
         int,
-        Meta(
-            description="Number of balances that were read, zero balances included; earlier readings confirm the rest."
-        ),
+        Meta(description="Number of balances that were read, zero balances included; other readings confirm the rest."),
     ]
     differences: _Differences
     unconfirmed: _Unconfirmed
@@ -178,9 +180,7 @@ class WalletAttestation(Schema, frozen=True, kw_only=True):
     assets: Annotated[int, Meta(description="Number of assets that the wallet had at the block.")]
     assets_read: Annotated[
         int,
-        Meta(
-            description="Number of balances that were read, zero balances included; earlier readings confirm the rest."
-        ),
+        Meta(description="Number of balances that were read, zero balances included; other readings confirm the rest."),
     ]
     differences: _Differences
     unconfirmed: _Unconfirmed

@@ -82,7 +82,8 @@ class PairMarket(Schema, frozen=True, kw_only=True):
     price_type: Annotated[
         PriceType,
         Meta(
-            description="Price type in the market. An inverted market gives the other side: a bid comes from its ask."
+            description="Price type that is read from the market. For an inverted market it is the opposite side: a "
+            "bid comes from its ask."
         ),
     ]
     is_inverted: Annotated[bool, Meta(description="True if the market's price is used as 1 / price.")]

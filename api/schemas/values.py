@@ -156,7 +156,9 @@ class PriceExplanation(Schema, frozen=True, kw_only=True):
     window_start: Instant | None
     is_partial: bool | None
     age_seconds: Annotated[Decimal | None, Meta(description="Time from `effectiveFrom` to `at`, in seconds.")]
-    passed_over: Annotated[list[PassedOver], Meta(description="Earlier sources that were not used, in order.")]
+    passed_over: Annotated[
+        list[PassedOver], Meta(description="Sources before it in the pair's order that were not used, in that order.")
+    ]
 
 
 class Anchor(Schema, frozen=True, kw_only=True):
