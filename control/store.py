@@ -28,8 +28,7 @@ from control.errors import StoreUnavailable
 from control.models import ServiceSecret
 from control.settings import Settings
 
-_BUSY_SECONDS = 10
-"""How long a statement waits for another writer before the store counts as unavailable."""
+_WAIT_SECONDS = 10
 
 _MIGRATION_LOCK = 0x6C65646765726D31  # key of the Postgres advisory lock that one migration at a time holds
 _SECRET_BYTES = 32
@@ -130,31 +129,36 @@ class ControlStore:
             os.close(lock)
 
 
-def open_store(settings: Settings) -> ControlStore:
-    """Open the control store of the settings; connects at first use, and creates nothing before `migrate`."""
+def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> ControlStore:
+    """Open the control store of the settings; it connects at first use, and creates nothing before `migrate`.
+
+    Args:
+        settings: name the database.
+        wait_seconds: longest wait for a connection, or for the lock of another writer; then the store is unavailable.
+    """
     url = make_url(settings.control_url)
     if url.get_backend_name() == "sqlite":
-        return ControlStore(_sqlite_engine(url))
-    return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg")))
+        return ControlStore(_sqlite_engine(url, wait_seconds))
+    return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg"), wait_seconds))
 
 
-def _postgres_engine(url: URL) -> Engine:
+def _postgres_engine(url: URL, wait_seconds: int) -> Engine:
     return create_engine(
         url,
         pool_pre_ping=True,
         connect_args={
-            "connect_timeout": _BUSY_SECONDS,
-            "options": f"-c timezone=UTC -c lock_timeout={_BUSY_SECONDS}s",
+            "connect_timeout": wait_seconds,
+            "options": f"-c timezone=UTC -c lock_timeout={wait_seconds}s",
         },
     )
 
 
-def _sqlite_engine(url: URL) -> Engine:
+def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
     path = quote(str(url.database))
 
     def connect() -> sqlite3.Connection:
         # mode=rw: only `migrate` makes the file; anyone else must not leave an empty one behind.
-        return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False)
+        return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=wait_seconds, check_same_thread=False)
 
     engine = create_engine(url, creator=connect)
 

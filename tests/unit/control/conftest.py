@@ -89,9 +89,17 @@ def _migrate(settings: Settings, has_world: bool) -> dict[str, Principal]:
     return principals
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def kind(request: pytest.FixtureRequest) -> str:
+    """The database; a test that depends on its SQL names the kinds itself, by a mark below."""
     return str(request.param)
+
+
+on_both = pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+"""For tests that depend on SQL: order, uniqueness, pages, transactions."""
+
+on_postgres = pytest.mark.parametrize("kind", ["postgres"])
+"""For tests of row locks. SQLite admits one writer at a time, so there they would pass without any lock."""
 
 
 @pytest.fixture
@@ -130,7 +138,8 @@ def settings(
 
 @pytest.fixture
 def empty_store(settings: Settings) -> Iterator[ControlStore]:
-    store = open_store(settings)
+    # No test is decided by the store's own limit of 10 s.
+    store = open_store(settings, wait_seconds=600)
     yield store
     store.close()
 

@@ -1,7 +1,5 @@
 """Embed ids and embed origins: made once, replaced at once, validated before they may reach a header."""
 
-import threading
-
 import pytest
 from sqlalchemy import select, text
 
@@ -13,7 +11,8 @@ from control.models import EmbedOrigin
 from control.origins import read_origin
 from control.settings import SettingsError, load_settings
 from control.store import ControlStore
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.second_writer import start_waiting
 
 
 def audited(world: World) -> list[tuple[str, dict[str, object] | None, dict[str, object] | None]]:
@@ -38,22 +37,16 @@ def test_an_embed_id_is_made_once_and_is_the_tenants_own(world: World) -> None:
         assert (found.tenant_id, found.embed_id, found.origins) == (world.acme.tenant_id, made, ())
 
 
+@on_postgres
 def test_first_links_at_once_get_one_id(world: World) -> None:
-    made: list[str] = []
-    ready = threading.Barrier(4)
-
-    def work() -> None:
-        ready.wait()
+    def make() -> str:
         with world.store.write() as session:
-            made.append(embedding.make_id(session, world.acme.tenant_id))
+            return embedding.make_id(session, world.acme.tenant_id)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 4
-    assert len(set(made)) == 1
+    with world.store.write() as session:
+        made = embedding.make_id(session, world.acme.tenant_id)
+        second = start_waiting(world.settings, make)
+    assert second.result() == made
 
 
 @pytest.mark.parametrize("embed_id", ["", "emb_", "emb_' or 1=1", "emb_" + "0" * 26, "ten_" + "0" * 26, "\x00"])
@@ -127,29 +120,20 @@ def test_origins_are_replaced_in_order_without_repetition(world: World) -> None:
     assert len(audited(world)) == 3
 
 
+@on_postgres
 def test_writers_of_origins_at_once_wait_for_each_other(world: World) -> None:
-    ready = threading.Barrier(4)
-    errors: list[BaseException] = []
+    wanted = ["https://a.example", "https://b.example"]
 
-    def work(number: int) -> None:
-        try:
-            ready.wait()
-            for step in range(5):
-                with world.store.write() as session:
-                    embedding.set_origins(
-                        session, world.acme, [f"https://p{number}.example", f"https://s{step}.example"]
-                    )
-        except Exception as error:  # noqa: BLE001 - told below, in the thread of the test
-            errors.append(error)
+    def replace() -> None:
+        with world.store.write() as session:
+            embedding.set_origins(session, world.acme, wanted)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    with world.store.write() as session:
+        embedding.set_origins(session, world.acme, ["https://c.example", "https://a.example", "https://d.example"])
+        second = start_waiting(world.settings, replace)
+    second.result()
     with world.store.read() as session:
-        assert len(embedding.list_origins(session, world.acme.tenant_id)) == 2
+        assert embedding.list_origins(session, world.acme.tenant_id) == wanted
 
 
 def test_every_wrong_origin_is_named_and_nothing_is_stored(world: World) -> None:

@@ -1,13 +1,13 @@
 """Stored answers to POSTs with an Idempotency-Key."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from control import idempotency
 from control.errors import Invalid
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
+from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -83,20 +83,16 @@ def test_a_malformed_key_is_refused(world: World) -> None:
         assert (key, caught.value.field) == (key, "Idempotency-Key")
 
 
+@on_both
 def test_a_second_request_with_the_key_waits_for_the_first_answer(world: World) -> None:
-    found: list[bytes | None] = []
-
-    def second() -> None:
+    def find() -> bytes | None:
         with world.store.write() as session:
             record = idempotency.find(session, world.acme.tenant_id, "k", NOON)
-            found.append(None if record is None else record.response_body)
+            return None if record is None else record.response_body
 
-    thread = threading.Thread(target=second)
     with world.store.write() as session:
         assert idempotency.find(session, world.acme.tenant_id, "k", NOON) is None
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
+        second = start_waiting(world.settings, find)
         idempotency.store(
             session,
             world.acme.tenant_id,
@@ -108,5 +104,4 @@ def test_a_second_request_with_the_key_waits_for_the_first_answer(world: World) 
             response_body=b"first",
             now=NOON,
         )
-    thread.join()
-    assert found == [b"first"]
+    assert second.result() == b"first"

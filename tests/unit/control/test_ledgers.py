@@ -1,6 +1,5 @@
 """Rules of ledgers, and the pins of the networks they use."""
 
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -8,12 +7,13 @@ import pytest
 
 from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
-from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.errors import Conflict, Denied, Invalid, NotFound
 from control.models import Ledger
 from control.networks.evm import EvmDefinition
 from control.networks.pins import enforce_pins
 from control.pages import After
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -139,30 +139,17 @@ def test_the_last_page_says_so_when_it_is_full(world: World) -> None:
         assert ledgers.list_page(session, world.acme.tenant_id, 2).after is None
 
 
+@on_postgres
 def test_two_writers_of_one_name_give_one_ledger(world: World) -> None:
-    outcomes: list[object] = []
-    threads = []
     with world.store.write() as session:
         first, is_created = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "first")
-        for network in ("ethereum", "polygon"):
-            threads.append(threading.Thread(target=put_into, args=(world, network, outcomes)))
-            threads[-1].start()
-        threads[0].join(0.3)
-        assert all(thread.is_alive() for thread in threads)
-    for thread in threads:
-        thread.join()
-    assert is_created
-    conflict = next(outcome for outcome in outcomes if isinstance(outcome, Conflict))
-    assert conflict.existing_id == first.id
-    assert [(ledger.id, was) for ledger, was in (o for o in outcomes if isinstance(o, tuple))] == [(first.id, False)]
-    assert count(world) == 1
-
-
-def put_into(world: World, network: str, outcomes: list[object]) -> None:
-    try:
-        outcomes.append(put(world, network=network, display_name=network))
-    except ControlError as error:
-        outcomes.append(error)
+        same = start_waiting(world.settings, lambda: put(world, display_name="second"))
+        elsewhere = start_waiting(world.settings, lambda: put(world, network="polygon"))
+    ledger, is_second_created = same.result()
+    assert (is_created, is_second_created, ledger.id, count(world)) == (True, False, first.id, 1)
+    refused = elsewhere.exception()
+    assert isinstance(refused, Conflict)
+    assert refused.existing_id == first.id
 
 
 def test_a_network_in_use_keeps_its_chain(world: World) -> None:

@@ -1,7 +1,6 @@
 """Rules of manual prices: what may be entered, revisions, all or nothing, lists."""
 
 import random
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -22,8 +21,9 @@ from control.pages import After
 from control.pricing import manual_prices, sources, supported_pairs
 from control.pricing.decimals import positive_decimal
 from control.pricing.manual_prices import ManualPriceRow, NewPrice, PriceEntry
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual
+from tests.unit.control.second_writer import start_waiting
 
 DAY = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -309,40 +309,36 @@ def test_prices_of_what_was_removed_are_not_shown(desk: Desk) -> None:
         desk.enter(("1", "2026-01-01"))
 
 
+@on_postgres
 def test_two_writers_of_one_instant_make_two_revisions_whose_keys_follow_their_commits(desk: Desk) -> None:
-    outcomes: list[ManualPriceRow] = []
-    thread = threading.Thread(target=lambda: outcomes.extend(desk.enter(("2", "2026-01-31"))))
     with desk.world.store.write() as session:
         asked = (session, desk.world.acme, DEFINITIONS, desk.source_id, desk.pair_id)
         manual_prices.enter(*asked, check(("1", "2026-01-31")))
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert [row.revision for row in outcomes] == [2]
+        second = start_waiting(desk.world.settings, lambda: desk.enter(("2", "2026-01-31")))
+    assert [row.revision for row in second.result()] == [2]
     with desk.world.store.read() as session:
         found = session.execute(select(ManualPrice.price).order_by(ManualPrice.manual_price_key)).scalars().all()
     assert found == ["1", "2"]
 
 
+@on_postgres
 def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
-    """Else the pipeline, which reads prices behind the last key it knows, would pass over one that commits late."""
-    second = Desk.__new__(Desk)
-    second.world, second.source_id = world, desk.source_id
+    """The pipeline reads prices after the last key it knows, so a lower key that commits later would be skipped."""
+    other = Desk.__new__(Desk)
+    other.world, other.source_id = world, desk.source_id
     add_items(world, world.acme, "EUR")
     with world.store.write() as session:
-        second.pair_id = supported_pairs.create(
+        other.pair_id = supported_pairs.create(
             session, world.acme, DEFINITIONS, desk.source_id, priced_as="FUND", priced_in="EUR", price_type="NAV"
         ).id
-    thread = threading.Thread(target=lambda: second.enter(("2", "2026-01-31")))
     with world.store.write() as session:
         asked = (session, world.acme, DEFINITIONS, desk.source_id, desk.pair_id)
         manual_prices.enter(*asked, check(("1", "2026-01-31")))
-        thread.start()
-        thread.join(0.5)
-        assert thread.is_alive()  # it waits with its keys until ours are there
-    thread.join()
-    assert len(desk.all()) == len(second.all()) == 1
+        second = start_waiting(world.settings, lambda: other.enter(("2", "2026-01-31")))
+    second.result()
+    with world.store.read() as session:
+        found = session.execute(select(ManualPrice.price).order_by(ManualPrice.manual_price_key)).scalars().all()
+    assert found == ["1", "2"]
 
 
 def test_ten_thousand_prices(desk: Desk) -> None:

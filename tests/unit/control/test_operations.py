@@ -1,6 +1,5 @@
 """Rules of operations: history requests as tenants make and cancel them, and what the pipeline reports."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,12 +7,13 @@ import pytest
 
 from control import ledgers, operations, revision, subjects, tokens, wallets
 from control.access import Principal, Role
-from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.errors import Conflict, Denied, Invalid, NotFound
 from control.operations import OperationKind, OperationRow, Status
 from control.pages import After
 from control.snapshot import SnapshotHistoryRequest, read_snapshot
 from control.subjects import SubjectRow
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
@@ -297,23 +297,11 @@ def test_the_snapshot_has_the_requests_of_what_is_there(world: World, token: Sub
     )
 
 
+@on_postgres
 def test_a_report_and_a_cancel_that_meet_lose_nothing(world: World, token: SubjectRow) -> None:
     operation = ask(world, token)
-    outcomes: list[object] = []
-
-    def ask_to_stop() -> None:
-        try:
-            outcomes.append(cancel(world, operation))
-        except ControlError as error:
-            outcomes.append(error)
-
-    thread = threading.Thread(target=ask_to_stop)
     with world.store.write() as session:
         assert operations.report(session, operation.operation_key, status=Status.SUCCEEDED)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    (outcome,) = outcomes
-    assert isinstance(outcome, Conflict)
+        second = start_waiting(world.settings, lambda: cancel(world, operation))
+    assert isinstance(second.exception(), Conflict)
     assert read(world, token, operation.id).cancel_requested_at is None

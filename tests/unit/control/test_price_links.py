@@ -1,6 +1,5 @@
 """Rules of links and reviews: which pair values a token, and what becomes of prices that guards stopped."""
 
-import threading
 from datetime import timedelta
 
 import pytest
@@ -15,8 +14,9 @@ from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision
 from control.snapshot import read_snapshot
 from control.subjects import Kind, SubjectFilters, SubjectRow
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
 from tests.unit.control.pricing import NOON, add_items, make
+from tests.unit.control.second_writer import start_waiting
 
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 DAI = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
@@ -176,24 +176,13 @@ def test_who_may_link(world: World, token: SubjectRow) -> None:
     assert link(world, token, who=operator).priced_as == "BTC"
 
 
+@on_postgres
 def test_a_link_and_a_removal_that_meet_leave_no_link_to_nothing(world: World, token: SubjectRow) -> None:
     pair = make(world)
-    outcomes: list[object] = []
-
-    def ask() -> None:
-        try:
-            outcomes.append(link(world, token))
-        except ControlError as error:
-            outcomes.append(error)
-
-    thread = threading.Thread(target=ask)
     with world.store.write() as session:
         pairs.remove(session, world.acme, pair.id)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert isinstance(outcomes[0], ControlError)
+        second = start_waiting(world.settings, lambda: link(world, token))
+    assert isinstance(second.exception(), ControlError)
     with world.store.read() as session:
         assert subjects.get(session, world.acme.tenant_id, Kind.TOKEN, token.id).pair_key is None
 

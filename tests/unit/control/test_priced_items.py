@@ -1,6 +1,5 @@
 """Rules of priced items and of their symbols at sources."""
 
-import threading
 from datetime import timedelta
 from typing import Any
 
@@ -9,12 +8,13 @@ import pytest
 from control import audit, revision
 from control.access import Principal, Role
 from control.audit import AuditFilters
-from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.errors import Conflict, Denied, Invalid, NotFound
 from control.pages import After
 from control.pricing import items, pairs, sources, supported_pairs
 from control.pricing.items import ItemClass, ItemRow
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
+from tests.unit.control.second_writer import start_waiting
 
 LATER = NOON + timedelta(seconds=1)
 
@@ -253,69 +253,48 @@ def test_pages_hold_every_item_once_in_the_order_of_creation(world: World) -> No
         items.list_page(session, world.acme.tenant_id, 1001)
 
 
+@on_postgres
 def test_two_writers_of_one_symbol_give_one_item(world: World) -> None:
-    outcomes: list[object] = []
-
-    def attempt() -> None:
-        try:
-            outcomes.append(create(world))
-        except ControlError as error:
-            outcomes.append(error)
-
     with world.store.write() as session:
         first = items.create(session, world.acme, symbol="BTC", name="B", item_class="Other", now=NOON)
-        thread = threading.Thread(target=attempt)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert [type(outcome) for outcome in outcomes] == [Conflict]
+        second = start_waiting(world.settings, lambda: create(world))
+    assert isinstance(second.exception(), Conflict)
     assert get(world) == first
 
 
+@on_postgres
 def test_an_item_is_not_removed_under_a_pair_that_is_being_made(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     manual = add_manual(world)
-    outcomes: list[object] = []
 
-    def attempt() -> None:
-        try:
-            with world.store.write() as session:
-                items.remove(session, world.acme, "FUND")
-        except ControlError as error:
-            outcomes.append(error)
+    def remove() -> None:
+        with world.store.write() as session:
+            items.remove(session, world.acme, "FUND")
 
     with world.store.write() as session:
         supported_pairs.create(
             session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
         )
-        thread = threading.Thread(target=attempt)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert [getattr(outcome, "code", None) for outcome in outcomes] == ["item-in-use"]
+        second = start_waiting(world.settings, remove)
+    refused = second.exception()
+    assert isinstance(refused, Conflict)
+    assert refused.code == "item-in-use"
 
 
+@on_postgres
 def test_no_pair_is_made_of_an_item_that_is_being_removed(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     manual = add_manual(world)
-    outcomes: list[object] = []
 
-    def attempt() -> None:
-        try:
-            with world.store.write() as session:
-                supported_pairs.create(
-                    session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
-                )
-        except ControlError as error:
-            outcomes.append(error)
+    def support() -> None:
+        with world.store.write() as session:
+            supported_pairs.create(
+                session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
+            )
 
     with world.store.write() as session:
         items.remove(session, world.acme, "FUND")
-        thread = threading.Thread(target=attempt)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert [getattr(outcome, "code", None) for outcome in outcomes] == ["unknown-symbol"]
+        second = start_waiting(world.settings, support)
+    refused = second.exception()
+    assert isinstance(refused, Invalid)
+    assert refused.code == "unknown-symbol"

@@ -1,6 +1,5 @@
 """Rules of price sources and of the pairs that manual ones support."""
 
-import threading
 from datetime import timedelta
 from typing import Any
 
@@ -9,14 +8,15 @@ import pytest
 from control import audit, revision
 from control.access import Principal, Role
 from control.audit import AuditFilters
-from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.errors import Conflict, Denied, Invalid, NotFound
 from control.pages import After
 from control.pricing import items, pairs, sources, supported_pairs
 from control.pricing.price_types import PriceType
 from control.pricing.sources import SourceKind, SourceRow
 from control.pricing.supported_pairs import SupportedPairRow
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
+from tests.unit.control.second_writer import start_waiting
 
 LATER = NOON + timedelta(seconds=1)
 
@@ -97,16 +97,12 @@ def test_asking_for_the_state_at_the_start_changes_nothing(world: World) -> None
     assert writes(world) == before
 
 
+@on_postgres
 def test_two_first_switches_at_once(world: World) -> None:
-    outcomes: list[bool] = []
-    thread = threading.Thread(target=lambda: outcomes.append(switch(world, "src_kraken", True).is_enabled))
     with world.store.write() as session:
         sources.set_enabled(session, world.acme, DEFINITIONS, "src_kraken", enabled=False)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert outcomes == [True]
+        second = start_waiting(world.settings, lambda: switch(world, "src_kraken", True))
+    assert second.result().is_enabled
     assert get(world, "src_kraken").is_enabled
 
 
@@ -323,24 +319,15 @@ def test_a_supported_pair_in_use_stays(world: World) -> None:
     assert events(world, used.id)[-1][0] == "supported-pair.remove"
 
 
+@on_postgres
 def test_two_writers_of_one_supported_pair(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD")
     manual = add_manual(world)
-    outcomes: list[object] = []
-
-    def attempt() -> None:
-        try:
-            outcomes.append(support(world, manual))
-        except ControlError as error:
-            outcomes.append(error)
-
     with world.store.write() as session:
         first = supported_pairs.create(
             session, world.acme, DEFINITIONS, manual, priced_as="FUND", priced_in="USD", price_type="NAV"
         )
-        thread = threading.Thread(target=attempt)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    assert [getattr(outcome, "existing_id", None) for outcome in outcomes] == [first.id]
+        second = start_waiting(world.settings, lambda: support(world, manual))
+    refused = second.exception()
+    assert isinstance(refused, Conflict)
+    assert refused.existing_id == first.id

@@ -3,7 +3,6 @@
 import fcntl
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,17 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, inspect, make_url, select, text
+from sqlalchemy import Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy.pool import Pool
 
 from control import revision, service_secrets, tenants
 from control.errors import StoreUnavailable
 from control.models import Base, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.unit.control.conftest import World, unique_name
+from tests.unit.control.conftest import World, on_both, unique_name
 from tests.unit.control.postgres import new_database
+from tests.unit.control.second_writer import start_waiting
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -50,6 +51,7 @@ def tell(process: "subprocess.Popen[str]", line: str) -> None:
     process.stdin.flush()
 
 
+@on_both
 def test_migrate_makes_the_current_schema_and_runs_again(
     empty_store: ControlStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -75,6 +77,7 @@ def test_asking_whether_it_is_current_creates_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@on_both
 def test_migrations_give_the_models(store: ControlStore, settings: Settings) -> None:
     engine = plain_engine(settings.control_url)
     with engine.connect() as connection:
@@ -82,6 +85,7 @@ def test_migrations_give_the_models(store: ControlStore, settings: Settings) -> 
     engine.dispose()
 
 
+@on_both
 def test_migrations_give_the_models_in_what_alembic_does_not_compare(
     store: ControlStore, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -132,6 +136,7 @@ def test_keys_of_subjects_and_windows_are_never_used_twice(tmp_path: Path) -> No
     store.close()
 
 
+@on_both
 def test_processes_may_migrate_at_once(settings: Settings) -> None:
     code = (
         "import sys; from control.settings import load_settings; from control.store import open_store\n"
@@ -149,21 +154,30 @@ def test_processes_may_migrate_at_once(settings: Settings) -> None:
     store.close()
 
 
-def test_a_migration_of_a_file_waits_for_the_one_under_way(tmp_path: Path) -> None:
+def test_migration_of_a_file_holds_the_lock_file_at_every_connection(tmp_path: Path) -> None:
     # Four processes that switch a new file to WAL at once, without the lock: one of them fails in 44 of 150 tries.
     store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
-    thread = threading.Thread(target=store.migrate)
-    with (tmp_path / "control.db.migrate.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-        assert not (tmp_path / "control.db").exists()
-    thread.join()
-    assert store.is_current()
+    was_free: list[bool] = []
+
+    def try_lock(*_: object) -> None:
+        with (tmp_path / "control.db.migrate.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                was_free.append(False)
+            else:
+                was_free.append(True)
+
+    event.listen(Pool, "connect", try_lock)
+    try:
+        store.migrate()
+    finally:
+        event.remove(Pool, "connect", try_lock)
+    assert set(was_free) == {False}
     store.close()
 
 
+@on_both
 def test_a_store_of_a_newer_version_is_refused(store: ControlStore) -> None:
     with store.write() as session:
         session.execute(text("update alembic_version set version_num = '9999'"))
@@ -184,6 +198,7 @@ def test_an_sqlite_store_uses_wal_and_is_for_its_owner_only(tmp_path: Path) -> N
     store.close()
 
 
+@on_both
 def test_a_block_that_raises_leaves_nothing(store: ControlStore) -> None:
     def fail_midway() -> None:
         with store.write() as session:
@@ -197,6 +212,7 @@ def test_a_block_that_raises_leaves_nothing(store: ControlStore) -> None:
         assert revision.read_revision(session) == 0
 
 
+@on_both
 def test_a_process_killed_in_mid_transaction_leaves_nothing(store: ControlStore, settings: Settings) -> None:
     code = (
         "import sys, time; from control import tenants\n"
@@ -216,6 +232,7 @@ def test_a_process_killed_in_mid_transaction_leaves_nothing(store: ControlStore,
         assert [tenant.name for tenant in session.scalars(select(Tenant))] == ["acme"]
 
 
+@on_both
 def test_a_read_cannot_write(world: World) -> None:
     for _ in range(2):
         with pytest.raises(Exception, match=r"read-?only"), world.store.read() as session:
@@ -226,6 +243,7 @@ def test_a_read_cannot_write(world: World) -> None:
         assert revision.read_revision(session) == 3
 
 
+@on_both
 def test_a_read_sees_one_state_while_others_write(world: World) -> None:
     with world.store.read() as session:
         before = revision.read_revision(session)
@@ -237,22 +255,21 @@ def test_a_read_sees_one_state_while_others_write(world: World) -> None:
         assert revision.read_revision(session) == before + 1
 
 
+@on_both
 def test_writers_at_once_lose_no_count(world: World) -> None:
     with world.store.read() as session:
         before = revision.read_revision(session)
 
-    def work(number: int) -> None:
-        for step in range(5):
-            with world.store.write() as session:
-                tenants.create(session, f"tenant {number} {step}")
+    def create() -> None:
+        with world.store.write() as session:
+            tenants.create(session, "second")
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with world.store.write() as session:
+        tenants.create(session, "first")
+        second = start_waiting(world.settings, create)
+    second.result()
     with world.store.read() as session:
-        assert revision.read_revision(session) == before + 20
+        assert revision.read_revision(session) == before + 2
 
 
 def test_a_store_that_cannot_be_reached_says_so_within_bounds() -> None:
@@ -266,11 +283,9 @@ def test_a_store_that_cannot_be_reached_says_so_within_bounds() -> None:
     store.close()
 
 
-def test_a_writer_that_waits_too_long_gets_store_unavailable(
-    store: ControlStore, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("control.store._BUSY_SECONDS", 1)
-    second = open_store(settings)
+@on_both
+def test_a_writer_that_waits_too_long_gets_store_unavailable(store: ControlStore, settings: Settings) -> None:
+    second = open_store(settings, wait_seconds=1)
     with store.write() as session:
         tenants.create(session, "acme")
         started = time.monotonic()

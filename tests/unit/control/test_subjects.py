@@ -1,7 +1,6 @@
 """Rules of tokens and wallets: creation, lists, tracking windows."""
 
 import shutil
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,14 +14,15 @@ from sqlalchemy import func, select
 
 from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
-from control.errors import Conflict, ControlError, Denied, Invalid, NotFound
+from control.errors import Conflict, Denied, Invalid, NotFound
 from control.models import Subject, TrackingWindow
 from control.networks.definitions import Network
 from control.pages import After
 from control.settings import load_settings
 from control.store import open_store
 from control.subjects import Kind, SubjectFilters, SubjectRow
-from tests.unit.control.conftest import Template, World
+from tests.unit.control.conftest import Templates, World, on_postgres
+from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
@@ -254,11 +254,11 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
 @settings(max_examples=30)
 def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
     tmp_path_factory: pytest.TempPathFactory,
-    templates: dict[tuple[str, bool], Template],
+    sqlite_templates: Templates,
     shipped_networks: dict[str, Network],
     steps: list[tuple[bool, timedelta]],
 ) -> None:
-    template = templates["sqlite", True]
+    template = sqlite_templates(True)
     acme = template.principals["acme"]
     folder = tmp_path_factory.mktemp("windows")
     assert isinstance(template.made, Path)
@@ -416,73 +416,35 @@ def test_a_position_of_another_sort_is_refused(world: World, main: str) -> None:
     assert caught.value.field == "cursor"
 
 
+@on_postgres
 def test_a_second_writer_of_the_same_token_waits_and_gets_the_conflict(world: World, main: str) -> None:
-    outcomes: list[object] = []
-
-    def second() -> None:
-        try:
-            outcomes.append(add_token(world))
-        except ControlError as error:
-            outcomes.append(error)
-
-    thread = threading.Thread(target=second)
     with world.store.write() as session:
         first = tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    (outcome,) = outcomes
-    assert isinstance(outcome, Conflict)
-    assert outcome.existing_id == first.id
+        second = start_waiting(world.settings, lambda: add_token(world))
+    refused = second.exception()
+    assert isinstance(refused, Conflict)
+    assert (refused.existing_id, count(world)) == (first.id, 1)
+
+
+@on_postgres
+def test_a_second_writer_succeeds_when_the_first_gives_up(world: World, main: str) -> None:
+    with world.store.write() as session:
+        tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
+        second = start_waiting(world.settings, lambda: add_token(world))
+        session.rollback()
+    made = second.result()
+    with world.store.read() as session:
+        assert tokens.get(session, world.acme.tenant_id, made.id) == made
     assert count(world) == 1
 
 
-def test_a_second_writer_succeeds_when_the_first_gives_up(world: World, main: str) -> None:
-    made: list[SubjectRow] = []
-    thread = threading.Thread(target=lambda: made.append(add_token(world)))
-    with world.store.write() as session:
-        tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-        session.rollback()
-    thread.join()
-    assert len(made) == count(world) == 1
-
-
-def at_once(number: int, work: Callable[[], object]) -> list[object]:
-    """What each of several threads that start together returned or raised."""
-    outcomes: list[object] = []
-    barrier = threading.Barrier(number)
-
-    def run() -> None:
-        barrier.wait()
-        try:
-            outcomes.append(work())
-        except ControlError as error:
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
-
-
-def test_many_writers_of_the_same_token_give_one_row(world: World, main: str) -> None:
-    outcomes = at_once(6, lambda: add_token(world))
-    made = [outcome for outcome in outcomes if isinstance(outcome, SubjectRow)]
-    refused = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
-    assert (len(made), len(refused), count(world)) == (1, 5, 1)
-    assert {conflict.existing_id for conflict in refused} == {made[0].id}
-
-
-def test_many_who_enable_at_once_open_one_window(world: World, main: str) -> None:
+@on_postgres
+def test_a_token_enabled_twice_at_once_has_one_window(world: World, main: str) -> None:
     token = add_token(world)
-    outcomes = at_once(6, lambda: track(world, token, True, NOON))
-    assert all(isinstance(outcome, SubjectRow) and outcome.is_tracked for outcome in outcomes)
+    with world.store.write() as session:
+        subjects.set_tracking(session, world.acme, token, True, NOON)
+        second = start_waiting(world.settings, lambda: track(world, token, True, NOON + timedelta(seconds=1)))
+    assert second.result().is_tracked
     assert spans(world, token) == [(NOON, None)]
 
 
@@ -589,56 +551,39 @@ def test_removal_never_closes_a_window_before_it_opened(world: World, main: str)
     assert spans(world, wallet) == [(NOON, NOON)]
 
 
-def test_one_of_many_removals_at_once_succeeds(world: World, main: str) -> None:
+@on_postgres
+def test_one_of_two_removals_at_once_succeeds(world: World, main: str) -> None:
     token = add_token(world)
 
     def remove() -> None:
         with world.store.write() as session:
             subjects.remove(session, world.acme, token)
 
-    outcomes = at_once(4, remove)
-    assert sum(outcome is None for outcome in outcomes) == 1
-    assert sum(isinstance(outcome, NotFound) for outcome in outcomes) == 3
+    with world.store.write() as session:
+        subjects.remove(session, world.acme, token)
+        second = start_waiting(world.settings, remove)
+    assert isinstance(second.exception(), NotFound)
 
 
+@on_postgres
 def test_a_token_cannot_be_added_to_a_ledger_that_goes(world: World, main: str) -> None:
-    outcomes: list[object] = []
-
-    def add() -> None:
-        try:
-            outcomes.append(add_token(world))
-        except ControlError as error:
-            outcomes.append(error)
-
-    thread = threading.Thread(target=add)
     with world.store.write() as session:
         ledgers.remove(session, world.acme, "main")
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    (outcome,) = outcomes
-    assert isinstance(outcome, Invalid)
-    assert (outcome.field, count(world)) == ("ledger", 0)
+        second = start_waiting(world.settings, lambda: add_token(world))
+    refused = second.exception()
+    assert isinstance(refused, Invalid)
+    assert (refused.field, count(world)) == ("ledger", 0)
 
 
+@on_postgres
 def test_a_ledger_does_not_go_under_a_token_that_comes(world: World, main: str) -> None:
-    outcomes: list[object] = []
-
     def remove() -> None:
-        try:
-            with world.store.write() as session:
-                ledgers.remove(session, world.acme, "main")
-        except ControlError as error:
-            outcomes.append(error)
+        with world.store.write() as session:
+            ledgers.remove(session, world.acme, "main")
 
-    thread = threading.Thread(target=remove)
     with world.store.write() as session:
         tokens.create(session, world.acme, ledger="main", symbol="T", ledger_id=USDC)
-        thread.start()
-        thread.join(0.3)
-        assert thread.is_alive()
-    thread.join()
-    (outcome,) = outcomes
-    assert isinstance(outcome, Conflict)
-    assert (outcome.code, count(world)) == ("ledger-in-use", 1)
+        second = start_waiting(world.settings, remove)
+    refused = second.exception()
+    assert isinstance(refused, Conflict)
+    assert (refused.code, count(world)) == ("ledger-in-use", 1)

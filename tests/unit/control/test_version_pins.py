@@ -1,10 +1,12 @@
 """Pins of published versions: how long each lasts, and that none is recorded while versions are removed."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 from control import revision, version_pins
+from control.settings import Settings
 from control.store import ControlStore
+from tests.unit.control.conftest import on_both
+from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
@@ -37,20 +39,18 @@ def test_old_pins_are_forgotten(store: ControlStore) -> None:
         assert version_pins.pinned(session, NOON) == {8}
 
 
-def test_no_pin_is_recorded_while_versions_are_removed(store: ControlStore) -> None:
+@on_both
+def test_no_pin_is_recorded_while_versions_are_removed(store: ControlStore, settings: Settings) -> None:
     """Else a version could go between a pin's being looked for and its being recorded."""
 
     def record() -> None:
         with store.write() as session:
             version_pins.pin(session, 7, NOON)
 
-    pinning = threading.Thread(target=record)
     with store.write() as session:
         assert version_pins.pinned_while_removing(session, NOON) == set()
-        pinning.start()
-        pinning.join(0.3)
-        assert pinning.is_alive()
+        second = start_waiting(settings, record)
         assert version_pins.pinned(session, NOON) == set()
-    pinning.join()
+    second.result()
     with store.read() as session:
         assert version_pins.pinned(session, NOON) == {7}
