@@ -1,6 +1,5 @@
 """Versions that cursors of a cap table hold: pinned when handed out, at each use again, and given up an hour later."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -125,12 +124,10 @@ def test_a_version_that_went_while_it_answered_is_not_promised(world: World, ser
         pins.hold(9, is_new=False)
 
 
-def test_every_process_sees_what_others_pinned(world: World, serving: Serving) -> None:
-    """Two processes, one of them just started: each records for itself, and the budget counts what all have pinned."""
+def test_the_budget_counts_pins_of_other_processes(world: World, serving: Serving) -> None:
     for version in (2, 3):
         publish_next(world, version, 5)
+    just_started = Pins(world.store, serving, 1)
     Pins(world.store, serving, 100).hold(1, is_new=True)
-    other: Callable[..., None] = Pins(world.store, serving, 1).hold
-    other(1, is_new=False)
     with pytest.raises(ApiError, match="versions that cursors hold need"):
-        other(3, is_new=True)
+        just_started.hold(3, is_new=True)
