@@ -332,9 +332,11 @@ def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
             session, world.acme, DEFINITIONS, desk.source_id, priced_as="FUND", priced_in="EUR", price_type="NAV"
         ).id
     with world.store.write() as session:
+        revision.bump(session, world.acme.tenant_id)
+        second = start_waiting(world.settings, lambda: other.enter(("2", "2026-01-31")))
+        # The second writer has no key yet, so this price, which commits first, gets the lower one.
         asked = (session, world.acme, DEFINITIONS, desk.source_id, desk.pair_id)
         manual_prices.enter(*asked, check(("1", "2026-01-31")))
-        second = start_waiting(world.settings, lambda: other.enter(("2", "2026-01-31")))
     second.result()
     with world.store.read() as session:
         found = session.execute(select(ManualPrice.price).order_by(ManualPrice.manual_price_key)).scalars().all()
