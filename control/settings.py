@@ -24,7 +24,7 @@ AttestedPeriod = Literal["off", "month", "day"]
 
 
 class Variable(NamedTuple):
-    """One documented environment variable; `default` is what an unset or empty one means."""
+    """One documented environment variable; `default` is the value of an unset or empty one."""
 
     name: str
     default: str
@@ -32,23 +32,32 @@ class Variable(NamedTuple):
 
 
 VARIABLES = (
-    Variable("LEDGERMART_DATA_DIR", "<checkout>/data", "folder of warehouse, serving files and Dagster's records"),
+    Variable(
+        "LEDGERMART_DATA_DIR",
+        "<checkout>/data",
+        "folder of the warehouse, the published versions and Dagster's records",
+    ),
     Variable(
         "LEDGERMART_DATA_GROUP",
         "none",
-        "group that may read the published files in `serving/`, and nothing else; none: the service's own user alone",
+        "group that may read the published files in `serving/`, and no other file; `none`: only the service's own "
+        "user may read them",
     ),
-    Variable("LEDGERMART_CONTROL_URL", "sqlite:///<data>/control.db", "control store: an SQLite file or postgresql://"),
-    Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file of network definitions"),
-    Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file of price source definitions"),
-    Variable("LEDGERMART_API_HOST", "127.0.0.1", "address the API listens on"),
+    Variable(
+        "LEDGERMART_CONTROL_URL",
+        "sqlite:///<data>/control.db",
+        "database of the control store: an SQLite file or postgresql://",
+    ),
+    Variable("LEDGERMART_NETWORKS", "control/networks/networks.toml", "file with the network definitions"),
+    Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
+    Variable("LEDGERMART_API_HOST", "127.0.0.1", "address on which the API listens"),
     Variable("LEDGERMART_API_PORT", "8000", "port of the API"),
     Variable(
         "LEDGERMART_PUBLIC_URL",
         "http://<api host>:<api port>",
         "origin under which browsers reach the API; links to reports begin with it",
     ),
-    Variable("LEDGERMART_REPORTS_PROVIDER", "builtin", "what draws the reports: builtin or superset"),
+    Variable("LEDGERMART_REPORTS_PROVIDER", "builtin", "renderer of the reports: `builtin` or `superset`"),
     Variable("LEDGERMART_SUPERSET_URL", "http://127.0.0.1:8088", "origin under which browsers reach Superset"),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
     Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
@@ -56,44 +65,48 @@ VARIABLES = (
     Variable(
         "LEDGERMART_PRICE_POLL_SECONDS",
         "60",
-        "intervals in each of which a price source is polled once, in seconds; they divide absolute time, so that who "
-        "wants a price, and since when, does not move a poll; a source's own definition may ask for longer ones",
+        "polling interval of price sources, in seconds; polls are aligned to the clock, so creating a pair does not "
+        "shift them; the definition of a source may set a longer interval",
     ),
     Variable(
         "LEDGERMART_AS_OF_SECONDS",
         "300",
-        "length of the periods of absolute time; in each, as-of moves over blocks without rows that are collected in "
-        "it, in seconds",
+        "length of a period, in seconds; periods are aligned to the clock; in each, as-of advances once over newly "
+        "collected blocks that have no rows",
     ),
     Variable(
         "LEDGERMART_ATTEST",
         "month",
-        "whose end is attested without being asked for, of what is tracked: month, day, or off for none",
+        "automatic attestations: `month` or `day` attests tracked tokens and wallets at the end of every month or "
+        "day; `off` disables them",
     ),
     Variable(
         "LEDGERMART_ATTEST_MAX_HOLDERS",
         "10000",
-        "most holders of a token, or assets of a wallet, that is attested without being asked for",
+        "most holders of a token, or assets of a wallet; above it, automatic attestations leave the token or wallet "
+        "out",
     ),
-    Variable("LEDGERMART_LOCK_WAIT_SECONDS", "60", "how long a second writer of the warehouse waits, in seconds"),
-    Variable("LEDGERMART_VERSION_GRACE_SECONDS", "900", "how long an old published version stays readable, in seconds"),
+    Variable("LEDGERMART_LOCK_WAIT_SECONDS", "60", "longest wait of a second writer for the warehouse, in seconds"),
+    Variable(
+        "LEDGERMART_VERSION_GRACE_SECONDS", "900", "time for which a superseded version stays readable, in seconds"
+    ),
     Variable("LEDGERMART_VERSION_DISK_BUDGET_MB", "20000", "most disk space of published versions, in megabytes"),
     Variable(
         "LEDGERMART_RATE_LIMIT_PER_MINUTE",
         "3000",
-        "most API requests of one key, and forms from one address, in a minute",
+        "most API requests of one key, and most forms from one IP address, in a minute",
     ),
     Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "longest run of one query of the API, in seconds"),
     Variable(
         "LEDGERMART_QUERY_MEMORY_MB",
         "1024",
-        "most memory of the API's query engine for each open version, in megabytes; half of it may hold tables that "
-        "pages are cut from",
+        "most memory of the API's query engine for each open version, in megabytes; tables for paging may take half "
+        "of it",
     ),
     Variable(
         "LEDGERMART_PIPELINE_MEMORY_MB",
         "half of the machine's memory",
-        "most memory of the pipeline's query engine, in megabytes; what needs more works on disk",
+        "most memory of the pipeline's query engine, in megabytes; larger queries spill to disk",
     ),
 )
 
@@ -287,7 +300,7 @@ def _control_url(variables: Mapping[str, str], data_dir: Path) -> str:
         raise SettingsError(f"{name} is not a database URL; set it to {forms}") from error
     if url.drivername == "sqlite":
         if not url.database or url.database == ":memory:":
-            raise SettingsError(f"{name} names no SQLite file, and every process needs the same one; set it to {forms}")
+            raise SettingsError(f"{name} names no SQLite file, which all processes must share; set it to {forms}")
         # Absolute, because processes with other working directories must find the same file.
         return _sqlite_url(Path(url.database).expanduser().absolute())
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):

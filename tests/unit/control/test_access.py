@@ -12,11 +12,12 @@ from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from control.models import ApiKey
 from control.store import ControlStore
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2024, 5, 1, 12, 0, 30, 500_000, tzinfo=UTC)
 
 
+@on_both
 def test_a_tenant_is_made_once(world: World) -> None:
     with pytest.raises(Conflict) as caught, world.store.write() as session:
         tenants.create(session, "acme")
@@ -28,6 +29,7 @@ def test_a_tenant_is_made_once(world: World) -> None:
             tenants.get_by_name(session, "nobody")
 
 
+@on_both
 def test_a_conflict_leaves_the_transaction_usable(world: World) -> None:
     with world.store.write() as session:
         with pytest.raises(Conflict):
@@ -85,6 +87,7 @@ def test_a_wrong_key_is_refused_in_the_same_words(world: World) -> None:
     assert len(said) == 1
 
 
+@on_both
 def test_a_key_is_revoked_once_and_by_its_tenant(world: World) -> None:
     with world.store.write() as session:
         key, _ = access.create_key(session, world.acme.tenant_id, "viewer")
@@ -104,6 +107,7 @@ def test_a_key_is_revoked_once_and_by_its_tenant(world: World) -> None:
         assert [(stored.id, stored.revoked_at) for stored in keys] == [(world.acme.key_id, None), (key.id, NOON)]
 
 
+@on_both
 def test_use_is_recorded_to_the_minute_and_seldom(world: World) -> None:
     key_id = world.acme.key_id
     assert access.is_touch_due(world.acme, NOON)

@@ -11,7 +11,7 @@ from control.audit import AuditFilters
 from control.errors import Conflict, ControlError, Invalid
 from control.models import AuditEvent
 from control.pages import After
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
@@ -52,6 +52,7 @@ def live_through(world: World) -> dict[str, str]:
     return {"l": ledger.id, "t": token.id, "w": wallet.id, "o": operation.id, "k": key.id}
 
 
+@on_both
 def test_every_write_leaves_its_event(world: World) -> None:
     made = live_through(world)
     ledger = {"network": "ethereum", "name": "main", "displayName": "Main", "description": None}
@@ -128,6 +129,7 @@ def test_what_changes_nothing_leaves_no_event(world: World) -> None:
         assert session.scalars(select(AuditEvent.id)).all() == before
 
 
+@on_both
 def test_what_fails_leaves_no_event(world: World) -> None:
     acme = world.acme
     with world.store.write() as session:
@@ -166,6 +168,7 @@ def test_the_request_is_named_where_there_is_one(world: World) -> None:
     assert [event.request_id for event in events(world)] == [None, "req-1"]
 
 
+@on_both
 def test_filters(world: World) -> None:
     made = live_through(world)
     assert [event.action for event in events(world, object_id=made["w"])] == [
@@ -184,6 +187,7 @@ def test_filters(world: World) -> None:
         assert caught.value.field == field
 
 
+@on_both
 def test_pages_hold_every_event_once_also_when_one_is_added(world: World) -> None:
     live_through(world)
     with world.store.write() as session:
@@ -216,6 +220,7 @@ def test_another_tenants_events_do_not_exist(world: World) -> None:
         assert audit.newest_id(session, other) != audit.newest_id(session, world.acme.tenant_id)
 
 
+@on_both
 def test_the_newest_id_moves_with_every_event(world: World) -> None:
     seen = set()
     for name in ("a", "b"):

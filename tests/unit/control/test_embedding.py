@@ -11,7 +11,7 @@ from control.models import EmbedOrigin
 from control.origins import read_origin
 from control.settings import SettingsError, load_settings
 from control.store import ControlStore
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
 
@@ -21,6 +21,7 @@ def audited(world: World) -> list[tuple[str, dict[str, object] | None, dict[str,
     return [(event.action, event.before, event.after) for event in reversed(events) if event.object_kind == "embedding"]
 
 
+@on_both
 def test_an_embed_id_is_made_once_and_is_the_tenants_own(world: World) -> None:
     with world.store.read() as session:
         assert embedding.present_id(session, world.acme.tenant_id) is None
@@ -49,6 +50,7 @@ def test_first_links_at_once_get_one_id(world: World) -> None:
     assert second.result() == made
 
 
+@on_both
 @pytest.mark.parametrize("embed_id", ["", "emb_", "emb_' or 1=1", "emb_" + "0" * 26, "ten_" + "0" * 26, "\x00"])
 def test_an_unknown_embed_id_is_nobodys(world: World, embed_id: str) -> None:
     with world.store.write() as session:
@@ -95,6 +97,7 @@ def test_only_an_admin_revokes_and_sets_origins(world: World, role: str) -> None
     assert audited(world) == []
 
 
+@on_both
 def test_origins_are_replaced_in_order_without_repetition(world: World) -> None:
     wanted = [
         "https://b.example",
@@ -213,6 +216,7 @@ def test_links_begin_with_the_public_url_or_where_the_api_listens() -> None:
     assert load_settings({"LEDGERMART_PUBLIC_URL": "https://API.example:443"}).public_origin == "https://api.example"
 
 
+@on_both
 def test_a_secret_that_an_older_version_did_not_know_is_made_and_the_others_stay(store: ControlStore) -> None:
     with store.write() as session:
         key = service_secrets.get(session, service_secrets.CURSOR_KEY)

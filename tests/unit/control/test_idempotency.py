@@ -27,6 +27,7 @@ def keep(world: World, key: str, body: bytes, now: datetime, tenant_id: str | No
         )
 
 
+@on_both
 def test_an_answer_is_found_for_a_day_by_its_tenant(world: World) -> None:
     keep(world, "k", b'{"a": 1}\x00', NOON)
     keep(world, "k", b"theirs", NOON, world.other.tenant_id)
@@ -44,6 +45,7 @@ def test_an_answer_is_found_for_a_day_by_its_tenant(world: World) -> None:
         assert idempotency.find(session, world.acme.tenant_id, "k", NOON + timedelta(hours=24)) is None
 
 
+@on_both
 def test_an_expired_answer_is_replaced(world: World) -> None:
     keep(world, "k", b"first", NOON)
     later = NOON + timedelta(hours=25)
@@ -66,6 +68,7 @@ def test_an_expired_answer_is_replaced(world: World) -> None:
         assert (record.path, record.response_body, record.created_at) == ("/v1/wallets", b"second", later)
 
 
+@on_both
 def test_purge_deletes_what_has_expired(world: World) -> None:
     for number in range(3):
         keep(world, f"k{number}", b"", NOON + timedelta(hours=number))

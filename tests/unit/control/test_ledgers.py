@@ -12,7 +12,7 @@ from control.models import Ledger
 from control.networks.evm import EvmDefinition
 from control.networks.pins import enforce_pins
 from control.pages import After
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -28,6 +28,7 @@ def count(world: World) -> int:
         return len(ledgers.list_page(session, world.acme.tenant_id, 1000).rows)
 
 
+@on_both
 def test_put_creates_then_updates_then_changes_nothing(world: World) -> None:
     ledger, is_created = put(world, display_name="Main", description="two\nlines", now=NOON)
     assert is_created
@@ -45,6 +46,7 @@ def test_put_creates_then_updates_then_changes_nothing(world: World) -> None:
     assert (stored.created_at, stored.updated_at) == (NOON, later)
 
 
+@on_both
 def test_a_name_is_one_tenants_and_one_networks(world: World) -> None:
     ledger, _ = put(world)
     with pytest.raises(Conflict) as caught:
@@ -97,6 +99,7 @@ def test_an_unknown_network_is_not_found_and_a_viewer_denied(world: World) -> No
     assert count(world) == 0
 
 
+@on_both
 def test_a_removed_ledger_is_gone_and_frees_its_name(world: World) -> None:
     first, _ = put(world)
     with world.store.write() as session:
@@ -111,6 +114,7 @@ def test_a_removed_ledger_is_gone_and_frees_its_name(world: World) -> None:
             ledgers.get(session, world.acme.tenant_id, first.id)
 
 
+@on_both
 def test_pages_hold_every_ledger_once_also_when_one_is_added(world: World) -> None:
     made = [put(world, name=f"l{number}")[0].id for number in range(5)]
     seen: list[str] = []

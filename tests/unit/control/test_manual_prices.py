@@ -21,7 +21,7 @@ from control.pages import After
 from control.pricing import manual_prices, sources, supported_pairs
 from control.pricing.decimals import positive_decimal
 from control.pricing.manual_prices import ManualPriceRow, NewPrice, PriceEntry
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual
 from tests.unit.control.second_writer import start_waiting
 
@@ -189,6 +189,7 @@ def test_every_wrong_value_is_named_with_its_row() -> None:
     assert "rows 1 and 4 are both effective from 2026-01-01T00:00:00Z" in details[3]
 
 
+@on_both
 def test_a_further_price_for_an_instant_is_a_revision(desk: Desk) -> None:
     (first,) = desk.enter(("1", "2026-01-31"))
     second, other = desk.enter(("2", "2026-01-31T00:00:00Z"), ("7", "2026-01-30"))
@@ -202,6 +203,7 @@ def test_a_further_price_for_an_instant_is_a_revision(desk: Desk) -> None:
     assert [row.id for row in desk.all()] == [third.id, second.id, first.id, other.id]
 
 
+@on_both
 def test_revisions_are_of_one_pair(world: World, desk: Desk) -> None:
     desk.enter(("1", "2026-01-31"))
     add_items(world, world.acme, "EUR")
@@ -213,6 +215,7 @@ def test_revisions_are_of_one_pair(world: World, desk: Desk) -> None:
     assert len(desk.all()) == 1
 
 
+@on_both
 def test_lists_by_time_in_pages(desk: Desk) -> None:
     days = [f"2026-01-{day:02d}" for day in range(1, 11)]
     random.Random(1).shuffle(days)
@@ -272,6 +275,7 @@ def test_one_event_and_one_revision_of_the_configuration_for_many(desk: Desk) ->
     assert {event.object_kind for event in by_count.values()} == {"supported-pair"}
 
 
+@on_both
 def test_all_or_nothing(desk: Desk) -> None:
     twice = [NewPrice(price, DAY, None) for price in ("1", "2")]
     with pytest.raises(IntegrityError), desk.world.store.write() as session:
@@ -279,6 +283,7 @@ def test_all_or_nothing(desk: Desk) -> None:
     assert desk.all() == []
 
 
+@on_both
 def test_who_may_and_for_what(desk: Desk) -> None:
     world = desk.world
     viewer = Principal(world.acme.tenant_id, world.acme.key_id, Role.VIEWER)
@@ -343,6 +348,7 @@ def test_keys_follow_commits_across_pairs(world: World, desk: Desk) -> None:
     assert found == ["1", "2"]
 
 
+@on_both
 def test_ten_thousand_prices(desk: Desk) -> None:
     first = datetime(2000, 1, 1, tzinfo=UTC)
     entries = [

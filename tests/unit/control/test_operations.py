@@ -12,7 +12,7 @@ from control.operations import OperationKind, OperationRow, Status
 from control.pages import After
 from control.snapshot import SnapshotHistoryRequest, read_snapshot
 from control.subjects import SubjectRow
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -59,6 +59,7 @@ def count_of_writes(world: World) -> int:
         return revision.read_revision(session)
 
 
+@on_both
 def test_a_request_is_stored_canonical_and_moves_the_revision(world: World, wallet: SubjectRow) -> None:
     before = count_of_writes(world)
     made = ask(world, wallet, start="block:007", end="2026-01-31T14:00:00+02:00", native="balance-only")
@@ -156,6 +157,7 @@ def test_an_operation_is_found_under_its_own_subject_alone(world: World, token: 
         assert operations.list_page(session, world.other.tenant_id, listed[1], token.subject_key).rows == ()
 
 
+@on_both
 def test_pages_are_newest_first_and_hold_each_once(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     made = [ask(world, token, start=f"block:{number}").id for number in range(5)]
     ask(world, wallet)
@@ -173,6 +175,7 @@ def test_pages_are_newest_first_and_hold_each_once(world: World, token: SubjectR
         assert seen == made[::-1]
 
 
+@on_both
 def test_what_is_reported_is_stored_and_the_rest_stays(world: World, wallet: SubjectRow) -> None:
     operation = ask(world, wallet)
     before = count_of_writes(world)
@@ -233,6 +236,7 @@ def test_cancelling_is_asked_for_once_and_done_by_the_pipeline(world: World, tok
     assert read(world, token, operation.id).status is Status.CANCELLED
 
 
+@on_both
 def test_the_pipeline_sees_what_is_unfinished(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     first, second, third = ask(world, token), ask(world, wallet), ask(world, token)
     failed = ask(world, wallet)
@@ -278,6 +282,7 @@ def test_the_newest_report_tells_states_apart(world: World, token: SubjectRow, w
     assert newest() == NOON + timedelta(seconds=2)
 
 
+@on_both
 def test_the_snapshot_has_the_requests_of_what_is_there(world: World, token: SubjectRow, wallet: SubjectRow) -> None:
     ask(world, token)
     with world.store.write() as session:

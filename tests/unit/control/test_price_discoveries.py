@@ -13,7 +13,7 @@ from control.operations import OperationKind, OperationRow, Status
 from control.pricing import discovery, pairs, sources, supported_pairs
 from control.pricing.pairs import PairRow
 from control.snapshot import read_snapshot
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
 
 
@@ -39,6 +39,7 @@ def writes(world: World) -> int:
         return revision.read_revision(session)
 
 
+@on_both
 def test_a_request_is_stored_canonical(world: World, pair: PairRow) -> None:
     before = writes(world)
     made = ask(world, pair, start="2026-01-01T01:00:00+01:00", multiplier=Decimal("0.50"))
@@ -147,6 +148,7 @@ def test_who_may_ask_and_cancel(world: World, pair: PairRow) -> None:
     assert seen.is_cancelled
 
 
+@on_both
 def test_the_pipelines_report_is_stored(world: World, pair: PairRow) -> None:
     made = ask(world, pair)
     missing = [{"from": "2026-01-03T00:00:00Z", "to": "2026-01-05T00:00:00Z", "priceSource": "src_kraken"}]
@@ -159,6 +161,7 @@ def test_the_pipelines_report_is_stored(world: World, pair: PairRow) -> None:
         operations.cancel(session, world.acme, done)
 
 
+@on_both
 def test_a_removed_pair_takes_no_request_and_ends_those_it_has(world: World, pair: PairRow) -> None:
     made = ask(world, pair)
     with world.store.write() as session:

@@ -14,7 +14,7 @@ from control.pricing.pairs import PairRow
 from control.pricing.reviews import Decision
 from control.snapshot import read_snapshot
 from control.subjects import Kind, SubjectFilters, SubjectRow
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import NOON, add_items, make
 from tests.unit.control.second_writer import start_waiting
 
@@ -62,6 +62,7 @@ def audited(world: World, object_id: str) -> list[AuditEvent]:
         )
 
 
+@on_both
 def test_the_only_usd_pair_of_the_symbol_is_taken(world: World, token: SubjectRow) -> None:
     assert (token.pair_key, token.pair_id, token.priced_as, token.priced_in) == (None, None, None, None)
     pair = make(world)
@@ -89,6 +90,7 @@ def test_the_only_usd_pair_of_the_symbol_is_taken(world: World, token: SubjectRo
     assert writes(world) == before + 1
 
 
+@on_both
 def test_of_several_one_must_be_named(world: World, token: SubjectRow) -> None:
     trade, bid = make(world), make(world, price_type="Bid")
     with pytest.raises(Conflict) as caught:
@@ -152,6 +154,7 @@ def test_a_linked_pair_cannot_go(world: World, token: SubjectRow) -> None:
     remove(world, pair)
 
 
+@on_both
 def test_a_removed_token_holds_no_pair(world: World, token: SubjectRow) -> None:
     pair = make(world)
     link(world, token)
@@ -198,6 +201,7 @@ def decide(world: World, pair: PairRow, price_id: str, decision: Decision, who: 
         reviews.decide(session, who or world.acme, pair.id, price_id, decision, NOON)
 
 
+@on_both
 def test_a_word_on_a_price_is_kept_and_may_change(world: World, token: SubjectRow) -> None:
     pair = make(world)
     before = writes(world)

@@ -17,7 +17,7 @@ from control.pricing.matching import MappingStatus
 from control.pricing.pairs import PairRow
 from control.pricing.routes import find_routes, worst_status
 from tests.unit.control import pricing
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, change, make, map_item, markets_of
 
 
@@ -78,6 +78,7 @@ def refused(world: World, error: type[ControlError], **values: Any) -> Any:
     return caught.value
 
 
+@on_both
 def test_a_pair_is_stored_with_its_defaults(acme: World) -> None:
     before = writes(acme)
     made = make(acme, price_sources=["src_gemini", "src_kraken"])
@@ -107,6 +108,7 @@ def test_a_pair_is_stored_with_its_defaults(acme: World) -> None:
     assert event.after["priceSources"] == ["src_gemini", "src_kraken"]
 
 
+@on_both
 def test_all_that_may_be_said(acme: World) -> None:
     made = make(
         acme,
@@ -224,6 +226,7 @@ def test_a_list_not_collected_is_pending(acme: World) -> None:
         )
 
 
+@on_both
 def test_the_same_pair_again_names_the_first(acme: World) -> None:
     made = make(acme)
     with pytest.raises(Conflict) as caught:
@@ -262,6 +265,7 @@ def test_who_may(acme: World) -> None:
         assert pairs.list_page(session, acme.other.tenant_id).rows == ()
 
 
+@on_both
 def test_pages_hold_each_once_oldest_first(acme: World) -> None:
     made = [make(acme, price_type=kind) for kind in ("Trade", "Bid", "Ask")]
     make(acme, principal=acme.other)
@@ -356,6 +360,7 @@ def test_a_market_that_went_by_itself_stops_no_change(acme: World, monkeypatch: 
     assert changed.price_sources == ("src_kraken", "src_gemini")
 
 
+@on_both
 def test_a_removed_pair_is_gone_and_its_identity_free(acme: World) -> None:
     made = make(acme)
     with acme.store.write() as session:

@@ -12,7 +12,7 @@ from control.errors import Conflict, Denied, Invalid, NotFound
 from control.pages import After
 from control.pricing import items, pairs, sources, supported_pairs
 from control.pricing.items import ItemClass, ItemRow
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
 from tests.unit.control.second_writer import start_waiting
 
@@ -53,6 +53,7 @@ def test_what_is_stored_is_given_back(world: World) -> None:
     assert made.id.startswith("item_")
 
 
+@on_both
 def test_a_symbol_is_one_tenants_and_case_counts(world: World) -> None:
     first = create(world)
     with pytest.raises(Conflict, match="'BTC'") as caught:
@@ -96,6 +97,7 @@ def test_a_change_keeps_what_is_unset(world: World) -> None:
     assert (get(world), count_of_writes(world)) == (changed, before)
 
 
+@on_both
 def test_mappings_replace_each_other(world: World) -> None:
     create(world)
     manual = add_manual(world)
@@ -141,6 +143,7 @@ def test_mappings_that_cannot_be(world: World) -> None:
     assert dict(get(world).mappings) == {"src_kraken": "XXBT"}
 
 
+@on_both
 def test_an_item_in_use_stays(world: World) -> None:
     add_items(world, world.acme, "BTC", "USD", "EUR", "FUND")
     manual = add_manual(world)
@@ -179,6 +182,7 @@ def test_many_users_are_counted(world: World) -> None:
         items.remove(session, world.acme, "USD")
 
 
+@on_both
 def test_a_removed_items_symbol_is_free(world: World) -> None:
     first = create(world)
     put(world, ("src_kraken", "XXBT"))
@@ -232,6 +236,7 @@ def test_every_write_is_audited(world: World) -> None:
     assert [(event.before, event.after) for event in events] == list(zip([None, *states], [*states, None], strict=True))
 
 
+@on_both
 def test_pages_hold_every_item_once_in_the_order_of_creation(world: World) -> None:
     made = [create(world, symbol).symbol for symbol in ("Z", "a", "M", "B")]
     put(world, ("src_kraken", "zz"), symbol="Z")

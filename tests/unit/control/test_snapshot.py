@@ -14,12 +14,13 @@ from control.snapshot import (
     networks_with_subjects,
     read_snapshot,
 )
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 
 
+@on_both
 def test_a_snapshot_holds_what_is_configured(world: World) -> None:
     with world.store.write() as session:
         ledger, _ = ledgers.put(session, world.acme, world.networks, "ethereum", "main", "Main", now=NOON)
@@ -52,6 +53,7 @@ def test_a_snapshot_holds_what_is_configured(world: World) -> None:
     )
 
 
+@on_both
 def test_what_was_removed_is_left_out(world: World) -> None:
     with world.store.write() as session:
         for name in ("kept", "removed"):
@@ -71,6 +73,7 @@ def test_what_was_removed_is_left_out(world: World) -> None:
     assert [window.subject_key for window in snapshot.windows] == [snapshot.subjects[0].subject_key]
 
 
+@on_both
 def test_networks_with_something_to_do(world: World) -> None:
     made = {}
     with world.store.write() as session:

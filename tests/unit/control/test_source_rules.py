@@ -14,7 +14,7 @@ from control.pricing import items, pairs, sources, supported_pairs
 from control.pricing.price_types import PriceType
 from control.pricing.sources import SourceKind, SourceRow
 from control.pricing.supported_pairs import SupportedPairRow
-from tests.unit.control.conftest import World, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.pricing import DEFINITIONS, NOON, add_items, add_manual, make
 from tests.unit.control.second_writer import start_waiting
 
@@ -74,6 +74,7 @@ def test_a_manual_source_starts_disabled_and_a_preconfigured_one_enabled(world: 
     assert (kraken.source_key, kraken.created_at) == (None, None)
 
 
+@on_both
 def test_switching_is_for_one_tenant_and_idempotent(world: World) -> None:
     made = create(world)
     for source_id, first in ((made.id, True), ("src_kraken", False)):
@@ -106,6 +107,7 @@ def test_two_first_switches_at_once(world: World) -> None:
     assert get(world, "src_kraken").is_enabled
 
 
+@on_both
 def test_names_are_one_tenants(world: World) -> None:
     first = create(world)
     with pytest.raises(Conflict) as caught:
@@ -180,6 +182,7 @@ def test_another_tenants_source_does_not_exist(world: World) -> None:
                     attempt()
 
 
+@on_both
 def test_pages_hold_the_preconfigured_ones_first(world: World) -> None:
     made = [create(world, name).id for name in ("B", "A", "C")]
     create(world, "Theirs", world.other)
@@ -246,6 +249,7 @@ def test_who_may_what(world: World) -> None:
                 attempt()
 
 
+@on_both
 def test_supported_pairs(world: World) -> None:
     add_items(world, world.acme, "FUND", "USD", "EUR")
     manual = create(world).id

@@ -21,7 +21,7 @@ from control.pages import After
 from control.settings import load_settings
 from control.store import open_store
 from control.subjects import Kind, SubjectFilters, SubjectRow
-from tests.unit.control.conftest import Templates, World, on_postgres
+from tests.unit.control.conftest import Templates, World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -101,6 +101,7 @@ def test_a_wallet_has_no_symbol_and_the_same_address_may_be_a_token(world: World
     assert wallet.subject_key != token.subject_key
 
 
+@on_both
 def test_another_tenants_and_another_kinds_ids_do_not_exist(world: World, main: str) -> None:
     token = add_token(world)
     with world.store.read() as session:
@@ -117,6 +118,7 @@ def test_another_tenants_and_another_kinds_ids_do_not_exist(world: World, main: 
         assert tokens.list_page(session, world.other.tenant_id, SubjectFilters()).rows == ()
 
 
+@on_both
 @pytest.mark.parametrize("add", [add_token, add_wallet])
 def test_a_duplicate_names_the_existing_one_in_any_form_of_the_address(
     world: World, main: str, add: Callable[..., SubjectRow]
@@ -129,6 +131,7 @@ def test_a_duplicate_names_the_existing_one_in_any_form_of_the_address(
     assert count(world) == 1
 
 
+@on_both
 def test_an_identity_is_per_ledger_and_per_tenant(world: World, main: str) -> None:
     add_token(world)
     with world.store.write() as session:
@@ -191,6 +194,7 @@ def test_roles(world: World, main: str) -> None:
     assert spans(world, token) == spans(world, wallet) == []
 
 
+@on_both
 def test_a_removed_token_is_gone_and_comes_back_as_a_new_one(world: World, main: str) -> None:
     first = track(world, add_token(world), True, NOON)
     with world.store.write() as session:
@@ -229,6 +233,7 @@ def test_windows_are_whole_seconds_and_asking_again_changes_nothing(world: World
         assert session.scalars(select(TrackingWindow.opened_by).distinct()).all() == [world.acme.key_id]
 
 
+@on_both
 def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> None:
     token = add_token(world)
     track(world, token, True, NOON + timedelta(seconds=0.9))
@@ -332,6 +337,7 @@ def five(world: World, main: str) -> None:
             track(world, token, False, NOON)
 
 
+@on_both
 @pytest.mark.parametrize(
     ("sort", "expected"),
     [
@@ -370,6 +376,7 @@ FILTERED: list[tuple[dict[str, str], list[str]]] = [
 ]
 
 
+@on_both
 def test_filters(world: World, five: None) -> None:
     assert len(rows(world)) == 5
     for filters, expected in FILTERED:
@@ -394,6 +401,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+@on_both
 def test_malformed_lists_are_refused(world: World, main: str) -> None:
     for filters, sort, field in REFUSED:
         with pytest.raises(Invalid) as caught:
@@ -470,6 +478,7 @@ def test_a_change_keeps_what_is_unset_and_none_clears(world: World, main: str) -
         assert revision.read_revision(session) == before
 
 
+@on_both
 def test_search_and_sort_follow_a_change(world: World, main: str) -> None:
     token = add_token(world, symbol="OLD", name="Old name", external_id="ext-old")
     change(world, token, symbol="NEW", name="New name", external_id="ext-new")

@@ -12,7 +12,7 @@ from control.errors import Denied, Invalid
 from control.operations import OperationKind, OperationRow, Status
 from control.subjects import SubjectRow
 from control.tracking import Tracking
-from tests.unit.control.conftest import World
+from tests.unit.control.conftest import World, on_both
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -173,6 +173,7 @@ def test_what_was_given_up_is_asked_for_anew(world: World, token: SubjectRow, en
     assert second.parameters == first.parameters
 
 
+@on_both
 def test_a_new_window_has_a_history_of_its_own(world: World, token: SubjectRow) -> None:
     first = track(world, token, "creation").history
     track(world, token, None, enabled=False, now=NOON + MINUTE)

@@ -12,6 +12,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 
 
+@on_both
 def test_a_pin_lasts_an_hour_after_the_last_use(store: ControlStore) -> None:
     with store.write() as session:
         version_pins.pin(session, 7, NOON)
@@ -29,6 +30,7 @@ def test_a_pin_lasts_an_hour_after_the_last_use(store: ControlStore) -> None:
         assert revision.read_revision(session) == 0
 
 
+@on_both
 def test_old_pins_are_forgotten(store: ControlStore) -> None:
     with store.write() as session:
         version_pins.pin(session, 7, NOON)
