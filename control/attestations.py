@@ -44,7 +44,9 @@ def read_moment(text: str) -> AttestedMoment:
     try:
         end = instant + (timedelta(days=1) if is_day(text) else _INSTANT)
     except OverflowError as error:
-        raise Invalid(FIELD, "out-of-range", f"{FIELD} is {text}; nothing is after it") from error
+        raise Invalid(
+            FIELD, "out-of-range", f"{FIELD} is {text}, the last possible moment; name an earlier one"
+        ) from error
     return AttestedMoment(text if is_day(text) else write_instant(instant), end=end)
 
 
@@ -56,7 +58,7 @@ def check(
     asked_at = now or utc_now()
     moment = read_moment(write_day(as_of, asked_at))
     if moment.end is not None and moment.end > asked_at:
-        raise Invalid(FIELD, "in-future", f"{FIELD} is {moment.text}, which is not over yet; name a past moment")
+        raise Invalid(FIELD, "in-future", f"{FIELD} is {moment.text}, which has not ended yet; name a past moment")
     if is_fungible is False:
         raise Conflict("not-fungible", "the contract is not a fungible token, so there are no balances to read")
     return moment

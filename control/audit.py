@@ -172,4 +172,6 @@ def _read_moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:
-        raise Invalid("cursor", "malformed", "the cursor is of another list; start again") from error
+        raise Invalid(
+            "cursor", "malformed", "the cursor belongs to another list; request the first page again"
+        ) from error

@@ -85,7 +85,7 @@ def parse_range(start: str, end: str, fields: tuple[str, str] = ("from", "to")) 
         is_empty = last.block < first.block
     if is_empty:
         fix = f"{start_field} must be earlier" if start_field == end_field else f"{end_field} must be later"
-        raise Invalid(end_field, "empty-range", f"nothing lies between {first.text} and {last.text}; {fix}")
+        raise Invalid(end_field, "empty-range", f"the range from {first.text} to {last.text} is empty; {fix}")
     return first, last
 
 

@@ -90,7 +90,7 @@ def read_block(field: str, text: str) -> int | None:
     if len(digits) > len(str(_HIGHEST_BLOCK)) or int(digits) > _HIGHEST_BLOCK:
         is_long = len(digits) > _MOST_DIGITS_SHOWN
         shown = f"{digits[:_MOST_DIGITS_SHOWN]}... ({len(digits)} digits)" if is_long else digits
-        detail = f"{field} names block {shown}; no chain has that many, the highest number is {_HIGHEST_BLOCK}"
+        detail = f"{field} names block {shown}; the highest possible number is {_HIGHEST_BLOCK}"
         raise Invalid(field, "out-of-range", detail)
     return int(digits)
 

@@ -360,7 +360,7 @@ def cancel(
     if locked is None:
         raise NotFound("operation", operation.id)
     if locked.finished_at is not None:
-        raise Conflict("operation-finished", f"{operation.id} is {locked.status} already; there is nothing to stop")
+        raise Conflict("operation-finished", f"{operation.id} is already {locked.status}; it cannot be cancelled")
     if locked.cancel_requested_at is None:
         moment = now or utc_now()
         locked.cancel_requested_at = locked.reported_at = moment

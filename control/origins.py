@@ -10,7 +10,7 @@ _ORIGIN = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?"
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-FORM = "scheme, host and, where it is not the usual one, port, such as https://portal.example or http://10.0.0.5:8443"
+FORM = "scheme, host and, unless it is the default, port, such as https://portal.example or http://10.0.0.5:8443"
 """What `read_origin` accepts, for people."""
 
 

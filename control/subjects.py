@@ -148,7 +148,9 @@ def create(
     found = ledgers.find(session, principal.tenant_id, ledger, is_kept=True)
     if found is None:
         raise Invalid(
-            "ledger", "unknown-ledger", f"no ledger {ledger!r}; create it, or use the name or id of one that exists"
+            "ledger",
+            "unknown-ledger",
+            f"there is no ledger {ledger!r}; create it, or use the name or id of an existing one",
         )
     family = session.get_one(NetworkInUse, found.network).family
     try:
@@ -188,7 +190,7 @@ def create(
         shown = codec_for(family).present(address)
         raise Conflict(
             f"duplicate-{kind}",
-            f"ledger {found.name!r} has {kind} {shown} already, as {existing}",
+            f"ledger {found.name!r} already has {kind} {shown}, as {existing}",
             existing,
             fields=["ledgerId"],
         ) from error
@@ -549,7 +551,7 @@ def _sort_key(session: Session, kind: Kind, key: str) -> ColumnElement[Any] | In
     if key == "symbol" and kind is Kind.TOKEN:
         return func.coalesce(Subject.symbol, "").collate(collation)
     known = "createdAt, name, symbol" if kind is Kind.TOKEN else "createdAt, name"
-    raise Invalid("sort", "unknown-sort", f"sort must be one of {known}, with '-' in front for descending")
+    raise Invalid("sort", "unknown-sort", f"sort must be one of {known}, with '-' in front for descending order")
 
 
 def _sort_value(row: SubjectRow, key: str) -> str:
@@ -564,7 +566,9 @@ def _is_after(key: Any, after: After, is_descending: bool) -> ColumnElement[bool
         try:
             value = datetime.fromisoformat(after.value)
         except ValueError as error:
-            raise Invalid("cursor", "malformed", "the cursor is of a list with another sort; start again") from error
+            raise Invalid(
+                "cursor", "malformed", "the cursor belongs to a list with another sort; request the first page again"
+            ) from error
     if is_descending:
         return or_(key < value, and_(key == value, Subject.id < after.id))
     return or_(key > value, and_(key == value, Subject.id > after.id))

@@ -28,7 +28,7 @@ def create(session: Session, name: str, now: datetime | None = None) -> Tenant:
         existing = find_by_name(session, name)
         if existing is None:
             raise
-        raise Conflict("duplicate-tenant", f"tenant {name!r} exists already", existing.id) from error
+        raise Conflict("duplicate-tenant", f"tenant {name!r} already exists", existing.id) from error
     revision.bump(session, tenant.id)
     return tenant
 

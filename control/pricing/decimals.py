@@ -26,7 +26,7 @@ def positive_decimal(field: str, value: Decimal) -> str:
     if value.adjusted() >= MOST_INTEGER_DIGITS:
         raise Invalid(field, "too-large", f"{field} has more than {MOST_INTEGER_DIGITS} digits before the point")
     if _decimals(value) > MOST_DECIMALS:
-        raise Invalid(field, "too-precise", f"{field} has more than {MOST_DECIMALS} decimals; round it yourself")
+        raise Invalid(field, "too-precise", f"{field} has more than {MOST_DECIMALS} decimals; round it")
     return write_decimal(value)
 
 

@@ -101,7 +101,7 @@ def price_sources_in_force(settings: Settings) -> dict[str, PriceSource]:
             if feeds.id in sources:
                 name = feeds.id.removeprefix("src_")
                 raise PriceSourcesError(
-                    f"{settings.price_sources_file}: source {name!r}: field 'name': is that of the feeds of "
+                    f"{settings.price_sources_file}: source {name!r}: field 'name': is the name of the feeds of "
                     f"network {network.name!r}; rename it"
                 )
             sources[feeds.id] = feeds
@@ -150,9 +150,11 @@ class _Source(Table, frozen=True):
         if self.adapter == "ccxt" and self.exchange is None:
             raise ValueError("field 'exchange': is missing; add the exchange's name in ccxt")
         if self.adapter != "ccxt" and (self.exchange is not None or self.options):
-            raise ValueError("field 'exchange' or 'options': is of adapter 'ccxt'; remove it")
+            raise ValueError("field 'exchange' or 'options': belongs to adapter 'ccxt'; remove it")
         if bool(self.history_types) != bool(self.granularities):
-            raise ValueError("field 'granularities': and 'history_types' need each other; give both or neither")
+            raise ValueError(
+                "field 'granularities': is set without 'history_types', or that without it; set both or neither"
+            )
         if self.url is not None and not is_http_url(self.url):
             # Not named: it may hold a key.
             raise ValueError("field 'url': is not an http:// or https:// address; correct it")
@@ -160,7 +162,7 @@ class _Source(Table, frozen=True):
             if _VARIABLE.fullmatch(variable) is None:
                 # Not named: it may be the value.
                 place = f"field 'credentials': field {key!r}"
-                raise ValueError(f"{place}: is not the name of an environment variable; write that, not its value")
+                raise ValueError(f"{place}: is not the name of an environment variable; write the name, not the value")
 
 
 class _File(Table, frozen=True):

@@ -95,14 +95,14 @@ def check_multiplier(size: WindowSize, multiplier: Decimal) -> str:
     """
     text = positive_decimal("multiplier", multiplier)
     if multiplier > MOST_MULTIPLIER:
-        detail = f"multiplier is {text}; use at most {MOST_MULTIPLIER}, or a greater windowSize"
+        detail = f"multiplier is {text}; use at most {MOST_MULTIPLIER}, or a larger windowSize"
         raise Invalid("multiplier", "out-of-range", detail)
     if size in _MONTHS:
         if multiplier % 1:
-            detail = f"multiplier is {text}; a {size} has no fractions, use a whole number or windowSize day"
+            detail = f"multiplier is {text}; a {size} cannot be divided: use a whole number, or windowSize day"
             raise Invalid("multiplier", "fraction-of-calendar", detail)
     elif _lasting(size, multiplier) % 1:
-        detail = f"{text} {size}s do not last whole seconds; choose a multiplier that does"
+        detail = f"{text} {size}s are not a whole number of seconds; choose another multiplier"
         raise Invalid("multiplier", "not-whole-seconds", detail)
     return text
 
@@ -148,7 +148,7 @@ def request(
     first, last, note = _read_range(start, end, moment)
     number = count_windows(first, last, size, multiplier)
     if number > MOST_WINDOWS:
-        detail = f"these are {number} windows; ask for at most {MOST_WINDOWS} at once, or for longer ones"
+        detail = f"the range has {number} windows; request at most {MOST_WINDOWS} at once, or longer windows"
         raise Invalid("windowSize", "too-many-windows", detail)
     _require_history(session, definitions, pair)
     parameters = {
@@ -180,15 +180,17 @@ def _read_range(start: str, end: str, now: datetime) -> tuple[datetime, datetime
     """Return the bounds, the end cut at now, and the remark that it was."""
     first, last = read_instant_or_day("from", start), read_instant_or_day("to", end)
     if first < EARLIEST:
-        raise Invalid("from", "out-of-range", "from is before 1970; prices begin later")
+        raise Invalid("from", "out-of-range", "from is before 1970; the earliest prices are of 1970")
     if last <= first:
-        raise Invalid("to", "empty-range", f"nothing lies between {start} and {end}; to must be later")
+        raise Invalid("to", "empty-range", f"the range from {start} to {end} is empty; to must be later")
     present = whole_second(now)
     if last <= present:
         return first, last, None
     if present <= first:
-        raise Invalid("from", "out-of-range", f"from is {start}, which is not past yet; there are no prices of it")
-    return first, present, f"to was {write_instant(last)}; what lies beyond the moment of asking was cut off"
+        raise Invalid(
+            "from", "out-of-range", f"from is {start}, which is not in the past; there are no prices for it yet"
+        )
+    return first, present, f"to was {write_instant(last)}; the range was cut at the time of the request"
 
 
 def _require_history(session: Session, definitions: Mapping[str, PriceSource], pair: PairRow) -> None:
@@ -196,11 +198,11 @@ def _require_history(session: Session, definitions: Mapping[str, PriceSource], p
     for source_id in pair.price_sources:
         source = sources.find(session, pair.tenant_id, definitions, source_id)
         if source is None:
-            reasons.append(f"{source_id} is not defined any more")
+            reasons.append(f"{source_id} is no longer defined")
         elif source.kind is SourceKind.MANUAL:
-            reasons.append(f"{source.name} is manual, so its prices are those that were entered")
+            reasons.append(f"{source.name} is manual, so its only prices are those that were entered")
         elif pair.price_type not in source.history_types:
-            has = f"of {', '.join(source.history_types)} alone" if source.history_types else "of no price type"
+            has = f"only of {', '.join(source.history_types)}" if source.history_types else "of no price type"
             reasons.append(f"{source.name} has a history {has}")
         elif not source.is_enabled:
             reasons.append(f"{source.name} is disabled")

@@ -26,9 +26,11 @@ def read_duration(field: str, text: str) -> int:
     if found is None:
         wrong = f"{field} is {text[:60]!r}"
         if _WITH_MONTHS.fullmatch(text):
-            raise Invalid(field, "not-exact", f"{wrong}; months and years have no exact length, write days")
+            raise Invalid(field, "not-exact", f"{wrong}; months and years have no exact length: write days")
         raise Invalid(field, "malformed", f"{wrong}; write {FORMS}")
     length = sum(_SECONDS[unit] * int(count) for unit, count in found.groupdict().items() if count is not None)
     if not 0 < length <= LONGEST_DAYS * _SECONDS["days"]:
-        raise Invalid(field, "out-of-range", f"{field} is {text}; write more than nothing and at most P{LONGEST_DAYS}D")
+        raise Invalid(
+            field, "out-of-range", f"{field} is {text}; write a duration above zero and at most P{LONGEST_DAYS}D"
+        )
     return length

@@ -93,7 +93,7 @@ def create(
         if find(session, principal.tenant_id, symbol) is None:
             raise
         # Items are addressed by symbol, so that is what names the one in the way.
-        detail = f"there is a priced item {symbol!r} already"
+        detail = f"the priced item {symbol!r} already exists"
         raise Conflict("duplicate-symbol", detail, symbol, fields=["symbol"]) from error
     row = _to_row(item, {})
     _record(session, principal, "priced-item.create", None, row, now)
@@ -246,10 +246,14 @@ def _check_mappings(
         field = f"mappings/{index}/priceSource"
         if sources.find(session, tenant_id, definitions, source_id, is_kept=True) is None:
             raise Invalid(
-                field, "unknown-source", f"no price source {source_id[:100]!r}; GET /v2/price-sources has all"
+                field,
+                "unknown-source",
+                f"there is no price source {source_id[:100]!r}; GET /v2/price-sources lists all",
             )
         if source_id in checked:
-            raise Invalid(field, "repeated-source", f"{source_id} is there twice; an item has one symbol at a source")
+            raise Invalid(
+                field, "repeated-source", f"{source_id} is listed twice; an item has only one symbol at each source"
+            )
         checked[source_id] = fields.check_text(f"mappings/{index}/symbol", text, fields.SYMBOL_LENGTH)
     return checked
 

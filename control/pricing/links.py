@@ -171,7 +171,7 @@ def _choose(session: Session, tenant_id: str, priced_as: str, pair_id: str | Non
         listed = ", ".join(f"{pair.id} ({pair.price_type})" for pair in found)
         raise Conflict(
             "several-usd-pairs",
-            f"{priced_as} has several USD pairs: {listed}; say which by pairId",
+            f"{priced_as} has several USD pairs: {listed}; choose one with pairId",
             pairs=[PairChoice(pair.id, pair.price_type, pair.price_sources) for pair in found],
             fields=["pricedAs"],
         )
@@ -183,7 +183,7 @@ def _named(session: Session, tenant_id: str, pair_id: str) -> PairRow:
         return pairs.get(session, tenant_id, pair_id)
     except NotFound as error:
         raise Invalid(
-            "pairId", "unknown-pair", f"no pair {pair_id[:60]!r}; GET /v2/pairs lists what there is"
+            "pairId", "unknown-pair", f"there is no pair {pair_id[:60]!r}; GET /v2/pairs lists all"
         ) from error
 
 

@@ -269,7 +269,9 @@ def _read_position(after: After) -> tuple[datetime, int]:
     try:
         return datetime.fromisoformat(after.value), int(after.id)
     except ValueError as error:
-        raise Invalid("cursor", "malformed", "the cursor is of another list; start again") from error
+        raise Invalid(
+            "cursor", "malformed", "the cursor belongs to another list; request the first page again"
+        ) from error
 
 
 def _to_row(price: ManualPrice, is_current: bool) -> ManualPriceRow:

@@ -177,7 +177,7 @@ def resolve(wanted: Wanted, offer: Offer) -> Route | Unresolved:
             MappingStatus.NO_MARKET, f"{offer.name} has no supported pair {pair} of price type {wanted.price_type}"
         )
     if wanted.price_type not in offer.price_types:
-        has = f"it has {', '.join(sorted(offer.price_types))}" if offer.price_types else "it is not defined any more"
+        has = f"it has {', '.join(sorted(offer.price_types))}" if offer.price_types else "it is no longer defined"
         return Unresolved(
             MappingStatus.UNSUPPORTED, f"{offer.name} does not supply the price type {wanted.price_type}; {has}"
         )
@@ -189,21 +189,24 @@ def resolve(wanted: Wanted, offer: Offer) -> Route | Unresolved:
         if lacking:
             return Unresolved(
                 MappingStatus.UNSUPPORTED,
-                f"{offer.name} has {names} only the other way round, and does not supply the price type {lacking[0]} "
-                "which that needs",
+                f"{offer.name} has only the inverse market of {names}, and does not supply the price type {lacking[0]} "
+                "that it needs",
             )
         return found
     if isinstance(found, _Several):
         listed = ", ".join(_describe(market) for market in found.markets[:_MOST_CANDIDATES])
         return Unresolved(
             MappingStatus.AMBIGUOUS,
-            f"{offer.name} has several assets under these codes: {listed}; map the symbol to one's own code",
+            f"{offer.name} has several assets under these codes: {listed}; "
+            "map the symbol to the own code of one of them",
             tuple(found.markets[:_MOST_CANDIDATES]),
         )
     if found:
         listed = ", ".join(_describe(market) for market in found)
         return Unresolved(
-            MappingStatus.MARKET_GONE, f"{offer.name} does not trade any more for {names}: {listed}", tuple(found)
+            MappingStatus.MARKET_GONE,
+            f"{offer.name} no longer trades these markets for {names}: {listed}",
+            tuple(found),
         )
     return Unresolved(MappingStatus.NO_MARKET, _describe_search(wanted, offer))
 
@@ -296,5 +299,5 @@ def _describe_search(wanted: Wanted, offer: Offer) -> str:
     detail = f"{offer.name} has no such spot market; searched {', '.join(searched)}"
     inverting = Wanted(wanted.priced_as, wanted.priced_in, wanted.price_type, True, wanted.bridge)
     if not wanted.allow_inverse and offer.markets is not None and isinstance(_search(inverting, offer.markets), Route):
-        return f"{detail}; it has one the other way round, which allowInverse would use"
+        return f"{detail}; it has the inverse market, which allowInverse would use"
     return detail

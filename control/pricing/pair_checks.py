@@ -25,7 +25,9 @@ def find_item(session: Session, principal: Principal, field: str, symbol: str) -
     """
     item = items.find(session, principal.tenant_id, symbol, is_kept=True)
     if item is None:
-        raise Invalid(field, "unknown-symbol", f"no priced item {symbol[:64]!r}; POST it to /v1/priced-items first")
+        raise Invalid(
+            field, "unknown-symbol", f"there is no priced item {symbol[:64]!r}; POST it to /v1/priced-items first"
+        )
     return item
 
 
@@ -36,7 +38,7 @@ def find_bridge(session: Session, principal: Principal, symbol: str, priced_as: 
         Invalid: on 'bridge'.
     """
     if symbol in (priced_as, priced_in):
-        raise Invalid("bridge", "same-item", f"bridge must be another item than {priced_as} and {priced_in}")
+        raise Invalid("bridge", "same-item", f"bridge must be an item other than {priced_as} and {priced_in}")
     return find_item(session, principal, "bridge", symbol)
 
 
@@ -74,7 +76,7 @@ def check_sources(
             raise Invalid(
                 "priceSources",
                 "unknown-source",
-                f"no price source {source_id[:100]!r}; GET /v2/price-sources lists what there is",
+                f"there is no price source {source_id[:100]!r}; GET /v2/price-sources lists all",
             )
         if not source.is_enabled:
             raise Conflict(

@@ -152,7 +152,7 @@ def create(
         ).one_or_none()
         if existing is None:
             raise
-        detail = f"there is a pair {priced_as}/{priced_in} of price type {price_type} already, {existing}"
+        detail = f"a pair {priced_as}/{priced_in} of price type {price_type} already exists: {existing}"
         raise Conflict("duplicate-pair", detail, existing, fields=PAIR_FIELDS) from error
     _put_sources(session, pair.pair_key, price_sources)
     row = get(session, principal.tenant_id, pair.id)
@@ -274,7 +274,7 @@ def remove(session: Session, principal: Principal, pair_id: str, now: datetime |
     linked = select(Subject.id).where(Subject.pair_key == pair.pair_key, Subject.removed_at.is_(None))
     tokens = session.scalars(linked.order_by(Subject.id)).all()
     if tokens:
-        raise Conflict("pair-in-use", f"{pair_id} values {named(tokens)}; unlink them first", pair_id)
+        raise Conflict("pair-in-use", f"{pair_id} is linked to {named(tokens)}; unlink them first", pair_id)
     moment = max(now or utc_now(), pair.updated_at)
     cancel_unfinished(session, "pair_key", pair.pair_key, moment)
     pair.removed_at = pair.updated_at = moment

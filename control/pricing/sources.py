@@ -283,7 +283,9 @@ def is_manual(source_id: str) -> bool:
 
 def preconfigured(source_id: str, name: str) -> Conflict:
     """Return the error of asking a preconfigured source for what only manual ones have."""
-    return Conflict("preconfigured-source", f"{name} is preconfigured; this is for manual price sources", source_id)
+    return Conflict(
+        "preconfigured-source", f"{name} is preconfigured; this request is only for manual price sources", source_id
+    )
 
 
 def _select(tenant_id: str) -> Select[ManualSource]:
@@ -338,7 +340,7 @@ def _duplicate(session: Session, tenant_id: str, name: str, error: IntegrityErro
     existing = session.scalars(_select(tenant_id).where(ManualSource.name == name)).one_or_none()
     if existing is None:
         return error
-    detail = f"there is a manual source {name!r} already, {existing.id}"
+    detail = f"a manual source {name!r} already exists: {existing.id}"
     return Conflict("duplicate-source", detail, existing.id, fields=["name"])
 
 

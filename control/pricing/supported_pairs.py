@@ -97,7 +97,7 @@ def create(
     ).one_or_none()
     if existing is not None:
         named = f"{priced_as}/{priced_in} of type {price_type}"
-        detail = f"the source has {named} already, as {existing}"
+        detail = f"the source already has {named}, as {existing}"
         raise Conflict("duplicate-supported-pair", detail, existing, fields=PAIR_FIELDS)
     session.add(pair)
     session.flush()
@@ -207,7 +207,9 @@ def _item(session: Session, tenant_id: str, field: str, symbol: str) -> items.It
     item = items.find(session, tenant_id, symbol, is_kept=True)
     if item is None:
         raise Invalid(
-            field, "unknown-symbol", f"{field} is {symbol[:64]!r}; there is no such priced item, POST /v1/priced-items"
+            field,
+            "unknown-symbol",
+            f"{field} is {symbol[:64]!r}; there is no such priced item: POST it to /v1/priced-items first",
         )
     return item
 

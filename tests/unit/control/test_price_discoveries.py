@@ -63,7 +63,7 @@ def test_what_is_not_past_yet_is_cut_off_and_said(world: World, pair: PairRow) -
     moment = NOON + timedelta(microseconds=5)
     made = ask(world, pair, end="2026-06-01", now=moment)
     assert made.to_text == "2026-05-01T12:00:00Z"
-    assert made.note == "to was 2026-06-01T00:00:00Z; what lies beyond the moment of asking was cut off"
+    assert made.note == "to was 2026-06-01T00:00:00Z; the range was cut at the time of the request"
     assert ask(world, pair, end="2026-05-01T12:00:00Z", now=moment).note is None
     with pytest.raises(Invalid) as caught:
         ask(world, pair, start="2026-05-01T12:00:00Z", end="2026-06-01", now=moment)
@@ -115,7 +115,7 @@ def test_some_source_must_have_the_history(world: World, pair: PairRow) -> None:
     with pytest.raises(Invalid) as caught:
         ask(world, bid)
     assert (caught.value.field, caught.value.code) == ("from", "no-history")
-    assert "Kraken has a history of Trade alone; Gemini has a history of no price type" in caught.value.detail
+    assert "Kraken has a history only of Trade; Gemini has a history of no price type" in caught.value.detail
     assert "Ours is manual" in caught.value.detail
     with world.store.write() as session:
         sources.set_enabled(session, world.acme, DEFINITIONS, "src_kraken", enabled=False)

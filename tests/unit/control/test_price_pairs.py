@@ -222,7 +222,7 @@ def test_a_list_not_collected_is_pending(acme: World) -> None:
         assert [worst_status(routes) for routes in found] == [MappingStatus.PENDING] * 2
         assert [route.outcome.status.value for route in found[1]] == ["Resolved", "Pending"]
         assert find_routes(session, made.tenant_id, {}, questions, markets_of)[1][0].detail == (
-            "src_kraken does not supply the price type Trade; it is not defined any more"
+            "src_kraken does not supply the price type Trade; it is no longer defined"
         )
 
 

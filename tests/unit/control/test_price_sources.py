@@ -144,8 +144,8 @@ def test_an_address_may_hold_a_key_and_is_not_shown(tmp_path: Path) -> None:
         ('exchange = "example"', "", "field 'exchange': is missing"),
         ('["Trade", "Ask"]', '["NAV"]', "field 'price_types': is 'NAV'; write one of Ask, Bid, Trade, Market"),
         ('["1d", "1m"]', '["1w"]', "field 'granularities': is '1w'; write one of round, 1m"),
-        ('["1d", "1m"]', "[]", "field 'granularities': and 'history_types' need each other"),
-        ('history_types = ["Trade"]', "history_types = []", "need each other"),
+        ('["1d", "1m"]', "[]", "field 'granularities': is set without 'history_types'"),
+        ('history_types = ["Trade"]', "history_types = []", "set both or neither"),
         (
             "requests_per_second = 2.5",
             "requests_per_second = 0",
@@ -201,7 +201,7 @@ def test_a_network_with_feeds_is_a_source_also_while_it_is_disabled(tmp_path: Pa
     assert (feeds.network, feeds.adapter, feeds.price_types) == ("example", "feeds", ("Market",))
     assert (feeds.history_types, feeds.granularities) == (("Market",), ("round",))
     (tmp_path / "sources.toml").write_text(LEAST.replace('"rates"', '"feeds-example"'))
-    with pytest.raises(PriceSourcesError, match="is that of the feeds of network 'example'"):
+    with pytest.raises(PriceSourcesError, match="is the name of the feeds of network 'example'"):
         price_sources_in_force(settings)
     (tmp_path / "networks.toml").write_text(NETWORK)
     (tmp_path / "sources.toml").write_text(LEAST)
@@ -250,10 +250,10 @@ def test_shipped_feeds_name_the_network_s_common_tokens() -> None:
 def test_a_credential_in_place_of_its_variable_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(PriceSourcesError) as caught:
         load(tmp_path, EXAMPLE.replace('"EXAMPLE_KEY"', '"s3cret/hush"'))
-    assert "write that, not its value" in str(caught.value)
+    assert "write the name, not the value" in str(caught.value)
     assert "hush" not in str(caught.value)
 
 
 def test_what_belongs_to_another_adapter_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PriceSourcesError, match="source 'rates': field 'exchange' or 'options': is of adapter 'ccxt'"):
+    with pytest.raises(PriceSourcesError, match="source 'rates': field 'exchange' or 'options': belongs to adapter 'ccxt'"):
         load(tmp_path, LEAST + 'exchange = "kraken"\n')
