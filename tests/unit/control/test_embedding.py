@@ -51,12 +51,12 @@ def test_first_links_at_once_get_one_id(world: World) -> None:
 
 
 @on_both
-@pytest.mark.parametrize("embed_id", ["", "emb_", "emb_' or 1=1", "emb_" + "0" * 26, "ten_" + "0" * 26, "\x00"])
-def test_an_unknown_embed_id_is_nobodys(world: World, embed_id: str) -> None:
+def test_an_unknown_embed_id_shows_no_tenant(world: World) -> None:
     with world.store.write() as session:
         embedding.make_id(session, world.acme.tenant_id)
     with world.store.read() as session:
-        assert embedding.find(session, embed_id) is None
+        for embed_id in ("", "emb_", "emb_' or 1=1", "emb_" + "0" * 26, "ten_" + "0" * 26, "\x00"):
+            assert embedding.find(session, embed_id) is None, embed_id
 
 
 def test_a_revocation_replaces_the_id_and_keeps_the_origins(world: World) -> None:

@@ -77,10 +77,8 @@ def test_names(world: World) -> None:
 @pytest.mark.parametrize(
     ("values", "field"),
     [
-        ({"display_name": ""}, "displayName"),
         ({"display_name": "a\nb"}, "displayName"),
         ({"display_name": "x" * 201}, "displayName"),
-        ({"description": "a\x00"}, "description"),
         ({"description": "x" * 2001}, "description"),
     ],
 )
@@ -97,21 +95,6 @@ def test_an_unknown_network_is_not_found_and_a_viewer_denied(world: World) -> No
     with pytest.raises(Denied), world.store.write() as session:
         ledgers.put(session, viewer, world.networks, "ethereum", "main")
     assert count(world) == 0
-
-
-@on_both
-def test_a_removed_ledger_is_gone_and_frees_its_name(world: World) -> None:
-    first, _ = put(world)
-    with world.store.write() as session:
-        session.get_one(Ledger, first.id).removed_at = NOON
-    assert count(world) == 0
-    second, is_created = put(world, network="polygon")
-    assert is_created
-    assert second.id != first.id
-    with world.store.read() as session:
-        assert ledgers.get(session, world.acme.tenant_id, "main").id == second.id
-        with pytest.raises(NotFound):
-            ledgers.get(session, world.acme.tenant_id, first.id)
 
 
 @on_both
@@ -134,13 +117,6 @@ def test_pages_hold_every_ledger_once_also_when_one_is_added(world: World) -> No
         for limit in (0, 1001):
             with pytest.raises(Invalid):
                 ledgers.list_page(session, world.acme.tenant_id, limit)
-
-
-def test_the_last_page_says_so_when_it_is_full(world: World) -> None:
-    put(world, name="a")
-    put(world, name="b")
-    with world.store.read() as session:
-        assert ledgers.list_page(session, world.acme.tenant_id, 2).after is None
 
 
 @on_postgres
@@ -230,6 +206,7 @@ def test_a_ledger_in_use_stays(world: World) -> None:
     assert count(world) == 0
 
 
+@on_both
 def test_who_may_remove_and_what_follows(world: World) -> None:
     ledger, _ = put(world)
     operator = Principal(world.acme.tenant_id, world.acme.key_id, Role.OPERATOR)
@@ -244,4 +221,10 @@ def test_who_may_remove_and_what_follows(world: World) -> None:
         ledgers.remove(session, world.acme, ledger.id)
     with world.store.read() as session:
         assert session.get_one(Ledger, ledger.id).removed_at == NOON
-    assert put(world, network="polygon")[0].id != ledger.id
+        with pytest.raises(NotFound):
+            ledgers.get(session, world.acme.tenant_id, ledger.id)
+    assert count(world) == 0
+    second, is_created = put(world, network="polygon")
+    assert (is_created, second.id == ledger.id) == (True, False)
+    with world.store.read() as session:
+        assert ledgers.get(session, world.acme.tenant_id, "main").id == second.id

@@ -255,5 +255,7 @@ def test_a_credential_in_place_of_its_variable_is_not_shown(tmp_path: Path) -> N
 
 
 def test_what_belongs_to_another_adapter_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PriceSourcesError, match="source 'rates': field 'exchange' or 'options': belongs to adapter 'ccxt'"):
+    with pytest.raises(
+        PriceSourcesError, match="source 'rates': field 'exchange' or 'options': belongs to adapter 'ccxt'"
+    ):
         load(tmp_path, LEAST + 'exchange = "kraken"\n')

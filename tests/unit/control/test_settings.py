@@ -64,11 +64,11 @@ def test_relative_paths_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert load_settings({"LEDGERMART_CONTROL_URL": "sqlite:///c.db"}).control_url == f"sqlite:///{tmp_path}/c.db"
 
 
-@pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("value", ["many", "-1", "1.5", " 60", "٣", "1" * 13, "10000000000"])
-def test_a_malformed_number_names_its_variable(name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name} is .* whole number from"):
-        load_settings({name: value})
+def test_a_malformed_number_names_its_variable(value: str) -> None:
+    for name in INTEGERS:
+        with pytest.raises(SettingsError, match=f"{name} is .* whole number from"):
+            load_settings({name: value})
 
 
 @pytest.mark.parametrize(

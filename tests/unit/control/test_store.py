@@ -3,7 +3,9 @@
 import fcntl
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ from control.errors import StoreUnavailable
 from control.models import Base, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.unit.control.conftest import World, on_both, unique_name
+from tests.unit.control.conftest import World, on_both, on_postgres, unique_name
 from tests.unit.control.postgres import new_database
 from tests.unit.control.second_writer import start_waiting
+from tests.waiting import eventually
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -136,6 +139,7 @@ def test_keys_of_subjects_and_windows_are_never_used_twice(tmp_path: Path) -> No
     store.close()
 
 
+@pytest.mark.slow
 @on_both
 def test_processes_may_migrate_at_once(settings: Settings) -> None:
     code = (
@@ -152,6 +156,33 @@ def test_processes_may_migrate_at_once(settings: Settings) -> None:
     with store.read() as session:
         assert sorted(session.scalars(select(ServiceSecret.name))) == sorted(service_secrets.NAMES)
     store.close()
+
+
+@on_postgres
+def test_a_second_migration_waits_for_the_first(settings: Settings, empty_store: ControlStore) -> None:
+    is_under_way, may_go_on = threading.Event(), threading.Event()
+
+    def hold(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "CREATE TABLE tenants" in statement and not is_under_way.is_set():
+            is_under_way.set()
+            may_go_on.wait()
+
+    other = open_store(settings, wait_seconds=600)
+    event.listen(Engine, "before_cursor_execute", hold)
+    try:
+        with ThreadPoolExecutor() as executor:
+            try:
+                first = executor.submit(empty_store.migrate)
+                eventually(lambda: is_under_way.is_set() or first.done(), "the first migration is under way")
+                second = start_waiting(settings, other.migrate)
+            finally:
+                may_go_on.set()
+            first.result()
+            second.result()
+    finally:
+        event.remove(Engine, "before_cursor_execute", hold)
+    assert other.is_current()
+    other.close()
 
 
 def test_migration_of_a_file_holds_the_lock_file_at_every_connection(tmp_path: Path) -> None:
@@ -212,7 +243,6 @@ def test_a_block_that_raises_leaves_nothing(store: ControlStore) -> None:
         assert revision.read_revision(session) == 0
 
 
-@on_both
 def test_a_process_killed_in_mid_transaction_leaves_nothing(store: ControlStore, settings: Settings) -> None:
     code = (
         "import sys, time; from control import tenants\n"

@@ -147,14 +147,8 @@ def test_an_identity_is_per_ledger_and_per_tenant(world: World, main: str) -> No
         ({"ledger": "none"}, "ledger", "unknown-ledger"),
         ({"ledger": ""}, "ledger", "unknown-ledger"),
         ({"ledger": "\x00"}, "ledger", "unknown-ledger"),
-        ({"ledger_id": "0x12"}, "ledgerId", "invalid-address"),
         ({"ledger_id": USDC.replace("A", "a")}, "ledgerId", "invalid-address"),
-        ({"ledger_id": "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"}, "ledgerId", "invalid-address"),
-        ({"symbol": ""}, "symbol", "empty"),
         ({"symbol": "x" * 65}, "symbol", "too-long"),
-        ({"symbol": "A\x00"}, "symbol", "control-character"),
-        ({"symbol": " A"}, "symbol", "surrounding-space"),
-        ({"name": ""}, "name", "empty"),
         ({"name": "x" * 201}, "name", "too-long"),
         ({"external_id": "a\nb"}, "externalId", "control-character"),
     ],
@@ -192,23 +186,6 @@ def test_roles(world: World, main: str) -> None:
     with pytest.raises(NotFound), world.store.write() as session:
         subjects.set_tracking(session, world.other, token, True)
     assert spans(world, token) == spans(world, wallet) == []
-
-
-@on_both
-def test_a_removed_token_is_gone_and_comes_back_as_a_new_one(world: World, main: str) -> None:
-    first = track(world, add_token(world), True, NOON)
-    with world.store.write() as session:
-        session.get_one(Subject, first.subject_key).removed_at = NOON
-    with world.store.read() as session:
-        with pytest.raises(NotFound):
-            tokens.get(session, world.acme.tenant_id, first.id)
-        assert tokens.list_page(session, world.acme.tenant_id, SubjectFilters()).rows == ()
-    with pytest.raises(NotFound):
-        track(world, first, False, NOON)
-    second = add_token(world)
-    assert second.id != first.id
-    assert second.subject_key > first.subject_key
-    assert (second.is_tracked, spans(world, second)) == (False, [])
 
 
 def test_windows_are_whole_seconds_and_asking_again_changes_nothing(world: World, main: str) -> None:
@@ -528,6 +505,7 @@ def test_who_may_change_and_remove(world: World, main: str) -> None:
         assert tokens.update(session, operator, token, name="x").name == "x"
 
 
+@on_both
 def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -> None:
     token = track(world, add_token(world, now=NOON), True, NOON)
     with world.store.read() as session:
@@ -549,6 +527,7 @@ def test_removal_closes_the_window_and_keeps_the_rows(world: World, main: str) -
         track(world, token, True, NOON)
     again = add_token(world)
     assert again.id != token.id
+    assert again.subject_key > token.subject_key
     assert (again.is_tracked, spans(world, again)) == (False, [])
 
 
