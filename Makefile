@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo misfortunes superset test-superset up test test-commands test-services test-marts test-integration test-api test-rest test-workbench test-misfortunes test-slow test-long bench lint format examples lock clean
+.PHONY: help install debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench bench lint format examples docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -50,74 +50,39 @@ build/superset/installed: bi/superset/requirements.lock
 superset: install build/superset/installed ## Provision Superset and start it on loopback (ARGS: a command of Superset's instead)
 	$(BIN)/python bi/superset/run.py $(ARGS)
 
-test-superset: install build/superset/installed ## Attack an own Superset, and embed its dashboards in a browser
-	tests/debian-packages
+test-superset: install debian-packages build/superset/installed ## Attack an own Superset, and embed its dashboards in a browser
 	$(BIN)/pytest -o cache_dir=.pytest_cache/superset -o timeout=600 tests/superset $(ARGS)
 
 up: install ## Run API, Dagster and the continuous schedule (`ledgermart up`)
 	$(BIN)/ledgermart up
 
-test: install ## Prove the system; `make test-slow` and `make test-misfortunes` go further
+# --dist loadfile: a file's tests share its fixtures, so they stay in one process. Three processes for two cores: tests wait
+# for nodes and other processes. --no-loadscope-reorder: in the order of tests/conftest.py, longest file first.
+PYTEST := $(BIN)/pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+# Superset has packages of its own, and a target.
+TESTS := tests --ignore=tests/superset
+CHOSEN ?= not slow and not long and not bench
+
+debian-packages:
 	tests/debian-packages
-	$(AT_ONCE) lint
 
-test-slow: install ## What takes long of the rest
-	tests/debian-packages
-	$(AT_ONCE) SHORT='-m "slow and not long and not bench"' MAY_CHOOSE_NOTHING=yes
+test: install debian-packages ## Prove the system: the tests and lint (.ci/run runs the slow tests, too)
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint test-chosen
 
-# The parts of `make test` and lint, all at once: they wait for nodes and other processes half of their time, and with
-# fewer of them one of two cores had nothing to do at the end.
-AT_ONCE = $(MAKE) --no-print-directory --jobs=7 --output-sync=target test-marts test-integration test-commands \
-	test-services test-rest test-api
-# Every file of tests is in one part, by what it waits for; preparing dbt takes a part 13 s of processor time.
-# ARGS and `make test-slow` may choose nothing of a part, which is exit code 5; otherwise it has lost its tests.
-OR_NOTHING_CHOSEN = $(if $(strip $(ARGS) $(MAY_CHOOSE_NOTHING)),|| [ $$? = 5 ])
-integration = $(patsubst %,tests/integration/test_%.py,$(1))
-# Processes that start cold and stay: the demo, Dagster, the worker, the API.
-SERVICES := tests/e2e $(call integration,concurrent_processes up worker)
-# The console command, forked, and what begins with the folder that it prepared.
-COMMANDS := $(call integration,common_tokens cycle_command data_folder definitions history_estimates kill lying_nodes \
-	maintenance pairs_over_http price_collection published_schema upgrade warm_processes)
-# dbt over rows, forked.
-MARTS := $(call integration,attestations differences exact_to_json fees interleavings mainnet openings prices_transform \
-	rests scale tenant_versions transform values_transform) tests/unit/dbt
-# These have targets of their own.
-WORKBENCH := $(call integration,analysts_page sandbox)
-MISFORTUNES := $(call integration,misfortunes)
-SHORT := -m "not slow and not long and not bench"
+test-chosen:
+	$(PYTEST) -m "$(CHOSEN)" $(TESTS) $(ARGS)
 
-test-commands:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/commands $(COMMANDS) $(ARGS) $(OR_NOTHING_CHOSEN)
+test-slow: install debian-packages ## The slow tests; most have a faster counterpart in `make test`
+	$(PYTEST) -m "slow and not long and not bench" $(TESTS) $(ARGS)
 
-test-services:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/services $(SERVICES) $(ARGS) $(OR_NOTHING_CHOSEN)
+test-long: install debian-packages ## All tests but Superset's, with more seeds, kills, examples and rows
+	$(PYTEST) -o timeout=7200 -m "not bench" $(TESTS) $(ARGS)
 
-test-marts:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/marts $(MARTS) $(ARGS) $(OR_NOTHING_CHOSEN)
-
-# Collection in the tests' own process.
-test-integration:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/integration tests/integration \
-		$(addprefix --ignore=,$(SERVICES) $(COMMANDS) $(MARTS) $(WORKBENCH) $(MISFORTUNES)) $(ARGS) $(OR_NOTHING_CHOSEN)
-
-test-api:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/api tests/api $(ARGS) $(OR_NOTHING_CHOSEN)
-
-test-rest:
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/rest --ignore=tests/api --ignore=tests/integration \
-		--ignore=tests/superset $(addprefix --ignore=,$(SERVICES) $(MARTS)) $(ARGS) $(OR_NOTHING_CHOSEN)
-
+# Two parts of test-slow.
 test-misfortunes: install ## Everything that goes wrong on chains, behind failing providers and on a healthy node
-	$(BIN)/pytest -o cache_dir=.pytest_cache/misfortunes $(MISFORTUNES) $(ARGS)
+	$(BIN)/pytest tests/integration/test_misfortunes.py $(ARGS)
 
-test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
-	$(BIN)/pytest $(SHORT) -o cache_dir=.pytest_cache/workbench $(WORKBENCH) $(ARGS)
-
-test-long: install ## The same with more seeds, kills, examples and rows
-	tests/debian-packages
-	$(AT_ONCE) test-workbench test-misfortunes SHORT='-m "not bench" -o timeout=7200'
-
-bench: install ## Measure, and print what was measured with the machine
+test-workbench: install ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
 lint: .venv/installed build/linted-sql ## Style, types, import contracts, links between documents, SQL
@@ -141,7 +106,6 @@ build/sphinx/installed: docs/requirements.lock
 	build/sphinx/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	touch $@
 
-.PHONY: docs
 docs: build/sphinx/installed ## Build the documents as a site in build/site; docs/index.html is its start
 	build/sphinx/bin/sphinx-build --quiet --fresh-env --write-all --fail-on-warning -c docs . build/site
 

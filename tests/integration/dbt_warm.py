@@ -1,6 +1,6 @@
-"""What the fork server of `warm_processes` has done before it forks: all that runs import, the project parsed.
+"""Preparation of `warm_server` before it forks: it imports all that runs import, and parses the project.
 
-Imported there alone. It costs some 15 s of processor time; each run of dbt or the command begins where this ends.
+Only the server imports it. It costs some 15 s of processor time; each run of dbt or the command starts from there.
 """
 
 import gc

@@ -14,6 +14,8 @@ from tests.chain.world import World
 from tests.integration.harness import CHECKOUT, Service
 from tests.integration.oracle import instant
 
+pytestmark = pytest.mark.slow
+
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^(?:--|#) (\S+/\S+)\n(.*)", re.DOTALL)
 

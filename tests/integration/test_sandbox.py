@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from tests.integration.conftest import READY_NETWORKS, MakeService
 from tests.integration.harness import CHECKOUT, LEDGERMART, Service
 from warehouse.lock import writer_lock
+
+pytestmark = pytest.mark.slow
 
 _DBT = str(Path(sys.executable).with_name("dbt"))
 

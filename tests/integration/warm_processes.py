@@ -1,23 +1,25 @@
-"""Processes that begin with everything imported: forked from one that prepared itself once, in `dbt_warm`.
+"""Processes that begin with everything imported: forked from one server that prepared itself once, in `dbt_warm`.
 
-Each is a process of its own with its own environment, files and exit code, as the console command and dbt are; what it
-does not do again is importing Dagster and dbt and parsing the project, several seconds of processor time each.
+Each is a process of its own with its own environment, files and exit code, as the console command and dbt are. It skips
+the import of Dagster and dbt and the parsing of the project, several seconds of processor time each. One server serves
+all pytest-xdist workers of a run; it starts with the first request and ends with the run.
 """
 
-import multiprocessing
+import fcntl
 import os
+import pickle
+import socket
 import subprocess
+import sys
 import tempfile
-import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.integration.dbt_warm"])
-# Whoever starts a process looks for others that have ended, and an exit code can be read once.
-_LOCK = threading.Lock()
+_CHECKOUT = Path(__file__).parents[2]
+# The server that this process started, if any: a lost reference to a running process is a warning.
+_servers: list[subprocess.Popen[bytes]] = []
 
 
 def run_forked(
@@ -30,26 +32,21 @@ def run_forked(
 
     Args:
         run: ends well by returning, otherwise by SystemExit or another exception.
-        environment: all variables; default: those of the process that it is forked from.
+        environment: all variables; default: those of the server.
         folder: to run in.
 
-    It is killed as well when waiting for it is interrupted.
+    The process is killed when the caller stops waiting for it.
     """
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, _connect() as connection:
         printed = [Path(name) / stream for stream in ("out", "err")]
-        process = _PROCESSES.Process(target=_in_child, args=(run, arguments, environment, folder, printed))
-        with _LOCK:
-            process.start()
-        has_ended = False
-        try:
-            has_ended = bool(wait([process.sentinel]))
-        finally:
-            with _LOCK:
-                if not has_ended:
-                    process.kill()
-                process.join()
+        with connection.makefile("rwb") as stream:
+            pickle.dump((run, tuple(arguments), environment, folder, printed), stream)
+            stream.flush()
+            exit_code = stream.readline()
+        if not exit_code:
+            raise RuntimeError(f"The server of warm processes ended:\n{_server_files('log').read_text()[-8000:]}")
         out, err = (path.read_text() for path in printed)
-        return subprocess.CompletedProcess(list(arguments), process.exitcode, out, err)
+        return subprocess.CompletedProcess(list(arguments), int(exit_code), out, err)
 
 
 def console_command(*arguments: str) -> None:
@@ -60,19 +57,39 @@ def console_command(*arguments: str) -> None:
     main(arguments, prog_name="ledgermart")
 
 
-def _in_child(
-    run: Callable[..., None],
-    arguments: Sequence[Any],
-    environment: Mapping[str, str] | None,
-    folder: Path | None,
-    printed: Sequence[Path],
-) -> None:
-    for stream, path in enumerate(printed, start=1):
-        with path.open("wb") as file:
-            os.dup2(file.fileno(), stream)
-    if environment is not None:
-        os.environ.clear()
-        os.environ.update(environment)
-    if folder is not None:
-        os.chdir(folder)
-    run(*arguments)
+def _connect() -> socket.socket:
+    """Connect to the run's server, and start it before if this is the first request."""
+    address = _server_files("sock")
+    with _server_files("lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            _start_server(address)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(address))
+    return connection
+
+
+def _start_server(address: Path) -> None:
+    with _server_files("log").open("wb") as log:
+        _servers.append(
+            server := subprocess.Popen(
+                [sys.executable, "-m", "tests.integration.warm_server", str(address), str(_run_process())],
+                cwd=_CHECKOUT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        )
+    while not address.exists():
+        assert server.poll() is None, _server_files("log").read_text()
+        time.sleep(0.01)
+
+
+def _server_files(kind: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"ledgermart-warm-{_run_process()}.{kind}"
+
+
+def _run_process() -> int:
+    """Return the process that all tests of a run have in common: the parent of pytest-xdist's workers."""
+    return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()

@@ -1,0 +1,75 @@
+"""The server behind `warm_processes`: it prepares itself once, then forks one process for each request.
+
+    python -m tests.integration.warm_server SOCKET PROCESS
+
+It ends when the process with this id ends.
+"""
+
+import multiprocessing
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+# The children begin as copies of this process: that is what makes them warm.
+_PROCESSES = multiprocessing.get_context("fork")
+
+
+def serve(address: Path, process: int) -> None:
+    """Answer requests at the address until the process ends."""
+    run_ended = os.pidfd_open(process)
+    with socket.socket(socket.AF_UNIX) as listener:
+        # Under its final name only once it listens: the name says that clients may connect.
+        listener.bind(f"{address}.new")
+        listener.listen(64)
+        Path(f"{address}.new").rename(address)
+        # Imported for what it prepares; early requests wait in the socket's queue meanwhile.
+        from tests.integration import dbt_warm  # noqa: F401
+
+        while run_ended not in wait([listener, run_ended]):
+            connection, _ = listener.accept()
+            with connection:
+                _PROCESSES.Process(target=_answer, args=(connection, listener)).start()
+    for kind in (".sock", ".lock", ".log"):
+        address.with_suffix(kind).unlink(missing_ok=True)
+
+
+def _answer(connection: socket.socket, listener: socket.socket) -> None:
+    """Run one request in a process, and send its exit code; kill the process when the client hangs up."""
+    listener.close()
+    with connection.makefile("rb") as stream:
+        request = pickle.load(stream)
+    process = _PROCESSES.Process(target=_run, args=(connection, *request))
+    process.start()
+    if process.sentinel not in wait([process.sentinel, connection]):
+        process.kill()
+    process.join()
+    connection.sendall(f"{process.exitcode}\n".encode())
+
+
+def _run(
+    connection: socket.socket,
+    run: Callable[..., None],
+    arguments: Sequence[Any],
+    environment: Mapping[str, str] | None,
+    folder: Path | None,
+    printed: Sequence[Path],
+) -> None:
+    connection.close()
+    for stream, path in enumerate(printed, start=1):
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), stream)
+    if environment is not None:
+        os.environ.clear()
+        os.environ.update(environment)
+    if folder is not None:
+        os.chdir(folder)
+    run(*arguments)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))
