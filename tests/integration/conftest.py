@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.integration.harness import LocalNetwork, Service
+from tests.shared import once, run_folder
 
 MakeService = Callable[..., Service]
 READY_NETWORKS = (LocalNetwork("local", None), LocalNetwork("second", None))
@@ -36,14 +38,19 @@ def make_service(tmp_path: Path) -> Iterator[MakeService]:
 
 
 @pytest.fixture(scope="session")
-def ready_folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A folder that `ledgermart init` prepared for the tenant `first`, and what that printed; only to be copied."""
-    folder = tmp_path_factory.mktemp("ready")
+def ready_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """Give a folder that `ledgermart init` prepared for the tenant `first`, and its output; only to be copied."""
+    run = run_folder(tmp_path_factory)
+    with once(run, "ready", partial(_prepare, run / "ready")) as printed:
+        yield run / "ready", printed
+
+
+def _prepare(folder: Path) -> str:
     service = Service(folder, READY_NETWORKS)
     done = service.ledgermart("init", "--tenant", "first", "--json")
     service.close()
     assert done.returncode == 0, done.stderr
-    return folder, done.stdout
+    return done.stdout
 
 
 @pytest.fixture
