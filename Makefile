@@ -82,7 +82,10 @@ test-long: install debian-packages ## All tests but Superset's, with more seeds,
 test-misfortunes: install ## Everything that goes wrong on chains, behind failing providers and on a healthy node
 	$(BIN)/pytest tests/integration/test_misfortunes.py $(ARGS)
 
-test-workbench: install ## Measure, and print what was measured with the machine
+test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
+	$(BIN)/pytest tests/integration/test_analysts_page.py tests/integration/test_sandbox.py $(ARGS)
+
+bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
 lint: .venv/installed build/linted-sql ## Style, types, import contracts, links between documents, SQL
