@@ -34,8 +34,8 @@ body { margin: 0; font: 16px sans-serif } header { padding: 12px 20px; font-weig
 iframe { display: block; width: 100%; border: 0 }
 """
 
-# As docs/reference/reports.md tells a customer's developer: listen before the frame is there, and answer an expired token. The
-# snippet of the API follows the height itself.
+# The script of docs/reference/reports.md: listen before the frame is there, and answer an expired token. The snippet of
+# the API follows the height itself.
 _SCRIPT = """
 const frame = () => document.querySelector('iframe');
 const reports = () => new URL(frame().src).origin;

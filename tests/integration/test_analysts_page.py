@@ -1,4 +1,4 @@
-"""`docs/how-to/analysts.md`, done word for word: a sandbox, a mart, and a field of the API, on a copy of the checkout."""
+"""`docs/how-to/analysts.md`, run word for word on a copy of the checkout: a sandbox, a mart, and a field of the API."""
 
 import json
 import re
