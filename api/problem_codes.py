@@ -1,4 +1,4 @@
-"""The codes of problem documents: when each is returned, and what the client does then.
+"""Problem codes: the case in which each is returned, and the fix for the client.
 
 `python -m api.problem_codes` writes `docs/reference/problem-codes.md` from here. Tests compare the page with this
 module, and this module with the codes that the service raises.

@@ -45,7 +45,7 @@ def test_every_example_returns_the_answer_that_the_guide_shows(world: World, cli
 
 
 def run(client: TestClient[Any], command: str, variables: dict[str, str]) -> httpx.Response:
-    """Send what a curl command sends."""
+    """Send the request of a curl command."""
     words = shlex.split(re.sub(r"\$([A-Z_]+)", lambda name: variables[name[1]], command.replace("\\\n", " ")))
     method, url, body, headers = "GET", "", None, {}
     rest = iter(words[1:])

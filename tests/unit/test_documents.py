@@ -1,7 +1,8 @@
-"""The documents say what is true: settings and commands are listed as the code has them."""
+"""Documents agree with the code: settings, commands, problem codes and links."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from api import problem_codes
@@ -13,13 +14,13 @@ _DOCS = CHECKOUT / "docs"
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    text = (_DOCS / "reference" / "settings.md").read_text()
+    text = (_DOCS / "how-to" / "operating.md").read_text()
     for variable in VARIABLES:
         assert f"| `{variable.name}` | `{variable.default}` | {variable.meaning} |" in text
 
 
 def test_every_command_is_documented() -> None:
-    text = (_DOCS / "reference" / "commands.md").read_text()
+    text = (_DOCS / "how-to" / "operating.md").read_text()
     for name in main.commands:
         assert f"`ledgermart {name}" in text
 
@@ -109,13 +110,12 @@ def _raised_field_codes() -> Iterator[str]:
             yield code
 
 
-def _calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yield the calls of plain names in the service's source, with the name."""
-    for folder in ("api", "control"):
-        for path in (CHECKOUT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                    yield node.func.id, node
+@cache
+def _calls() -> Sequence[tuple[str, ast.Call]]:
+    """Return the calls of plain names in the service's source, with the name."""
+    trees = [ast.parse(path.read_text()) for name in ("api", "control") for path in (CHECKOUT / name).rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [(call.func.id, call) for call in calls if isinstance(call.func, ast.Name)]
 
 
 def _texts(call: ast.Call) -> list[str]:
