@@ -129,7 +129,7 @@ PROBLEM_CODES = (
     ProblemCode(
         409,
         "network-changed",
-        "The definition of the network differs from the one in use since its first ledger",
+        "The family or chain of the network has changed since its first ledger",
         "The administrator restores the definition",
     ),
     ProblemCode(
@@ -166,7 +166,7 @@ PROBLEM_CODES = (
     ProblemCode(
         410,
         "cursor-expired",
-        "The pages already read have changed, their version is gone, or the service was restored",
+        "The pages already read have changed, their version is gone or of another release, or the service was restored",
         "Start without a cursor",
     ),
     ProblemCode(413, "body-too-large", "The body is larger than 1 MiB, or a form than 16 KiB", "Send less at once"),
