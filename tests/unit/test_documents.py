@@ -14,13 +14,13 @@ _DOCS = CHECKOUT / "docs"
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    text = (_DOCS / "how-to" / "operating.md").read_text()
+    text = (_DOCS / "reference" / "settings.md").read_text()
     for variable in VARIABLES:
         assert f"| `{variable.name}` | `{variable.default}` | {variable.meaning} |" in text
 
 
 def test_every_command_is_documented() -> None:
-    text = (_DOCS / "how-to" / "operating.md").read_text()
+    text = (_DOCS / "reference" / "commands.md").read_text()
     for name in main.commands:
         assert f"`ledgermart {name}" in text
 
