@@ -92,7 +92,7 @@ def check_unused(folder: Path) -> None:
         try:
             connect(folder / name, wait_seconds=0).close()
         except duckdb.IOException as error:
-            raise FolderError(f"{folder / name} is in use; close what has it open ({error})") from error
+            raise FolderError(f"{folder / name} is in use; close the program that has it open ({error})") from error
 
 
 def reflink(source: Path, copy: Path) -> bool:

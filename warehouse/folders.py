@@ -57,7 +57,7 @@ def _held(partial: Path, path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir(exist_ok=True)
     except OSError as error:
-        raise FolderError(f"{path} cannot be made: {error.strerror} ({error.filename})") from error
+        raise FolderError(f"{path} cannot be created: {error.strerror} ({error.filename})") from error
     descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
