@@ -108,7 +108,7 @@ SOURCE = Source(
         ),
         Table(
             "collection_failures",
-            "Requests that failed after all retries.",
+            "Requests that failed, after any retries.",
             "One row per cycle, network, call and range.",
             BATCH_ID,
             NETWORK,
