@@ -114,7 +114,7 @@ def row_rules(
         ApiError: 422, `asOf` is asked for, of which Superset knows nothing; or the range is empty.
     """
     if not ids.is_id("ten_", tenant_id):
-        raise ValueError("a guest token needs the id of a tenant, and this is none")
+        raise ValueError("a guest token is for one tenant, and this is not the id of one")
     if "asOf" in params:
         raise ApiError(
             422, "not-supported", "Superset's dashboards show the present; leave asOf out, or use the builtin provider"

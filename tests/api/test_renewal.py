@@ -83,7 +83,7 @@ def test_what_cannot_be_made_stops_nothing_and_is_logged(versions: _Versions, ca
     versions.newest = 2
     versions.wait_for(("broken", 2), ("a", 2))
     renewing.close()
-    assert "could not be made of version 2" in caplog.text
+    assert "could not be warmed for version 2" in caplog.text
 
 
 def test_a_version_that_cannot_be_found_once_is_looked_for_again(
