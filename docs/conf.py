@@ -17,7 +17,7 @@ _NAVIGATION = {
     "Tutorials": ("tutorials/track-a-token", "tutorials/price-it", "tutorials/*"),
     "How-to": ("how-to/*",),
     "Reference": ("reference/*",),
-    "Design": ("design", "architecture", "adding-a-family", "adr/*", "/CHANGELOG"),
+    "Design": ("design", "architecture", "testing", "adding-a-family", "adr/*", "/CHANGELOG"),
 }
 
 
