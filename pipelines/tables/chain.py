@@ -103,7 +103,7 @@ SOURCE = Source(
             Column("status_since", TIMESTAMP, "Time since which the status applies, UTC."),
             optional("detail", VARCHAR, "Explanation in words."),
             optional("head_number", BIGINT, "Newest block of the node."),
-            optional("head_hash", VARCHAR, "Hash of the block."),
+            optional("head_hash", VARCHAR, "Hash of the newest block of the node."),
             optional("head_time", TIMESTAMP, "Time of the newest block of the node, UTC."),
             optional("final_number", BIGINT, "Newest final block."),
             Column("failures_in_a_row", INTEGER, "Number of consecutive cycles that could not reach the node."),

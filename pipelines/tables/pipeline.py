@@ -170,7 +170,7 @@ SOURCE = Source(
             Column(
                 "to_block",
                 BIGINT,
-                "Block up to which the opening balances of the pairs that moved in the range were read.",
+                "Last block of the range when its opening balances were last read.",
             ),
         ),
         Table(
@@ -233,8 +233,8 @@ SOURCE = Source(
         ),
         Table(
             "history_requests",
-            "State of each history request: its range when it was resolved, the reason for which it stopped, "
-            "and its speed.",
+            "State of each history request: its range when it was resolved, the reason for which it does not "
+            "progress, and its speed.",
             "One row per request.",
             OPERATION_KEY,
             SUBJECT_KEY,
@@ -245,20 +245,21 @@ SOURCE = Source(
             optional("to_block", BIGINT, "Last block, included; null until it is resolved."),
             optional("native", VARCHAR, "For a wallet: full or balance-only; null for tokens."),
             optional("note", VARCHAR, "Note for the tenant about the range; may be null."),
-            optional("error", VARCHAR, "Reason for which it stopped; null while it continues."),
+            optional("error", VARCHAR, "Reason for which it does not progress, also for now; null while it does."),
             Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled; Pending before it is resolved."),
             Column("worked_blocks", BIGINT, "Number of blocks that were read for it."),
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
         ),
         Table(
             "attestation_requests",
-            "State of each requested attestation: its block when it was resolved, and the reason for which it stopped.",
+            "State of each requested attestation: its block when it was resolved, and the reason for which it does "
+            "not progress.",
             "One row per request.",
             OPERATION_KEY,
             SUBJECT_KEY,
             optional("block_number", BIGINT, "Last block before the end of the moment; null until it is resolved."),
             optional("attestation_number", BIGINT, "Number of the attestation; null until it is resolved."),
-            optional("error", VARCHAR, "Reason for which it stopped; null while it continues."),
+            optional("error", VARCHAR, "Reason for which it does not progress, also for now; null while it does."),
             Column("status", VARCHAR, "Pending, Running, Succeeded, Failed or Cancelled."),
         ),
         Table(

@@ -268,15 +268,15 @@ SOURCE = Source(
         Table(
             "discovery_readings",
             "Progress of a discovery in each market; written together with the prices.",
-            "One row per discovery, source and market; one row without a market where a source could not be "
-            "reached at all.",
+            "One row per discovery, source and market; one row without a market where a source has no market of "
+            "the pair, or its list could not be read.",
             OPERATION_KEY,
             PAIR_KEY,
             SOURCE_ID,
             optional(
                 "market_id",
                 VARCHAR,
-                "The source's own id of the market; null where the source could not be reached at all.",
+                "The source's own id of the market; null where no market of the pair is known.",
             ),
             optional("price_type", VARCHAR, "Ask, Bid, Trade or Market; null without a market."),
             Column("up_to", TIMESTAMP, "Instant up to which everything was requested, UTC."),

@@ -95,7 +95,7 @@ class RowTable(Table):
     Attributes:
         kinds: segments that fill it.
         key: columns that identify a row in its network.
-        parties: columns that name the wallets that the row moves; null where there is none.
+        parties: columns that name the parties of the row's movement; null where there is no party.
         token: the column that names the token; None: rows are of the network's own asset.
     """
 
