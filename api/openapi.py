@@ -144,14 +144,14 @@ _SECTIONS = {
     "Tokens": "Tokens that you track, with holders, activities, supply and market capitalization.",
     "Wallets": "Wallets that you track, with balances, activities and value.",
     "History requests": "Requests for history before tracking, and for gaps.",
-    "Attestations": "Past moments with all balances read from the chain.",
+    "Attestations": "Records that every balance at a past moment was checked against the chain.",
     "Networks and ledgers": "Networks with their state, and your ledgers of them.",
     "Pairs": "Pairs of items with their price sources, and their prices.",
     "Priced items": "Symbols of the items that have prices.",
     "Price sources": "Sources of prices, and the types of prices that each offers.",
     "Manual prices": "Prices that you enter.",
     "Reports": "Links to reports that you embed in your pages.",
-    "Embedded reports": "Data for the pages of reports, by the token of a report link.",
+    "Embedded reports": "Data for the pages of reports. Each request needs the embed token of a report link.",
     "Audit": "Changes to your configuration, with author and time.",
     "Operations": "Health of the service.",
 }
@@ -337,12 +337,12 @@ def _success(
         }
         content = {media_type: told for media_type, told in content.items() if media_type in operation.media_types}
         headers |= {
-            "X-As-Of": "CSV, NDJSON and Parquet: `asOf` as JSON.",
-            "X-Coverage": "CSV, NDJSON and Parquet: `coverage` as JSON, with at most 20 gaps. `complete` is also "
-            "false if holders or holdings may be unknown.",
-            "X-Context": "CSV, NDJSON and Parquet, as JSON: the token or wallet as `subject`, and the fields that the "
-            "JSON answer has outside its rows. Lists have at most 20 elements.",
-            "Content-Disposition": "CSV, NDJSON and Parquet: a name for the file.",
+            "X-As-Of": "Only for CSV, NDJSON and Parquet. The value of `asOf`, written as JSON.",
+            "X-Coverage": "Only for CSV, NDJSON and Parquet. The value of `coverage`, written as JSON, with at most "
+            "20 gaps. `complete` is also false if holders or holdings may be unknown.",
+            "X-Context": "Only for CSV, NDJSON and Parquet. A JSON object: the token or wallet as `subject`, and the "
+            "fields that the JSON answer has outside its rows. Each list in it has at most 20 elements.",
+            "Content-Disposition": "Only for CSV, NDJSON and Parquet. The name of the file.",
         }
     if operation.is_paged:
         headers["Link"] = 'Address of the next page, `rel="next"`; absent on the last page.'

@@ -62,7 +62,7 @@ def in_path(name: str, description: str, example: str) -> Any:
     return PathParameter(name=name, description=description, examples=[Example(value=example)])
 
 
-_PAGES_ONLY = "Only for JSON: CSV, NDJSON and Parquet have all rows and refuse it."
+_PAGES_ONLY = "Only for JSON. The other formats have all rows and return 400 `pages-only`."
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description=f"Largest number of rows in a page. {_PAGES_ONLY}")]
 Cursor = Annotated[

@@ -60,7 +60,7 @@ class SupportedPairController(Controller):
         """Add a pair to a manual price source.
 
         You can then enter prices for it. This works without a price pair, and for a disabled source. A preconfigured
-        source or an existing pair is a conflict.
+        source or an existing pair returns 409.
         """
 
         def work(session: Session) -> SupportedPair:
@@ -84,7 +84,7 @@ class SupportedPairController(Controller):
     ) -> SupportedPairs | Tabular[SupportedPair]:
         """List the pairs of a manual price source.
 
-        Oldest first. A preconfigured source is a conflict.
+        Oldest first. A preconfigured source returns 409.
         """
 
         definitions = call.services.price_sources
@@ -121,7 +121,7 @@ class SupportedPairController(Controller):
     def remove_supported_pair(self, call: Injected[Call], source_id: SourceId, pair_id: SupportedPairId) -> None:
         """Remove a pair of a manual price source.
 
-        Its prices are removed too. If a price pair uses it, this is a conflict that names the price pair.
+        Its prices are removed too. If a price pair uses it, the answer is 409, and names the price pair.
         """
         with call.store.write() as session:
             supported_pairs.remove(session, call.principal, call.services.price_sources, source_id, pair_id)

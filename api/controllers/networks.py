@@ -75,7 +75,7 @@ class NetworkController(Controller):
         """Create or update a ledger.
 
         A ledger is a tenant's name for a network. If the name exists under this network, its display name and
-        description are replaced. If it exists under another network, this is a conflict. `warnings` says if the network
+        description are replaced. If it exists under another network, the answer is 409. `warnings` says if the network
         is disabled.
         """
         with call.store.write() as session:
@@ -150,7 +150,7 @@ class NetworkController(Controller):
     def remove_ledger(self, call: Injected[Call], name: LedgerName) -> None:
         """Remove a ledger.
 
-        Its name can be used again. If tokens or wallets use the ledger, this is a conflict.
+        Its name can be used again. If tokens or wallets use the ledger, the answer is 409.
         """
         with call.store.write() as session:
             ledgers.remove(session, call.principal, name)

@@ -100,7 +100,7 @@ class PriceDiscoveryController(Controller):
     ) -> PriceDiscovery:
         """Cancel a discovery of a pair.
 
-        The discovery stops after its current chunk; stored prices stay. Cancelling a finished one is a conflict.
+        The discovery stops after its current chunk; stored prices stay. A discovery that has finished returns 409.
         """
         return cancel_operation(call, _owned(call, pair_id), operation_id)
 

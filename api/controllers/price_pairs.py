@@ -47,10 +47,10 @@ class PairController(Controller):
 
         The price of the pair is the usable price of the first source that has one. Each source is searched for a spot
         market of exactly these symbols, or of their mapping symbols. The order is: a market in the pair's direction,
-        then in the opposite direction if `allowInverse` is true, then two markets through the `bridge`. It is an error
-        if a source has no such market, and a conflict that names them if several assets have one symbol. If the market
-        list is not collected yet, `mappingStatus` is `Pending`. A manual source must already have the pair. An existing
-        pair of the same items and price type is a conflict.
+        then in the opposite direction if `allowInverse` is true, then two markets through the `bridge`. A source
+        without such a market is an error. If several assets have one symbol, the answer is 409, and names them. If the
+        market list is not collected yet, `mappingStatus` is `Pending`. A manual source must already have the pair. An
+        existing pair of the same items and price type returns 409.
         """
         source_ids, field = _source_ids(payload)
 
@@ -155,7 +155,7 @@ class PairController(Controller):
     def remove_pair(self, call: Injected[Call], pair_id: PairId) -> None:
         """Remove a pair.
 
-        Its discoveries end, and its prices are not shown any more. If tokens are linked to it, this is a conflict that
+        Its discoveries end, and its prices are not shown any more. If tokens are linked to it, the answer is 409, and
         names them.
         """
         with call.store.write() as session:

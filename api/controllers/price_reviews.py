@@ -74,7 +74,7 @@ class PriceReviewController(Controller):
         """Accept a quarantined price.
 
         From the next cycle on the price is used in spite of the guards, and later prices are compared with it. You can
-        still accept a rejected price. A rate with more digits than a price can have is a conflict.
+        still accept a rejected price. A rate with more digits than a price can have returns 409.
         """
         return _decide(call, pair_id, price_id, Decision.ACCEPTED)
 

@@ -37,7 +37,7 @@ class PriceSourceController(Controller):
     def create_price_source(self, call: Injected[Call], payload: Injected[PriceSourceCreate]) -> Written[PriceSource]:
         """Add a manual price source.
 
-        The new source is disabled. An existing name is a conflict.
+        The new source is disabled. An existing name returns 409.
         """
 
         def work(session: Session) -> PriceSource:
@@ -92,7 +92,7 @@ class PriceSourceController(Controller):
     ) -> PriceSource:
         """Rename a manual price source.
 
-        A field that is left out stays the same. A preconfigured source is a conflict.
+        A field that is left out stays the same. A preconfigured source returns 409.
         """
         with call.store.write() as session:
             source = sources.rename(session, call.principal, call.services.price_sources, source_id, payload.name)
@@ -111,7 +111,7 @@ class PriceSourceController(Controller):
         """Remove a manual price source.
 
         Its pairs and their prices are removed too. If a price pair uses the source or a priced item is mapped to it,
-        this is a conflict that names them. A preconfigured source is a conflict too.
+        the answer is 409, and names them. A preconfigured source returns 409 too.
         """
         with call.store.write() as session:
             sources.remove(session, call.principal, call.services.price_sources, source_id)

@@ -38,7 +38,7 @@ class PricedItemController(Controller):
     def create_priced_item(self, call: Injected[Call], payload: Injected[PricedItemCreate]) -> Written[PricedItem]:
         """Add a priced item.
 
-        No item is preinstalled; add USD like any other symbol. An existing symbol is a conflict. Symbols are
+        No item is preinstalled; add USD like any other symbol. An existing symbol returns 409. Symbols are
         case-sensitive.
         """
 
@@ -110,8 +110,8 @@ class PricedItemController(Controller):
     def remove_priced_item(self, call: Injected[Call], symbol: Symbol) -> None:
         """Remove a priced item.
 
-        Its symbol can be used again. If a pair, the bridge of a pair, or a pair of a manual source uses the item, this
-        is a conflict that names them.
+        Its symbol can be used again. If a pair, the bridge of a pair, or a pair of a manual source uses the item, the
+        answer is 409, and names them.
         """
         with call.store.write() as session:
             items.remove(session, call.principal, symbol)

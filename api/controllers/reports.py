@@ -65,7 +65,7 @@ class ReportController(Controller):
         """Link to the cap table report of a token.
 
         The link works in a plain iframe on the sites of `embed-origins`. The link is valid for ten minutes, the opened
-        page for eight hours. A moment that is not covered is a conflict, as in the cap table itself.
+        page for eight hours. A moment that is not covered returns 409, as in the cap table itself.
         """
         with call.store.read() as session:
             shown = links.cap_table(session, call.tenant_id, token_id, as_of)
@@ -94,7 +94,7 @@ class ReportController(Controller):
         """Link to the report of the changes between two cap tables of a token.
 
         The link works in a plain iframe on the sites of `embed-origins`. The link is valid for ten minutes, the opened
-        page for eight hours. A moment that is not covered is a conflict, as in the changes themselves.
+        page for eight hours. A moment that is not covered returns 409, as in the changes themselves.
         """
         with call.store.read() as session:
             shown = links.cap_table_changes(session, call.tenant_id, token_id, start, end)
@@ -132,7 +132,7 @@ class ReportController(Controller):
     def read_embed_origins(self, call: Injected[Call]) -> EmbedOrigins:
         """Read the sites that may embed the tenant's reports.
 
-        If there are none, only pages of this service may.
+        If there are none, only pages of this service may embed the reports.
         """
         with call.store.read() as session:
             return EmbedOrigins(embed_origins=embedding.list_origins(session, call.tenant_id))

@@ -107,7 +107,7 @@ class TokenController(Controller):
         """Add a token.
 
         The token is stored with tracking disabled. The next cycle reads the contract at the address; until then
-        `contractStatus` is `Unknown`. An existing address on the same ledger is a conflict. `warnings` says if the
+        `contractStatus` is `Unknown`. An existing address on the same ledger returns 409. `warnings` says if the
         ledger's network is disabled.
         """
 

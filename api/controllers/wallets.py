@@ -88,7 +88,7 @@ class WalletController(Controller):
     def create_wallet(self, call: Injected[Call], payload: Injected[WalletCreate]) -> Written[StoredWallet]:
         """Add a wallet.
 
-        The wallet is stored with tracking disabled. An existing address on the same ledger is a conflict. `warnings`
+        The wallet is stored with tracking disabled. An existing address on the same ledger returns 409. `warnings`
         says if the ledger's network is disabled.
         """
 

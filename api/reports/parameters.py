@@ -9,7 +9,10 @@ RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Number of
 PinnedVersion = Annotated[
     int | None,
     QueryParameter(
-        name="dataVersion", ge=0, le=2**62, description="`dataVersion` of the head; the answer has the same data."
+        name="dataVersion",
+        ge=0,
+        le=2**62,
+        description="`dataVersion` of the answer with the head of the report; the rows then come from the same data.",
     ),
 ]
 RowSearch = Annotated[

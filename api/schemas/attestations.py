@@ -19,9 +19,9 @@ AttestationStatus = Annotated[
 SupersededBy = Annotated[
     Literal["NewHolder", "FilledGap", "ChainReset", "OtherBalance"] | None,
     Meta(
-        description="The later finding that the record does not contain; null without one. `NewHolder`: the block has "
-        "a different number of balances. `FilledGap`: history before the covered range was collected. `ChainReset`: "
-        "the chain has another block in its place. `OtherBalance`: the block has a different balance."
+        description="The later finding that the record does not contain; null if there is none. `NewHolder`: the block "
+        "has a different number of balances. `FilledGap`: history before the covered range was collected. "
+        "`ChainReset`: the chain has another block in its place. `OtherBalance`: the block has a different balance."
     ),
 ]
 _Number = Annotated[int, Meta(description="Number of the attestation of the token or wallet, counted from 1.")]
@@ -80,7 +80,7 @@ class AttestationEstimate(Schema, frozen=True, kw_only=True):
             "`bytes` and `seconds` are null."
         ),
     ]
-    detail: Annotated[str | None, Meta(description="The reason why figures are null.")]
+    detail: Annotated[str | None, Meta(description="The reason why numbers of the estimate are null.")]
     readings: Annotated[
         int,
         Meta(
@@ -95,7 +95,11 @@ class AttestationEstimate(Schema, frozen=True, kw_only=True):
         int | None, Meta(description="Time for the requests, without waiting for cycles or for the daily limit.")
     ]
     max_requests_per_day: Annotated[
-        int | None, Meta(description="Daily limit of requests to this network, live tracking first; null for no limit.")
+        int | None,
+        Meta(
+            description="Daily limit of requests to this network; null for no limit. Live tracking takes its requests "
+            "first."
+        ),
     ]
 
 
@@ -127,7 +131,9 @@ class AttestationOperation(Schema, frozen=True, kw_only=True):
     error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant
     started_at: Instant | None
-    cancel_requested_at: Annotated[Instant | None, Meta(description="Time of the cancel request; null without one.")]
+    cancel_requested_at: Annotated[
+        Instant | None, Meta(description="Time of the cancel request; null if there is none.")
+    ]
     finished_at: Instant | None
 
 

@@ -34,14 +34,14 @@ Address = Annotated[
         description="Address in its family's canonical form.", examples=["0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"]
     ),
 ]
-OwnName = Annotated[str | None, Meta(description="The tenant's own name for this address; null without one.")]
+OwnName = Annotated[str | None, Meta(description="The tenant's own name for this address; null if there is none.")]
 TransactionHash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", description="Hash of the transaction.")]
 
 ValueStatus = Annotated[
     Literal["Priced", "NoPair", "NoPrice", "StalePrice", "UnknownDecimals", "UnknownTime", "Quarantined"],
     Meta(
-        description="`Priced` if the number is there; otherwise the reason why it is null. `UnknownTime`: the time of "
-        "the requested block was not stored."
+        description="`Priced` if the number is not null; otherwise the reason why it is null. `UnknownTime`: the time "
+        "of the requested block was not stored."
     ),
 ]
 ActivityValueStatus = Annotated[
@@ -70,7 +70,7 @@ OpenedBy = Annotated[
     Meta(
         description="Source of the balance at the start of its covered range. `Observed`: a reading at the block "
         "before it. `Derived`: a later reading minus the movements until then, never below 0. `Creation`: 0, because "
-        "the range begins no later than the token."
+        "the range begins at or before the creation of the token."
     ),
 ]
 Located = Annotated[
@@ -83,9 +83,9 @@ Located = Annotated[
 CheckedBlock = Annotated[
     int | None,
     Meta(
-        description="Block of the reading that confirms the balance: the newest up to the moment, else the first after "
-        "it. If none confirms it, the block of the last comparison with the chain up to the moment; null if there was "
-        "none."
+        description="Block of the reading that confirms the balance: the newest such reading up to the moment, or else "
+        "the first one after it. For an `Unchecked` balance: block of the last reading up to the moment with which the "
+        "balance was compared; null if there was none."
     ),
 ]
 Interval = Literal["1h", "1d", "1w", "1M"]

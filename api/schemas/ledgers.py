@@ -115,7 +115,7 @@ class Ledgers(Schema, frozen=True, kw_only=True):
 
 LagStatus = Annotated[
     Literal["Known", "NothingTracked", "NotYetCollected", "HeadUnknown"],
-    Meta(description="`Known` if the lag is there; otherwise the reason why it is null."),
+    Meta(description="`Known` if the lag is not null; otherwise the reason why it is null."),
 ]
 
 

@@ -63,7 +63,7 @@ class HistoryEstimate(Schema, frozen=True, kw_only=True):
             "of this kind was collected from this node yet, so `requests`, `bytes` and `seconds` are null."
         ),
     ]
-    detail: Annotated[str | None, Meta(description="The reason why figures are null or too high.")]
+    detail: Annotated[str | None, Meta(description="The reason why numbers of the estimate are null or too high.")]
     from_block: Annotated[int | None, Meta(description="First block; estimated if the start is an instant.")]
     to_block: Annotated[int | None, Meta(description="Last block, included; estimated if the end is an instant.")]
     blocks: Annotated[int | None, Meta(description="Number of blocks of the range that are not collected for you yet.")]
@@ -76,7 +76,11 @@ class HistoryEstimate(Schema, frozen=True, kw_only=True):
         int | None, Meta(description="Time for the requests, without waiting for cycles or for the daily limit.")
     ]
     max_requests_per_day: Annotated[
-        int | None, Meta(description="Daily limit of requests to this network, live tracking first; null for no limit.")
+        int | None,
+        Meta(
+            description="Daily limit of requests to this network; null for no limit. Live tracking takes its requests "
+            "first."
+        ),
     ]
 
 
@@ -109,7 +113,9 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
     error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant
     started_at: Instant | None
-    cancel_requested_at: Annotated[Instant | None, Meta(description="Time of the cancel request; null without one.")]
+    cancel_requested_at: Annotated[
+        Instant | None, Meta(description="Time of the cancel request; null if there is none.")
+    ]
     finished_at: Instant | None
 
 

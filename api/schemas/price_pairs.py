@@ -205,7 +205,9 @@ class PriceDiscovery(Schema, frozen=True, kw_only=True):
     error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant
     started_at: Instant | None
-    cancel_requested_at: Annotated[Instant | None, Meta(description="Time of the cancel request; null without one.")]
+    cancel_requested_at: Annotated[
+        Instant | None, Meta(description="Time of the cancel request; null if there is none.")
+    ]
     finished_at: Instant | None
 
 
@@ -230,7 +232,8 @@ class QuarantinedPrice(Schema, frozen=True, kw_only=True):
     derivation: Derivation
     reason: Annotated[str | None, Meta(description="Guard that stopped it.", examples=["Jump"])]
     decision: Annotated[
-        Decision | None, Meta(description="The decision, which takes effect with the next cycle; null without one.")
+        Decision | None,
+        Meta(description="The decision, which takes effect with the next cycle; null if there is none."),
     ]
 
 

@@ -26,7 +26,7 @@ Derivation = Annotated[
 ]
 PriceStatus = Annotated[
     Literal["Priced", "NoPrice", "StalePrice", "Quarantined"],
-    Meta(description="`Priced` if the price is there; otherwise the reason why it is null."),
+    Meta(description="`Priced` if the price is not null; otherwise the reason why it is null."),
 ]
 RouteStatus = Literal["Resolved", "Pending", "NoMarket", "Ambiguous", "MarketGone", "Unsupported"]
 PriceState = Annotated[
@@ -57,7 +57,7 @@ class LatestPrice(Schema, frozen=True, kw_only=True):
 class PricePoint(Schema, frozen=True, kw_only=True):
     """One price of a pair: a step of the system price, a source's own price, or the price at an interval's end.
 
-    Properties of other kinds of history than the requested one are null.
+    A property that does not apply to the requested kind of history is null.
     """
 
     date: Annotated[
@@ -91,14 +91,14 @@ class PricePoint(Schema, frozen=True, kw_only=True):
     valid_until: Annotated[
         Instant | None,
         Meta(
-            description="End of that time, not included, as far as known. For a source's price: the time until which "
-            "it is fresh."
+            description="End of the time that begins at `validFrom`, not included, as far as known. For a source's "
+            "price: the time until which it is fresh."
         ),
     ]
     is_complete: Annotated[bool | None, Meta(description="False while the interval is not over, or `to` cuts it.")]
     price_id: Annotated[str | None, Meta(description="`price_...` of a source's own price.")]
     state: PriceState | None
-    reason: Annotated[str | None, Meta(description="The guard that stopped it; null without one.")]
+    reason: Annotated[str | None, Meta(description="The guard that stopped it; null if there is none.")]
 
 
 class PriceHistory(Schema, frozen=True, kw_only=True):

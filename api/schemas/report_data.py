@@ -319,7 +319,7 @@ class TimelinePoint(Schema, frozen=True, kw_only=True):
     type: WalletActivityType
     count: int
     folded_count: Annotated[
-        int, Meta(description="Number of those that are fees of transactions with another activity.")
+        int, Meta(description="Number of the activities that are fees of transactions with another activity.")
     ]
     value: Annotated[Decimal | None, Meta(description="Sum of the known values.")]
     value_status: FlowStatus
@@ -358,7 +358,8 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     total_value_status: TotalStatus
     value_complete: bool
     unpriced: Annotated[
-        list[str], Meta(description="Symbols, or addresses where there is no symbol, of the positions without a value.")
+        list[str],
+        Meta(description="Positions without a value: the symbol of each, or its address if it has no symbol."),
     ]
     change24h: WalletChange
     change24h_status: WalletChangeStatus
@@ -367,15 +368,15 @@ class WalletActivityReport(Schema, frozen=True, kw_only=True):
     folded_fee_count: Annotated[
         int,
         Meta(
-            description="Number of those that are fees of transactions with another activity; `fees=folded` leaves "
-            "them out."
+            description="Number of the activities that are fees of transactions with another activity; `fees=folded` "
+            "leaves them out."
         ),
     ]
     counterparty_count: Annotated[
         int, Meta(description="Number of different addresses in the range, without the wallet's own.")
     ]
     last_activity_at: Annotated[
-        Instant | None, Meta(description="Time of the last activity in the range; null without one.")
+        Instant | None, Meta(description="Time of the last activity in the range; null if there is none.")
     ]
     flows: Flows
     value_history: Annotated[list[WalletValuePoint], Meta(description="Points by day, oldest first; at most 366.")]

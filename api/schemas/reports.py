@@ -15,8 +15,8 @@ Theme = Literal["auto", "light", "dark"]
 ReportUrl = Annotated[
     str,
     Meta(
-        description="Address of the report for an iframe's `src`. Its fragment has the token, which browsers send to "
-        "no server."
+        description="Address of the report for an iframe's `src`. The embed token is in the fragment, after `#`. "
+        "Browsers send the fragment to no server."
     ),
 ]
 LinkEnd = Annotated[
@@ -37,7 +37,7 @@ class ReportLink(Schema, frozen=True, kw_only=True):
 
 
 class EmbedOrigins(Schema, frozen=True, kw_only=True):
-    """Sites that may embed the tenant's reports. If the list is empty, only pages of this service may."""
+    """Sites that may embed the tenant's reports. If the list is empty, only pages of this service may embed them."""
 
     embed_origins: Annotated[
         list[str],

@@ -11,7 +11,9 @@ class GuestToken(Schema, frozen=True, kw_only=True):
     """A dashboard of Superset, and the token that opens it for one tenant and one token or wallet."""
 
     guest_token: str
-    expires_at: Annotated[Instant, Meta(description="End of the guest token; request a new one before it.")]
+    expires_at: Annotated[
+        Instant, Meta(description="Time at which the guest token expires; request a new one before it.")
+    ]
     superset_url: Annotated[str, Meta(description="Origin of Superset.", examples=["https://bi.example"])]
     embedded_id: Annotated[str, Meta(description="Id for embedding the dashboard.")]
     embedder: Annotated[

@@ -35,8 +35,8 @@ TotalStatus = Annotated[
         "NotCovered",
     ],
     Meta(
-        description="`Priced` if the number is there; otherwise the reason why it is null. `NotCovered`: its moment is "
-        "not collected. If no position of a wallet has a value, the reason is that of its positions."
+        description="`Priced` if the number is not null; otherwise the reason why it is null. `NotCovered`: its moment "
+        "is not collected. If no position of a wallet has a value, the reason is that of its positions."
     ),
 ]
 CapitalizationStatus = Annotated[
@@ -53,7 +53,7 @@ CapitalizationStatus = Annotated[
         "NotCovered",
     ],
     Meta(
-        description="`Priced`: the number is there. `Unconfirmed`: it is there, but no reading confirms its supply. "
+        description="`Priced`: the number is given. `Unconfirmed`: it is given, but no reading confirms its supply. "
         "Otherwise the reason why the number is null."
     ),
 ]
@@ -70,7 +70,7 @@ ChangeStatus = Annotated[
         "ZeroBase",
     ],
     Meta(
-        description="`Priced` if the change is there; otherwise the reason why it is null. `ZeroBase`: the earlier "
+        description="`Priced` if the change is not null; otherwise the reason why it is null. `ZeroBase`: the earlier "
         "number is zero, so there is no change in percent."
     ),
 ]
@@ -103,7 +103,7 @@ WalletChange = Annotated[
 ]
 ChangeOmitted = Annotated[
     list[str],
-    Meta(description="Symbols, or addresses where there is no symbol, of the positions that the change leaves out."),
+    Meta(description="Positions that the change leaves out: the symbol of each, or its address if it has no symbol."),
 ]
 
 
@@ -184,12 +184,15 @@ class QuantityExplanation(Schema, frozen=True, kw_only=True):
     anchor: Annotated[Anchor | None, Meta(description="Null if there was no reading before the first movement.")]
     movements: Movements
     adjustments: Annotated[
-        int, Meta(description="Number of those activities that come from a reading instead of an event.")
+        int, Meta(description="Number of the activities in `movements` that come from a reading, not from an event.")
     ]
 
 
 class Explanation(Schema, frozen=True, kw_only=True):
-    """Quantity and price of a value; `price` is null without a pair, or if the moment's time was not stored."""
+    """The quantity and the price that give a value.
+
+    `price` is null without a pair, or if the moment's time was not stored.
+    """
 
     quantity: QuantityExplanation
     price: PriceExplanation | None
@@ -279,7 +282,9 @@ class WalletValuePoint(Schema, frozen=True, kw_only=True):
     value_complete: Annotated[bool, Meta(description="True if the value includes every position.")]
     unpriced: Annotated[
         list[str],
-        Meta(description="Symbols, or addresses where there is no symbol, of the positions that the value leaves out."),
+        Meta(
+            description="Positions that the value leaves out: the symbol of each, or its address if it has no symbol."
+        ),
     ]
     is_complete: IntervalComplete
     explanation: Annotated[WalletExplanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET

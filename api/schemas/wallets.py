@@ -99,7 +99,9 @@ class WalletSummary(Schema, frozen=True, kw_only=True):
     value_complete: Annotated[bool, Meta(description="True if the value includes every position.")]
     unpriced: Annotated[
         list[str],
-        Meta(description="Symbols, or addresses where there is no symbol, of the positions that the value leaves out."),
+        Meta(
+            description="Positions that the value leaves out: the symbol of each, or its address if it has no symbol."
+        ),
     ]
 
 
