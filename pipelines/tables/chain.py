@@ -40,20 +40,24 @@ _MOVEMENT = (
     optional(
         "from_address",
         VARCHAR,
-        "Party that loses the amount; null: no party, or several parties, which the list of the "
-        "transaction's parties must contain.",
+        "Party that loses the amount; null if there is none, or if there are several, "
+        "which must then be in the list of the transaction's parties.",
     ),
-    optional("to_address", VARCHAR, "Party that gains the amount; null: as for from_address."),
-    optional("nobody_address", VARCHAR, "Address to show in place of a missing party; null: none."),
+    optional(
+        "to_address",
+        VARCHAR,
+        "Party that gains the amount; null if there is none, or if there are several, as in from_address.",
+    ),
+    optional("nobody_address", VARCHAR, "Address to show in place of a missing party; null if there is none."),
     optional("amount_raw", BIGNUM, "Amount in base units; null where it is unknown."),
     optional("is_failed", BOOLEAN, "True if the movement failed and moved nothing; null where that is unknown."),
     BATCH_ID,
 )
 _SIDE = (
     *_MOVEMENT,
-    Column("direction", VARCHAR, "Out of the party's balance, or In."),
+    Column("direction", VARCHAR, "Out if the amount leaves the balance of the party, else In."),
     Column("holder_address", VARCHAR, "The party."),
-    optional("counterparty_address", VARCHAR, "Address to show as the other party; null: none."),
+    optional("counterparty_address", VARCHAR, "Address to show as the other party; null if there is none."),
     Column("movement_raw", BIGNUM, "Change of the party's balance in base units; 0 for an unknown amount."),
 )
 _OWED_TO = optional(
@@ -82,7 +86,7 @@ SOURCE = Source(
             optional(
                 "max_requests_per_day",
                 BIGINT,
-                "Maximum number of requests per day, live tracking first; null: no limit.",
+                "Maximum number of requests per day; null if unlimited. Live tracking takes its requests first.",
             ),
         ),
         Table(
@@ -112,7 +116,7 @@ SOURCE = Source(
             optional(
                 "capabilities",
                 TEXTS,
-                "Capabilities of the node: past_balances, traces, and those that the family defines; null: not "
+                "Capabilities of the node: past_balances, traces, and those that the family defines; null if not "
                 "probed yet.",
             ),
         ),
@@ -130,7 +134,8 @@ SOURCE = Source(
             optional(
                 "is_tail",
                 BOOLEAN,
-                "True if the block was stored as part of the unfinalised tail, independent of tracking; null: unknown.",
+                "True if the block was stored as part of the unfinalised tail, independent of tracking; null if "
+                "unknown.",
             ),
         ),
         *ROW_TABLES.values(),

@@ -192,7 +192,8 @@ SOURCE = Source(
         ),
         Table(
             "sample_turns",
-            "Position in the turn through each tenant's readings that are checked although nothing moved.",
+            "Samples of a tenant's balances are checked in turn although nothing moved. The row names the reading with "
+            "which the last sample ended.",
             "One row per network and tenant.",
             NETWORK,
             Column("tenant_id", VARCHAR, "Public id of the tenant, ten_."),
@@ -220,7 +221,7 @@ SOURCE = Source(
             optional(
                 "from_block",
                 BIGINT,
-                "Block from which the search continues through the transactions, -1 before the first; null: the "
+                "Block from which the search continues through the transactions, -1 before the first; null when the "
                 "search is complete.",
             ),
             optional(
@@ -272,7 +273,7 @@ SOURCE = Source(
             NETWORK,
             Column("block_number", BIGINT, "The attested block, at its end."),
             Column("block_hash", VARCHAR, "Hash of the block."),
-            optional("period_end", TIMESTAMP, "End of the period that caused it, UTC; null: a request caused it."),
+            optional("period_end", TIMESTAMP, "End of the period that caused it, UTC; null if a request caused it."),
             Column("read_count", BIGINT, "Balances that were read for it."),
             Column(
                 "difference_count", BIGINT, "Balances, and for a token its supply, that differed from the known values."
@@ -297,11 +298,15 @@ SOURCE = Source(
             optional("attested_at", TIMESTAMP, "Time at which all readings were done, UTC; null until then."),
             optional("batch_id", BIGINT, "Cycle in which all readings were done; null until then."),
             optional("balances_digest", VARCHAR, "Digest of the balances that are not zero; null until attested."),
-            optional("refusal_count", INTEGER, "Number of times that the node refused to answer for it; null: none."),
+            optional(
+                "refusal_count",
+                INTEGER,
+                "Number of times that the node refused to answer for it; null if it never did.",
+            ),
             optional(
                 "due_at",
                 TIMESTAMP,
-                "Time of the next attempt where no request asks for it, UTC; null: the node did not refuse it.",
+                "Time of the next attempt where no request asks for it, UTC; null if the node did not refuse it.",
             ),
             optional(
                 "supply_difference_raw",
@@ -382,7 +387,7 @@ SOURCE = Source(
             BATCH_ID,
             SUBJECT_KEY,
             FROM_BLOCK,
-            optional("to_block", BIGINT, "Last affected block, included; null: no end."),
+            optional("to_block", BIGINT, "Last affected block, included; null if it has no end."),
             Column("reason", VARCHAR, "Rows, Observation, View, Metadata, Finality or Reorganisation."),
         ),
     ),

@@ -73,16 +73,18 @@ SOURCE = Source(
             Column("priced_as", VARCHAR, "Symbol that is priced."),
             Column("priced_in", VARCHAR, "Symbol that expresses the price."),
             Column("price_type", VARCHAR, "Ask, Bid, Trade, Market or NAV."),
-            optional("max_age_seconds", BIGINT, "Maximum age at which a price counts, in seconds; null: no limit."),
+            optional("max_age_seconds", BIGINT, "Maximum age at which a price counts, in seconds; null if unlimited."),
             Column("allow_inverse", BOOLEAN, "True if 1 / price of the inverse market may be used."),
-            optional("bridge", VARCHAR, "Symbol through which two markets may be combined; null: none."),
+            optional("bridge", VARCHAR, "Symbol through which two markets may be combined; null if there is none."),
             optional(
-                "max_jump", PRICE, "Largest allowed change from the previous used price, in percent; null: not guarded."
+                "max_jump",
+                PRICE,
+                "Largest allowed change from the previous used price, in percent; null if not guarded.",
             ),
             optional(
                 "max_deviation",
                 PRICE,
-                "Largest allowed difference from the median of the other sources, in percent; null: not guarded.",
+                "Largest allowed difference from the median of the other sources, in percent; null if not guarded.",
             ),
             Column("created_at", TIMESTAMP, "Time at which the pair was created, UTC."),
         ),
@@ -143,7 +145,8 @@ SOURCE = Source(
         ),
         Table(
             "markets",
-            "Markets that the sources list or listed; a market that vanished from the list stays, as inactive.",
+            "Markets in the lists of the sources, now or earlier. A market that is no longer in the list stays, and "
+            "is inactive.",
             "One row per source and market.",
             SOURCE_ID,
             MARKET_ID,
@@ -168,7 +171,11 @@ SOURCE = Source(
             Column("tried_at", TIMESTAMP, "Time of the newest attempt, UTC."),
             optional("error", VARCHAR, "Error of the newest attempt; null when it did not fail."),
             FAILURES_IN_A_ROW,
-            Column("status_since", TIMESTAMP, "Time since which reading the list succeeds or fails, UTC."),
+            Column(
+                "status_since",
+                TIMESTAMP,
+                "Time since which every read of the list succeeded, or every read failed, UTC.",
+            ),
             Column("due_at", TIMESTAMP, "Time of the next request to the source, UTC."),
             BATCH_ID,
         ),
@@ -230,7 +237,11 @@ SOURCE = Source(
             Column("problem_count", BIGINT, "Number of markets without a price in the response."),
             optional("error", VARCHAR, "Error of the poll; null when it did not fail."),
             FAILURES_IN_A_ROW,
-            Column("status_since", TIMESTAMP, "Time since which polls succeed or fail, UTC."),
+            Column(
+                "status_since",
+                TIMESTAMP,
+                "Time since which every poll succeeded, or every poll failed, UTC.",
+            ),
             Column("due_at", TIMESTAMP, "Time of the next request to the source, UTC."),
             BATCH_ID,
         ),
@@ -262,7 +273,9 @@ SOURCE = Source(
             optional("to_time", TIMESTAMP, "End of the last window, UTC; null until it began."),
             Column("window_count", BIGINT, "Windows in the range; 0 until it began."),
             Column("status", VARCHAR, "Pending, Running, Succeeded, Failed or Cancelled."),
-            optional("changed_batch", BIGINT, "Newest cycle in which it changed a price of the pair; null: none."),
+            optional(
+                "changed_batch", BIGINT, "Newest cycle in which it changed a price of the pair; null if there is none."
+            ),
             optional("error", VARCHAR, "Reason for which it waits or failed; else null."),
         ),
         Table(
@@ -279,16 +292,22 @@ SOURCE = Source(
                 "The source's own id of the market; null where no market of the pair is known.",
             ),
             optional("price_type", VARCHAR, "Ask, Bid, Trade or Market; null without a market."),
-            Column("up_to", TIMESTAMP, "Instant up to which everything was requested, UTC."),
-            optional("pending_price", PRICE, "Newest price in the window that is still being read; null: none."),
+            Column(
+                "up_to",
+                TIMESTAMP,
+                "End of the time that was requested so far, UTC; everything before it was requested.",
+            ),
+            optional(
+                "pending_price", PRICE, "Newest price in the window that is still being read; null if there is none."
+            ),
             Column("windows_done", BIGINT, "Number of windows that were read completely."),
             Column("prices_stored", BIGINT, "Number of prices that were stored."),
             Column("is_finished", BOOLEAN, "True if nothing is left to read."),
-            Column("is_given_up", BOOLEAN, "True if it ended without being read."),
+            Column("is_given_up", BOOLEAN, "True if the discovery stopped before everything in this market was read."),
             FAILURES_IN_A_ROW,
             optional("error", VARCHAR, "Reason for which it does not progress; null while it does."),
             Column("problem_count", BIGINT, "Number of responses that were not prices."),
-            optional("problem", VARCHAR, "One of these problems, in words; null: none."),
+            optional("problem", VARCHAR, "One of these problems, in words; null if there is none."),
         ),
         Table(
             "discovery_gaps",
@@ -305,7 +324,7 @@ SOURCE = Source(
             "Several rows per pair.",
             Column("batch_id", BIGINT, "Cycle that changed the prices."),
             PAIR_KEY,
-            optional("from_time", TIMESTAMP, "Effective instant from which prices changed, UTC; null: everything."),
+            optional("from_time", TIMESTAMP, "Effective instant from which prices changed, UTC; null if all changed."),
         ),
     ),
 )
