@@ -375,7 +375,7 @@ def test_where_there_is_a_worker_the_sensor_marks_the_killed_runs_of_others(
         monkeypatch.setattr(cycle, "_WORKER_START_SECONDS", 3600)
         for answers[:] in (["yes"], [WorkerSilentError()]):
             for _ in range(2):
-                assert "the worker looks" in system.sensor.tick()
+                assert "the worker checks" in system.sensor.tick()
             assert statuses() == [failed, started, starting]
         # One that knows nothing of them, or says nothing for long.
         monkeypatch.setattr(cycle, "_WORKER_START_SECONDS", -1)

@@ -130,7 +130,7 @@ def test_a_head_beyond_the_defined_block_time_is_refused(system: System, make_se
     system.lie(latest_is(head + 1_001))
     report = service.cycle()
     assert report.error is not None
-    assert f"the chain is at block {head + 1_000} at most" in report.error
+    assert f"the newest possible block is {head + 1_000};" in report.error
     assert "block_milliseconds" in report.error
     system.proxy.clear()
     system.lie(latest_is(head + 1_000))

@@ -165,7 +165,7 @@ def test_a_fault_that_passes_is_waited_out(late: ReferenceRateClient, server: Ex
     [
         (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "document type"),
         (b'<!DOCTYPE a SYSTEM "http://192.0.2.1/a.dtd"><a/>', "document type"),
-        (b"<Cube><Cube time='2026-03-04'/><Cube time='2026-03-04'/></Cube>", "there twice"),
+        (b"<Cube><Cube time='2026-03-04'/><Cube time='2026-03-04'/></Cube>", "appears twice"),
         (b"<Cube><Cube time='2026-03-04'>" + 2 * b"<Cube currency='USD' rate='1'/>" + b"</Cube></Cube>", "twice"),
         (b"<Cube><Cube currency='USD' rate='1'/></Cube>", "in none"),
         (b"<Cube><Cube time='2026-03-04'><Cube currency='USD'/></Cube></Cube>", "lacks 'rate'"),
