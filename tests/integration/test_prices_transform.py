@@ -1,5 +1,6 @@
 """From raw prices to the system price: each cycle's marts equal the definitions in plain Python, and a full refresh."""
 
+import shutil
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -237,102 +238,138 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
         assert set(rows(stores, f"select * from marts.{name}")) == known
 
 
-def test_extreme_prices(tmp_path: Path) -> None:
-    world, stores = PriceWorld(0), build_over_nothing(tmp_path)
-    middle = [Decimal(text) for text in ("0.000000001", "1", "3", "7", "1e11", "333333333333.333333333333333333")]
-    edges = [SMALLEST, SMALLEST * 3, *middle, LARGEST]
-    legs = {"cross": CROSS, "bridge": BRIDGE}
-    world.configure(Pair(1, routes("inverse"), max_age=None))
-    world.configure(Pair(2, routes("bridge"), max_age=None))
-    world.configure(Pair(3, routes("cross"), max_age=None))
-    world.configure(Pair(4, routes("upside-down"), max_age=None))
-    hour = 0
-    for first in edges:
-        world.poll("src_inverse", INVERSE, first, at(hour))
-        for second in edges:
-            for source in ("src_bridge", "src_cross", "src_upside-down"):
-                route = {**legs, "upside-down": routes("upside-down")[0].legs}[source.removeprefix("src_")]
-                world.poll(source, route[0], first, at(hour))
-                world.poll(source, route[1], second, at(hour))
-            hour += 1
-    cycle(world, stores)
-    kept = rows(stores, "select count(*) from marts.source_prices where reason = 'OutOfRange'")
-    assert kept[0][0] > 0
+# Pairs that show one rule each, in one world: every build serves all of them.
+UNTOUCHED, CORRECTED, REPEATED, POLLED, POLLED_LATER, WINDOWS = 11, 12, 13, 14, 15, 16
+EXTREMES = {1: "inverse", 2: "bridge", 3: "cross", 4: "upside-down"}
 
 
-def test_a_late_price_changes_its_own_span(tmp_path: Path) -> None:
-    world, stores = PriceWorld(0), build_over_nothing(tmp_path)
-    world.configure(Pair(1, routes("kraken")))
-    world.configure(Pair(2, routes("gemini")))
+def leg_of(key: int) -> Leg:
+    """The market of a pair; pairs that were created at other times share one."""
+    return Leg(f"M{POLLED if key == POLLED_LATER else key}", "Trade", False)
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> list[Stores]:
+    """The stores as they were after each of four builds."""
+    world, stores = PriceWorld(0), build_over_nothing(tmp_path_factory.mktemp("stores"))
+    kept: list[Stores] = []
+
+    def keep() -> None:
+        kept.append(Stores(tmp_path_factory.mktemp("after") / "stores"))
+        shutil.copytree(stores.folder, kept[-1].folder)
+
+    def say(key: int, price: int, hour: int) -> None:
+        world.poll("src_kraken", leg_of(key), Decimal(price), at(hour))
+
+    for key in (UNTOUCHED, CORRECTED, REPEATED, POLLED):
+        world.configure(Pair(key, (Route("src_kraken", (leg_of(key),)),)))
+    world.configure(Pair(WINDOWS, (Route("src_kraken", (leg_of(WINDOWS),)),), max_age=60))
+    say_extremes(world)
     for hour in range(0, 40, 2):
-        world.poll("src_kraken", DIRECT, Decimal(100 + hour), at(hour))
-        world.poll("src_gemini", DIRECT, Decimal(100 + hour), at(hour))
+        say(UNTOUCHED, 100 + hour, hour)
+        say(CORRECTED, 100 + hour, hour)
+    say(REPEATED, 100, 0)
+    say(POLLED, 100, 0)
+    world.discover(POLLED, "src_kraken", leg_of(POLLED), Decimal(90), at(-2), at(-1))
+    for day, close in enumerate([100, 1000, 10]):
+        world.discover(WINDOWS, "src_kraken", leg_of(WINDOWS), Decimal(close), at(24 * day), at(24 * day + 24))
+    world.begin()
+    world.configure(Pair(POLLED_LATER, (Route("src_kraken", (leg_of(POLLED_LATER),)),), created_at=world.now))
     cycle(world, stores)
-    world.poll("src_kraken", DIRECT, Decimal(7), at(11))
-    # What the build must leave alone is marked.
+    keep()
+
+    # This build writes prices, and then fails before the values: its batch does not count as transformed.
+    say(REPEATED, 101, 1)
+    say(POLLED, 100, 0)
+    build(world, stores)
+    compare(world, stores)
+    keep()
+    world.begin()
+    say(REPEATED, 102, 2)
+    cycle(world, stores)
+    keep()
+
+    say(CORRECTED, 7, 11)
+    # The build must leave these rows alone, so they are marked.
     with duckdb.connect(str(stores.marts)) as connection:
         connection.execute("use main")
         for mart, earlier in (("source_prices", "effective_from"), ("system_prices", "valid_until")):
             connection.execute(
-                f"update marts.marts.{mart} set derivation = 'Left' where pair_key = 2 or {earlier} < ?", [at(11)]
+                f"""
+                update marts.marts.{mart} set derivation = 'Left'
+                where pair_key = {UNTOUCHED} or (pair_key = {CORRECTED} and {earlier} < ?)
+                """,
+                [at(11)],
             )
     build(world, stores)
-    assert changed_spans(stores) == {(1, at(11), at(12))}
-    left = "select pair_key, count(*) filter (where derivation = 'Left'), count(*) from marts.{} group by 1 order by 1"
+    keep()
+    return kept
+
+
+def say_extremes(world: PriceWorld) -> None:
+    """Quote every two of the smallest and largest prices together, over every kind of route."""
+    middle = [Decimal(text) for text in ("0.000000001", "1", "3", "7", "1e11", "333333333333.333333333333333333")]
+    edges = [SMALLEST, SMALLEST * 3, *middle, LARGEST]
+    for key, name in EXTREMES.items():
+        world.configure(Pair(key, routes(name), max_age=None))
+    hour = 0
+    for first in edges:
+        world.poll("src_inverse", INVERSE, first, at(hour))
+        for second in edges:
+            for route in routes("bridge", "cross", "upside-down"):
+                world.poll(route.source, route.legs[0], first, at(hour))
+                world.poll(route.source, route.legs[1], second, at(hour))
+            hour += 1
+
+
+def spans_of(stores: Stores, *pairs: int) -> Spans:
+    """Changed spans of some pairs."""
+    return {span for span in changed_spans(stores) if span[0] in pairs}
+
+
+def test_extreme_prices(builds: list[Stores]) -> None:
+    # The build of these prices was compared with the definitions.
+    query = f"select count(*) from marts.source_prices where reason = 'OutOfRange' and pair_key <= {max(EXTREMES)}"
+    ((refused,),) = rows(builds[0], query)
+    assert refused > 0
+
+
+def test_a_late_price_changes_its_own_span(builds: list[Stores]) -> None:
+    stores = builds[3]
+    assert changed_spans(stores) == {(CORRECTED, at(11), at(12))}
+    left = f"""
+        select pair_key, count(*) filter (where derivation = 'Left'), count(*) from marts.{{}}
+        where pair_key in ({UNTOUCHED}, {CORRECTED}) group by 1 order by 1
+    """
     # Prices of 0, 2, ... 10, and of 11 to 38; the last step is the stale one.
-    assert rows(stores, left.format("source_prices")) == [(1, 6, 21), (2, 20, 20)]
-    assert rows(stores, left.format("system_prices")) == [(1, 5, 22), (2, 21, 21)]
+    assert rows(stores, left.format("source_prices")) == [(UNTOUCHED, 20, 20), (CORRECTED, 6, 21)]
+    assert rows(stores, left.format("system_prices")) == [(UNTOUCHED, 21, 21), (CORRECTED, 5, 22)]
 
 
-def test_spans_are_told_again_until_a_build_came_to_its_end(tmp_path: Path) -> None:
-    world, stores = PriceWorld(0), build_over_nothing(tmp_path)
-    world.configure(Pair(1, routes("kraken")))
-    world.poll("src_kraken", DIRECT, Decimal(100), at(0))
-    cycle(world, stores)
-    world.poll("src_kraken", DIRECT, Decimal(101), at(1))
-    build(world, stores)
+def test_spans_are_repeated_until_a_build_succeeds(builds: list[Stores]) -> None:
     age = timedelta(hours=4, microseconds=1)
-    assert changed_spans(stores) == {(1, at(1), at(1) + age)}
-    # That build wrote the steps and then ended before the values; the next one has a price of its own.
-    world.begin()
-    world.poll("src_kraken", DIRECT, Decimal(102), at(2))
-    build(world, stores)
-    assert changed_spans(stores) == {(1, at(1), at(2) + age)}
-    world.transformed = world.batch
-    world.begin()
-    build(world, stores)
-    assert changed_spans(stores) == set()
-    assert rows(stores, "select valid_from from marts.system_prices where price_status = 'StalePrice'") == [
-        (at(2) + age,)
-    ]
+    assert spans_of(builds[1], REPEATED) == {(REPEATED, at(1), at(1) + age)}
+    # The second build failed after it wrote the prices; the third one has a price of its own.
+    assert spans_of(builds[2], REPEATED) == {(REPEATED, at(1), at(2) + age)}
+    assert spans_of(builds[3], REPEATED) == set()
+    stale = f"select valid_from from marts.system_prices where price_status = 'StalePrice' and pair_key = {REPEATED}"
+    assert rows(builds[3], stale) == [(at(2) + age,)]
 
 
-def test_a_polled_price_is_seen_by_pairs_that_were_there(tmp_path: Path) -> None:
-    world, stores = PriceWorld(0), build_over_nothing(tmp_path)
-    world.configure(Pair(1, routes("kraken")))
-    world.poll("src_kraken", DIRECT, Decimal(100), at(0))
-    world.discover(1, "src_kraken", DIRECT, Decimal(90), at(-2), at(-1))
-    world.begin()
-    world.configure(Pair(2, routes("kraken"), created_at=world.now))
-    cycle(world, stores)
-    seen = "select pair_key, price_text from marts.source_prices"
-    assert set(rows(stores, seen)) == {(1, "100"), (1, "90")}
-    # The source says the same once more, to both of them now.
-    world.poll("src_kraken", DIRECT, Decimal(100), at(0))
-    cycle(world, stores)
-    assert set(rows(stores, seen)) == {(1, "100"), (1, "90"), (2, "100")}
+def test_a_polled_price_is_shown_to_pairs_that_existed(builds: list[Stores]) -> None:
+    seen = f"select pair_key, price_text from marts.source_prices where pair_key in ({POLLED}, {POLLED_LATER})"
+    assert set(rows(builds[0], seen)) == {(POLLED, "100"), (POLLED, "90")}
+    # The source quotes the same price again, now to both pairs.
+    assert set(rows(builds[1], seen)) == {(POLLED, "100"), (POLLED, "90"), (POLLED_LATER, "100")}
 
 
-def test_a_window_does_not_value_the_time_that_led_to_it(tmp_path: Path) -> None:
-    world, stores = PriceWorld(0), build_over_nothing(tmp_path)
-    world.configure(Pair(1, routes("kraken"), max_age=60))
-    for day, close in enumerate([100, 1000, 10]):
-        world.discover(1, "src_kraken", DIRECT, Decimal(close), at(24 * day), at(24 * day + 24))
-    cycle(world, stores)
+def test_a_window_does_not_value_the_time_that_led_to_it(builds: list[Stores]) -> None:
     # Each close counts for the day behind it, although maxAge is a minute.
-    assert rows(
-        stores, "select valid_from, valid_until, price_text from marts.system_prices where price_status = 'Priced'"
-    ) == [
+    priced = f"""
+        select valid_from, valid_until, price_text from marts.system_prices
+        where price_status = 'Priced' and pair_key = {WINDOWS} order by 1
+    """
+    assert rows(builds[0], priced) == [
         (at(24), at(48), "100"),
         (at(48), at(72), "1000"),
         (at(72), at(96) + timedelta(microseconds=1), "10"),
