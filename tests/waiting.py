@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+# Ends waiting for a process that hangs, where the time limit of pytest does not. No test is decided by it.
+PATIENCE_SECONDS = 3600.0
 _POLL_SECONDS = 0.05
 
 

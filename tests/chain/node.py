@@ -17,10 +17,10 @@ from typing import Any, Self
 import urllib3
 
 from tests.chain.process import free_port, stop_process, tied_to_parent
+from tests.waiting import PATIENCE_SECONDS
 
 _PACKAGES = Path(__file__).parents[2] / "node_modules" / "@foundry-rs"
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-_START_SECONDS = 120.0
 
 
 class NodeError(Exception):
@@ -116,8 +116,10 @@ class AnvilNode:
                 # An interrupt typed in a terminal reaches the whole group; the node must not end before its users.
                 start_new_session=True,
             )
-        self._http = urllib3.HTTPConnectionPool("127.0.0.1", self.port, maxsize=4, retries=False, timeout=300)
-        deadline = time.monotonic() + _START_SECONDS
+        self._http = urllib3.HTTPConnectionPool(
+            "127.0.0.1", self.port, maxsize=4, retries=False, timeout=PATIENCE_SECONDS
+        )
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 self.rpc("eth_blockNumber")
@@ -127,7 +129,7 @@ class AnvilNode:
                 if ended or time.monotonic() > deadline:
                     printed = output.read_text(errors="replace")[-2000:]
                     self.stop()
-                    state = "ended" if ended else f"did not answer within {_START_SECONDS:.0f} s"
+                    state = "ended" if ended else f"did not answer within {PATIENCE_SECONDS:.0f} s"
                     raise NodeError(f"anvil on port {self.port} {state}: {printed}") from None
                 time.sleep(0.02)
 

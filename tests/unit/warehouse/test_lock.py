@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.waiting import Naps
+from warehouse import lock
 from warehouse.lock import WriterBusyError, copy_lock, is_locked, writer_lock
 
 _HOLD = """
@@ -31,15 +33,24 @@ def _holder(path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_second_writer_waits_and_then_says_who_holds_the_lock(tmp_path: Path) -> None:
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> Naps:
+    """The time in which writers wait."""
+    made = Naps()
+    monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=made.clock, sleep=lambda seconds: made.sleep(seconds)))
+    return made
+
+
+def test_a_second_writer_waits_and_then_says_who_holds_the_lock(tmp_path: Path, naps: Naps) -> None:
     path = tmp_path / "warehouse.lock"
     with _holder(path) as process:
         assert is_locked(path)
         with (
             pytest.raises(WriterBusyError, match=f"process {process.pid} .the other writer"),
-            writer_lock(path, "me", 0.3),
+            writer_lock(path, "me", 60.0),
         ):
             pass
+    assert sum(naps.taken) == pytest.approx(60.0)
 
 
 def test_a_killed_writer_frees_the_lock(tmp_path: Path) -> None:
@@ -76,39 +87,48 @@ def _copier(path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_writer_waits_for_a_copy_however_long_it_takes(tmp_path: Path) -> None:
+def test_a_writer_waits_for_a_copy_however_long_it_takes(
+    tmp_path: Path, naps: Naps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "warehouse.lock"
     path.touch()
     with _copier(path) as first, _copier(path) as second:
         # Copies go on side by side, and keep no cycle from being started.
         assert not is_locked(path)
         first.kill()
-        killed = threading.Event()
+        first.wait()
+        nap = naps.sleep
 
-        def kill() -> None:
-            killed.set()
-            second.kill()
+        def kill_in_the_end(seconds: float) -> None:
+            nap(seconds)
+            if sum(naps.taken) > 60.0:
+                second.kill()
 
-        threading.Timer(1.0, kill).start()
+        monkeypatch.setattr(naps, "sleep", kill_in_the_end)
         with writer_lock(path, "me", wait_seconds=0.1):
-            assert killed.is_set()
+            assert sum(naps.taken) > 60.0
 
 
 def test_a_copy_waits_for_the_writer_and_says_for_whom(tmp_path: Path) -> None:
     path = tmp_path / "warehouse.lock"
-    told = []
+    told: list[str] = []
     with _holder(path) as process:
-        threading.Timer(0.5, process.kill).start()
-        with copy_lock(path, told.append):
+
+        def kill(holder: str) -> None:
+            told.append(holder)
+            process.kill()
+
+        with copy_lock(path, kill):
             assert process.wait() != 0
     assert told == [f"process {process.pid} (the other writer, since {told[0][-21:]}"]
 
 
+@pytest.mark.usefixtures("naps")
 def test_a_second_writer_gives_up_although_copies_went_before(tmp_path: Path) -> None:
     path = tmp_path / "warehouse.lock"
     path.touch()
     with _copier(path) as copy:
         copy.kill()
         copy.wait()
-        with _holder(path), pytest.raises(WriterBusyError), writer_lock(path, "me", 0.3):
+        with _holder(path), pytest.raises(WriterBusyError), writer_lock(path, "me", 60.0):
             pass
