@@ -4,6 +4,7 @@ import argparse
 import functools
 import json
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -13,12 +14,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
 
+from control.settings import CHECKOUT
 from tests.bench import api, cycle, extract, history, idle, latency, observations, reports, scale, values
 from tests.bench.machine import describe_machine
 from tests.bench.measurement import Measurement, as_text, summarised
 from tests.chain.process import adopt_orphans, stop_descendants
 
-_Benchmark: TypeAlias = Callable[[Path, int | None, Callable[[str], None]], list[Measurement]]
+_Benchmark: TypeAlias = Callable[[Path, int | None, Callable[[str], None], list[Measurement]], None]
+_PACKAGES = CHECKOUT / "tests" / "debian-packages"
 _BENCHMARKS: dict[str, _Benchmark] = {
     "extract": extract.run,
     "history": history.run,
@@ -56,35 +59,39 @@ def main() -> int:
     chosen = functools.partial(cycle.run, is_cold=both or options.cold, is_warm=both or options.warm)
     extracting = functools.partial(extract.run, cryo=options.cryo)
     benchmarks: dict[str, _Benchmark] = {**_BENCHMARKS, "extract": extracting, "scale": sized, "cycle": chosen}
+    names = options.names or list(_BENCHMARKS)
+    # Before anything is measured: the browser is used after minutes.
+    if "reports" in names and subprocess.run([_PACKAGES], check=False).returncode != 0:
+        return 2
     # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()
     machine = describe_machine()
     measured: list[Measurement] = []
-    failed = False
+    exit_code = 0
     try:
-        for name in options.names or _BENCHMARKS:
+        for name in names:
             with tempfile.TemporaryDirectory(prefix="ledgermart-bench-") as folder:
                 try:
-                    measured += benchmarks[name](Path(folder), options.repeat, _note)
-                except Exception:  # noqa: BLE001 - what the others measured is worth printing; the exit code tells
-                    failed = True
+                    benchmarks[name](Path(folder), options.repeat, _note, measured)
+                except Exception:  # noqa: BLE001 - all that was measured is printed; the exit code shows the failure
+                    exit_code = 1
                     _note(f"{name} failed:\n{traceback.format_exc()}")
     except KeyboardInterrupt:
         _note("interrupted")
-        return 130
+        exit_code = 130
     finally:
         for command in stop_descendants():
             _note(f"ended what was left of: {command}")
     if not measured:
-        return 1
+        return exit_code
     summary = summarised(measured)
     if options.json:
         print(json.dumps({"machine": machine, "measurements": summary.to_dicts()}))
     else:
         print("\n".join(f"{name:12} {value}" for name, value in machine.items()))
         print(f"\n{as_text(summary)}")
-    return int(failed)
+    return exit_code
 
 
 def _note(text: str) -> None:

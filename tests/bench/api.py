@@ -47,9 +47,8 @@ class _Page:
     rows: int
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Collect and publish from a real chain once, then measure `repeat` rounds of requests."""
-    measured: list[Measurement] = []
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("api", quantity, unit, value, goal))
@@ -74,7 +73,6 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             for quantity, value in _spread(seconds).items():
                 add(f"{_CLIENTS} clients together, mixed: {quantity}", "ms", value * 1000)
         add("resident memory after all rounds", "MiB", psutil.Process(process.pid).memory_info().rss / _MIB)
-    return measured
 
 
 def _fill(world: World, service: Service, key: str) -> dict[str, _Page]:

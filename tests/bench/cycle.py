@@ -31,14 +31,19 @@ _PATIENCE_SECONDS = 300.0
 
 
 def run(
-    folder: Path, repeat: int | None, note: Callable[[str], None], *, is_cold: bool = True, is_warm: bool = True
-) -> list[Measurement]:
+    folder: Path,
+    repeat: int | None,
+    note: Callable[[str], None],
+    measured: list[Measurement],
+    *,
+    is_cold: bool = True,
+    is_warm: bool = True,
+) -> None:
     """Fill a chain and build the marts once, then measure `repeat` cycles, each with its own 1,000 new transfers.
 
     Args:
         is_cold, is_warm: whether to measure the command, and what the worker forks.
     """
-    measured: list[Measurement] = []
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("cycle", quantity, unit, value, goal))
@@ -75,7 +80,6 @@ def run(
         add("size of the warehouse", "MiB", size / _MIB)
         published = (data / "serving" / "current.duckdb").stat().st_size
         add("size of the published version", "MiB", published / _MIB)
-    return measured
 
 
 def _run_warm(

@@ -31,8 +31,13 @@ print(json.dumps({"rows": rows.height, "amounts": str(sum(map(int, rows["value_s
 
 
 def run(
-    folder: Path, repeat: int | None, note: Callable[[str], None], *, cryo: Path | None = None
-) -> list[Measurement]:
+    folder: Path,
+    repeat: int | None,
+    note: Callable[[str], None],
+    measured: list[Measurement],
+    *,
+    cryo: Path | None = None,
+) -> None:
     """Fill a chain once, then measure each part `repeat` times.
 
     Args:
@@ -40,7 +45,6 @@ def run(
     """
     events, transactions, blocks = _SHAPE
     rows = events * transactions * blocks
-    measured: list[Measurement] = []
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("extract", quantity, unit, value, goal))
@@ -76,7 +80,6 @@ def run(
             add("rows per second of the network's whole cycle", "rows/s", rows / cycle["wall"])
             add("peak memory of the network's whole cycle", "MiB", cycle["peak"] / _MIB, "below 400")
             add("  of it: after imports", "MiB", cycle["imported"] / _MIB)
-    return measured
 
 
 def _add_ratios(add: Callable[..., None], parts: dict[str, dict[str, Any]], cryo: float, per_rows: float) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import duckdb
 
+from warehouse.opening import quiet
+
 _SQL = Path(__file__).parent / "handwritten_sql"
 # Tables that are the product's, column by column.
 _MARTS = (
@@ -23,7 +25,8 @@ _LIMB = 10**15
 
 def compute(warehouse: Path, results: Path, part: str, memory_mb: int) -> None:
     """Run a file of the hand-written SQL, with as many threads as dbt has."""
-    with duckdb.connect() as connection:
+    # In a process that `python -m` spawned, DuckDB draws a progress bar: it takes that for an interactive one.
+    with quiet(duckdb.connect()) as connection:
         connection.execute(f"set timezone = 'UTC'; set threads = 2; set memory_limit = '{memory_mb}MB'")
         connection.execute(f"attach '{warehouse}' as warehouse (read_only)")
         connection.execute(f"attach '{results}' as results")

@@ -41,9 +41,8 @@ class Case(NamedTuple):
     least_rows: int
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Fill the chains once, then collect each past `repeat` times."""
-    measured: list[Measurement] = []
     for fill in (_fill_dense, _fill_empty):
         with running_world(max(_EMPTY_BLOCKS, _DENSE[2])) as world:
             cases = fill(world, note)
@@ -54,7 +53,6 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
                     if found["rows"] < case.least_rows:
                         raise RuntimeError(f"{case.name}: {found['rows']:,} rows arrived, not {case.least_rows:,}")
                     measured += _measurements(case, found)
-    return measured
 
 
 def _fill_dense(world: World, note: Callable[[str], None]) -> list[Case]:

@@ -48,9 +48,8 @@ _ROLES = {
 }
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Start everything, wait until it has nothing to do, then measure `repeat` windows of a minute."""
-    measured: list[Measurement] = []
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("idle", quantity, unit, value, goal))
@@ -107,7 +106,6 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             add("with empty blocks: CPU of all processes together, of one core", "%", sum(used.values()), "below 10")
             add("  of it: worker and its cycles", "%", used["worker"])
             add("  cycles in a minute", "", 60 * (_newest_cycle(data) - cycles) / elapsed)
-    return measured
 
 
 def _newest_cycle(data: Path) -> int:

@@ -29,9 +29,8 @@ _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 300.0
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Fill a chain, start everything, ask for `repeat` pasts one after the other, and time 40 blocks."""
-    measured: list[Measurement] = []
 
     def add(quantity: str, value: float, goal: str) -> None:
         measured.append(Measurement("latency", quantity, "s", value, goal))
@@ -79,7 +78,6 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
             assert value is not None
             quantity = f"block to answer, beside a history request, {name} of {len(waits)}"
             add(quantity, value, "below 10" if name == "p95" else "")
-    return measured
 
 
 def _time_blocks(make: Callable[[], int], newest_in_answer: Callable[[], int]) -> list[float]:

@@ -19,9 +19,8 @@ _REPEAT = 3
 _MIB = 2**20
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[Measurement]:
+def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
     """Give every holder something once, then read all of them `repeat` times by each way."""
-    measured: list[Measurement] = []
     events, transactions, blocks = _SHAPE
     with running_world(blocks) as world:
         token = world.deploy_token("BENCH", 18)
@@ -48,4 +47,3 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None]) -> list[M
                     ("peak memory", "MiB", found["peak"] / _MIB),
                 ):
                     measured.append(Measurement(f"observations: {way}", quantity, unit, value))
-    return measured

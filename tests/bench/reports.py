@@ -71,9 +71,10 @@ class _Remote:
         return ApiClient(self.url, self.world.keys[who])
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None], size: Size = FULL) -> list[Measurement]:
+def run(
+    folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], size: Size = FULL
+) -> None:
     """Make the file once; then start the API, ask for everything, and look at the reports, `repeat` times."""
-    measured: list[Measurement] = []
 
     def add(quantity: str, unit: str, value: float, goal: str = "") -> None:
         measured.append(Measurement("reports", quantity, unit, value, goal))
@@ -112,7 +113,6 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], size: Siz
                 add(f"{report}: page, scripts, styles and first data", "kB", size_of / 1e3, _GOALS["wire"])
             add("resident memory of the API at the end", "MiB", psutil.Process(remote.pid).memory_info().rss / _MIB)
     world.store.close()
-    return measured
 
 
 @contextmanager

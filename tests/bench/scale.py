@@ -48,13 +48,13 @@ class Size:
 class _Jobs:
     """The measured jobs over one folder, and what they took."""
 
-    def __init__(self, folder: Path, memory_mb: int, size: Size) -> None:
+    def __init__(self, folder: Path, memory_mb: int, size: Size, measured: list[Measurement]) -> None:
         self.stores = Stores(folder / "scale")
         self.stores.folder.mkdir()
         self.results = self.stores.folder / "results.duckdb"
         self.memory_mb = memory_mb
         self.name = f"scale, {size.rows:,}"
-        self.measured: list[Measurement] = []
+        self.measured = measured
 
     def add(self, quantity: str, unit: str, value: float, goal: str = "") -> None:
         self.measured.append(Measurement(self.name, quantity, unit, value, goal))
@@ -86,16 +86,17 @@ def run(
     folder: Path,
     repeat: int | None,
     note: Callable[[str], None],
+    measured: list[Measurement],
     size: Size | None = None,
     memory_mb: int = 4096,
-) -> list[Measurement]:
+) -> None:
     """Build everything, then new rows, then publish new rows, `repeat` times each.
 
     Args:
         memory_mb: DuckDB's memory limit, of dbt as of the hand-written SQL, in megabytes.
     """
     size = size or Size()
-    jobs = _Jobs(folder, memory_mb, size)
+    jobs = _Jobs(folder, memory_mb, size, measured)
     note(f"scale: making {size.rows:,} transfers")
     made, _ = _alone(make_warehouse, jobs.stores.warehouse, size.rows, memory_mb)
     jobs.add("making the raw tables", "s", made.wall, "a minute for 10,000,000")
@@ -140,7 +141,6 @@ def run(
         used, _ = _alone(attest_past, jobs.stores.warehouse, size.rows)
         jobs.add_used("what an attestation of the block lists and records", used)
         jobs.add_used("the build that shows its record", jobs.build(*_LATER), "CPU 3 s")
-    return jobs.measured
 
 
 def _together(first: Used, second: Used) -> Used:

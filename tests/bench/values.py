@@ -47,9 +47,10 @@ FULL = Size(10_000_000, 1_000, 10, 3 * 365, 100, 100_000)
 SMALL = Size(2_000, 5, 3, 20, 30, 200)
 
 
-def run(folder: Path, repeat: int | None, note: Callable[[str], None], size: Size = FULL) -> list[Measurement]:
+def run(
+    folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement], size: Size = FULL
+) -> None:
     """Value everything once, then let a price come late, a new price come, and a day end, each `repeat` times."""
-    measured: list[Measurement] = []
     stores = Stores(folder / "values")
     stores.folder.mkdir()
     with open_warehouse(stores.warehouse):
@@ -86,7 +87,6 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], size: Siz
         add("nothing new: all models", "s", sum(build().values()))
         _end_day(stores, size.days + number + 1)
         add("one more day: all models", "s", sum(build().values()))
-    return measured
 
 
 def _fill(stores: Stores, size: Size) -> None:
