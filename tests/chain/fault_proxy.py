@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import urllib3
 
 from tests.chain.http_server import LoopbackServer, Reply
+from tests.chain.late_answers import LATE
 
 _LOGS = ("eth_getLogs",)
 _HEADERS = ("eth_blockNumber", "eth_getBlockByNumber")
@@ -65,10 +66,8 @@ class CutFault(RequestFault):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlowFault(RequestFault):
-    """The true answer, late."""
-
-    seconds: float
+class LateFault(RequestFault):
+    """An answer that comes too late, where `late_answers_time_out` is in force."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,14 +221,14 @@ class FaultProxy(LoopbackServer):
             return Reply(fault.body, fault.status, headers)
         if isinstance(fault, GarbageFault):
             return Reply(fault.body)
+        if isinstance(fault, LateFault):
+            return LATE
         if isinstance(fault, ActionFault):
             with self._acting:
                 fault.action()
         reply = self._pass_on(request, calls)
         if isinstance(fault, CutFault):
             return replace(reply, cut_after=int(len(reply.body) * fault.part))
-        if isinstance(fault, SlowFault):
-            return replace(reply, delay_seconds=fault.seconds)
         return reply
 
     def _take(

@@ -4,13 +4,11 @@ Every case ends in the same state as a collection that never saw a fault.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from pipelines.extract.evm.family import EvmNode
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import (
     CutFault,
@@ -18,14 +16,15 @@ from tests.chain.fault_proxy import (
     FaultProxy,
     GarbageFault,
     HttpFault,
+    LateFault,
     RangeFault,
     ResultFault,
     ResultSwap,
     RpcFault,
-    SlowFault,
     StaleFault,
 )
 from tests.chain.http_server import Reply
+from tests.chain.late_answers import late_answers_time_out
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.conftest import MakeService
@@ -33,9 +32,6 @@ from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import check_anchors, check_truth, instant
 
 Rows = dict[str, list[tuple[Any, ...]]]
-
-# An answer that takes longer is given up where slow ones are expected.
-_READ_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +57,12 @@ def chain() -> Iterator[Chain]:
         yield Chain(node, world, tokens, opening)
 
 
+@pytest.fixture(autouse=True)
+def late_answers() -> Iterator[None]:
+    with late_answers_time_out():
+        yield
+
+
 @pytest.fixture
 def proxy(chain: Chain) -> Iterator[FaultProxy]:
     with FaultProxy(chain.node.url) as running:
@@ -81,14 +83,6 @@ def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Servi
     service = make_service(LocalNetwork("local", proxy.url, max_log_range=4))
     configure(service, chain)
     return service
-
-
-@contextmanager
-def asked_despite(fault: Fault, service: Service) -> Iterator[EvmNode]:
-    """A node that is asked a few times; where it is slow, answers are not waited for, but asked for often enough."""
-    options = {"timeout": (60.0, _READ_SECONDS), "max_attempts": 20} if isinstance(fault, SlowFault) else {}
-    with closing(service.node(**options)) as node:
-        yield node
 
 
 @pytest.fixture(scope="module")
@@ -119,22 +113,21 @@ PASSING: dict[str, Fault] = {
     "receipts cut off": CutFault(times=2, methods=["eth_getTransactionReceipt"]),
     "a gateway's page": GarbageFault(times=2),
     "rate limit inside 200": RpcFault(code=-32005, message="daily request count exceeded, slow down", times=2),
-    "slow logs": SlowFault(seconds=2 * _READ_SECONDS, times=2, methods=["eth_getLogs"]),
-    "slow headers": SlowFault(seconds=2 * _READ_SECONDS, times=1, methods=["eth_getBlockByNumber"]),
-    "slow readings": SlowFault(seconds=2 * _READ_SECONDS, times=1, methods=["eth_call"]),
+    "late logs": LateFault(times=2, methods=["eth_getLogs"]),
+    "late headers": LateFault(times=1, methods=["eth_getBlockByNumber"]),
+    "late readings": LateFault(times=1, methods=["eth_call"]),
 }
 
 
 @pytest.mark.parametrize(
     "name",
-    _sorted_out(PASSING, ["429 on logs", "502 on logs", "cut off", "slow headers", "slow readings"]),
+    _sorted_out(PASSING, ["429 on logs", "502 on logs", "cut off", "late headers", "late readings"]),
 )
 def test_passing_fault_is_got_over_in_the_same_cycle(
     name: str, proxy: FaultProxy, service: Service, clean: Rows
 ) -> None:
     proxy.inject(PASSING[name])
-    with asked_despite(PASSING[name], service) as node:
-        report = service.cycle(node=node)
+    report = service.cycle()
     assert proxy.pending() == 0, "the fault did not act"
     assert report.error is None
     assert service.query("select * from raw.collection_failures") == []
@@ -168,7 +161,7 @@ LASTING: dict[str, tuple[Fault, str, str]] = {
     "429 for an hour": (HttpFault(status=429, retry_after="3600"), "eth_blockNumber", "Unreachable"),
     "429 on logs": (HttpFault(status=429, methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
     "logs cut off": (CutFault(methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
-    "slow logs": (SlowFault(seconds=2 * _READ_SECONDS, methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
+    "late logs": (LateFault(methods=["eth_getLogs"]), "eth_getLogs", "Unreachable"),
     "error inside 200": (
         RpcFault(code=-32000, message="leveldb: closed", methods=["eth_getLogs"]),
         "eth_getLogs",
@@ -197,8 +190,7 @@ def test_lasting_fault_is_recorded_and_made_good_by_the_next_cycle(
 ) -> None:
     fault, call, status = LASTING[name]
     proxy.inject(fault)
-    with asked_despite(fault, service) as node:
-        report = service.cycle(node=node)
+    report = service.cycle()
     assert report.error is not None
     assert call in report.error
     ((named, first, last, detail),) = service.query(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pipelines.extract.evm.rpc import RpcClient
+from tests.chain.late_answers import late_answers_time_out
 from tests.chain.scripted_node import ScriptedNode
 from tests.waiting import Naps
 
@@ -29,6 +30,7 @@ def make_client(naps: Naps) -> Iterator[MakeClient]:
         clients.append(client)
         return client
 
-    yield make
+    with late_answers_time_out():
+        yield make
     for client in clients:
         client.close()

@@ -9,6 +9,7 @@ from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnre
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
 from tests.chain.http_server import Reply
+from tests.chain.late_answers import LATE
 from tests.chain.scripted_node import (
     NodeError,
     RangeLimit,
@@ -21,7 +22,6 @@ from tests.chain.scripted_node import (
     quicknode,
     rate_limited,
     reth,
-    slow,
     transfer_log,
     truncated,
 )
@@ -157,12 +157,12 @@ def test_an_oversized_answer_is_split(make_client: MakeClient) -> None:
 
 def test_a_range_too_slow_is_split_and_a_dead_node_given_up(make_client: MakeClient) -> None:
     with ScriptedNode(head=BLOCKS, logs=LOGS) as node:
-        client = make_client(node, timeout=(60.0, 1.0))
-        node.faults.append(slow(2))
+        client = make_client(node)
+        node.faults.append(LATE)
         pieces = fetch(client)
         assert_complete(pieces)
         assert pieces[0].to_block == 9
-        node.faults.extend([slow(2)] * 30)
+        node.faults.extend([LATE] * 30)
         with pytest.raises(NodeUnreachable):
             fetch(client)
         assert len(node.faults) > 20

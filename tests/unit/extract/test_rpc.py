@@ -27,6 +27,7 @@ from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.pacing import Pacer
 from pipelines.rows import Spent
 from tests.chain.http_server import Reply
+from tests.chain.late_answers import LATE
 from tests.chain.scripted_node import (
     Fault,
     NodeError,
@@ -41,8 +42,6 @@ from tests.chain.scripted_node import (
 from tests.unit.extract.conftest import MakeClient
 from tests.waiting import Naps
 
-# Later than it is waited for where it is expected, and there alone.
-LATE = slow(2)
 HEADERS: list[Call] = [("eth_getBlockByNumber", [hex(number), False]) for number in range(30)]
 
 
@@ -78,7 +77,7 @@ def test_a_result_is_decoded_to_its_type(make_client: MakeClient) -> None:
 )
 def test_passing_faults_are_retried(make_client: MakeClient, naps: Naps, fault: Fault) -> None:
     with ScriptedNode() as node:
-        client = make_client(node, timeout=(60.0, 1.0 if fault is LATE else 60.0))
+        client = make_client(node)
         node.faults.extend([fault, fault])
         assert client.call("eth_blockNumber", [], str) == "0x64"
         assert node.requests == 3

@@ -1,0 +1,27 @@
+"""Answers that come too late: the server says which ones do, so that no clock decides it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from pipelines.extract.transport import Reply, Transport, TransportFault
+from tests.chain import http_server
+
+# No standard has it; proxies log it where reading from the network timed out.
+LATE = http_server.Reply(status=598)
+
+
+@contextmanager
+def late_answers_time_out() -> Iterator[None]:
+    """Have every transport report a time-out of reading in place of an answer that is `LATE`."""
+    send = Transport.send
+
+    def send_or_time_out(transport: Transport, method: str, url: str, label: str, *arguments: Any) -> Reply:
+        reply = send(transport, method, url, label, *arguments)
+        if reply.status == LATE.status:
+            raise TransportFault(f"{label}: no answer in time", timed_out=True)
+        return reply
+
+    with mock.patch.object(Transport, "send", send_or_time_out):
+        yield
