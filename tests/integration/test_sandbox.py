@@ -134,5 +134,5 @@ def test_a_sandbox_waits_for_the_cycle_at_work_and_says_so(ready_service: Servic
         assert process.stderr is not None
         assert "waiting for the running cycle: process" in process.stderr.readline()
         assert not (service.settings.data_dir / "sandboxes" / "analyst").exists()
-    printed, _ = process.communicate(timeout=300)
+    printed, _ = process.communicate()
     assert json.loads(printed)["name"] == "analyst"

@@ -20,11 +20,11 @@ from api.reports.superset import AUDIENCE, FRAME_AUDIENCE
 from control import service_secrets
 from tests.api.world import World
 from tests.browser.configured import LUMEN_ID, TREASURY_ID
+from tests.waiting import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAUNCHER = CHECKOUT / "bi" / "superset" / "run.py"
 SUBJECTS = {"cap-table": LUMEN_ID, "wallet-activity": TREASURY_ID}
-_START_SECONDS = 400  # half a minute on a quiet machine
 
 
 class SupersetFailed(Exception):
@@ -73,7 +73,7 @@ class Superset:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._is_healthy():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.__exit__(None, None, None)
@@ -145,7 +145,7 @@ class Superset:
 
     def _is_healthy(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/health", timeout=5).status_code == 200
+            return httpx.get(f"{self.url}/health", timeout=PATIENCE_SECONDS).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -159,7 +159,7 @@ class Guest:
 
     def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """Send one request, on a connection of its own."""
-        return httpx.request(method, f"{self._url}{path}", json=body, headers=self.headers, timeout=60)
+        return httpx.request(method, f"{self._url}{path}", json=body, headers=self.headers, timeout=PATIENCE_SECONDS)
 
     def dashboard(self, embedded_id: str) -> httpx.Response:
         """Ask for what an embedded dashboard is."""

@@ -16,8 +16,7 @@ from tests.browser.servers import Api, Portal, serving_api
 from tests.browser.visitor import SCREENSHOTS
 from tests.superset.service import Guest, Superset, rows_of
 from tests.superset.world import MARK
-
-_TIMEOUT_MS = 90_000
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("superset")
 
@@ -30,7 +29,7 @@ def opened(browser: Browser, url: str, theme: str = "light") -> Iterator[tuple[P
         viewport={"width": 1400, "height": 2400}, color_scheme="dark" if theme == "dark" else "light"
     ) as context:
         page = context.new_page()
-        page.set_default_timeout(_TIMEOUT_MS)
+        page.set_default_timeout(1000 * PATIENCE_SECONDS)
         context.on("request", lambda request: hosts.add(request.url.split("/")[2]))
         page.goto(url)
         yield page, page.frame_locator("iframe").frame_locator("iframe"), hosts
@@ -210,8 +209,9 @@ def test_another_site_cannot_frame_it(browser: Browser, api: Api, portal: Portal
         for url in (link, own, f"{own}?frame={superset.frame(portal.origin)}"):
             page = context.new_page()
             page.goto(httpx.URL(f"{elsewhere}/framed", params={"url": url}).__str__())
-            page.wait_for_timeout(1500)
             framed = page.frames[1]
+            while framed.url in ("", "about:blank"):
+                page.wait_for_timeout(50)
             assert framed.url.startswith("chrome-error://"), url
 
 
