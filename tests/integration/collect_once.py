@@ -1,6 +1,6 @@
-"""One collection and a slice of history in a process of its own, for tests that kill it: prints `ready` when it begins.
+"""One collection and a slice of history in a process of its own, killed at a statement if there are so many.
 
-python -m tests.integration.collect_once FOLDER URL
+python -m tests.integration.collect_once FOLDER URL STATEMENTS
 """
 
 import sys
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tests.integration.clean_collection import small_parts
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.killing import ending_after, kill_this_process
 
 
-def main(folder: str, url: str) -> None:
+def main(folder: str, url: str, statements: str) -> None:
     """Collect from the node at the URL into the service in the folder, a few blocks at a time."""
     service = Service(Path(folder), [LocalNetwork("local", url, max_log_range=5)])
-    print("ready", flush=True)  # noqa: T201 - the other process waits for it
-    with small_parts():
+    with small_parts(), ending_after(int(statements), kill_this_process, "tests.integration.harness"):
         service.cycle()
         service.history()
 

@@ -387,5 +387,9 @@ class Service:
         return {**kept, **self.variables, **more}
 
     def ledgermart(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run the console command to its end, in a process that has everything imported."""
+        """Run the console command to its end, in a process that has everything imported.
+
+        A cycle has a day for past data, so that it collects all of it however slow the machine is.
+        """
+        variables = {"LEDGERMART_CYCLE_SECONDS": "86400", **variables}
         return run_forked(console_command, arguments, self.environment(**variables))

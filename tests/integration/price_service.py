@@ -1,6 +1,6 @@
 """A service with price sources: exchanges on loopback, feeds on a node; its cycles run in this process, without dbt.
 
-python -m tests.integration.price_service FOLDER DEFINITIONS
+python -m tests.integration.price_service FOLDER DEFINITIONS STATEMENTS
 
 What a cycle publishes is taken for granted: `PriceService.publish` records it, so that discoveries can end.
 """
@@ -31,6 +31,7 @@ from pipelines.load.state import finish_batch, record_publication, record_transf
 from pipelines.load.warehouse import open_warehouse
 from tests.chain.feeds import ScriptedFeed
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.killing import ending_after, kill_this_process
 
 
 class PriceService(Service):
@@ -132,6 +133,17 @@ class PriceService(Service):
             raise defect
         return report
 
+    def pass_time(self) -> None:
+        """Move all times at which sources are due back by more than their interval of a second."""
+        with open_warehouse(self.settings.warehouse_path) as connection:
+            for table, times in {
+                "market_lists": ["due_at"],
+                "price_polls": ["due_at"],
+                "price_turns": ["turn_at", "next_at"],
+            }.items():
+                moved = ", ".join(f"{time} = {time} - interval 1100 milliseconds" for time in times)
+                connection.execute(f"update raw.{table} set {moved}")
+
     def publish(self) -> None:
         """Take what is stored for transformed and published."""
         with open_warehouse(self.settings.warehouse_path) as connection:
@@ -182,11 +194,12 @@ class PriceService(Service):
         return [tuple(row) for row in rows]  # type: ignore[misc]
 
 
-def main(folder: str, definitions: str) -> None:
-    """Read discoveries in a process of its own, which prints `ready` when it begins; for tests that kill it."""
+def main(folder: str, definitions: str, statements: str) -> None:
+    """Read discoveries in a process of its own, killed at a statement if there are so many."""
     service = PriceService(Path(folder), Path(definitions))
-    print("ready", flush=True)  # noqa: T201 - the other process waits for it
-    service.price_slot()
+    # Started by -m, this module is the main one.
+    with ending_after(int(statements), kill_this_process, "__main__"):
+        service.price_slot()
 
 
 if __name__ == "__main__":

@@ -191,16 +191,16 @@ def test_history_that_failed_is_read_and_published_though_the_chain_is_quiet(
         proxy.inject(HttpFault(status=503, methods=["eth_getLogs"], when=is_of_the_past))
         # The first one publishes what is tracked, the second one what the request names; then nothing is new.
         for _ in range(2):
-            failed = output(service, "cycle", code=3, LEDGERMART_CYCLE_SECONDS="5")
+            failed = output(service, "cycle", code=3)
             assert failed["networks"]["local"]["status"] == "Healthy"
             assert "eth_getLogs" in failed["networks"]["local"]["error"]
         waiting = service.operation(asked)
         assert waiting.status is Status.RUNNING
         assert waiting.error is not None
         proxy.clear()
-        read = output(service, "cycle", LEDGERMART_CYCLE_SECONDS="5")
+        read = output(service, "cycle")
         assert (read["published"]["isNew"], read["isPublicationDue"]) == (False, True)
-        done = output(service, "cycle", LEDGERMART_CYCLE_SECONDS="5")
+        done = output(service, "cycle")
         assert (done["published"]["isNew"], done["isPublicationDue"]) == (True, False)
     assert service.operation(asked).status is Status.SUCCEEDED
     moved = [int(log["blockNumber"], 16) for log in world.transfer_logs(0, opening)]

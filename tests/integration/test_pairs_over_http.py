@@ -28,7 +28,7 @@ class System:
 
     def cycle(self) -> None:
         """Run the command; what it publishes is in force for a new client."""
-        done = self.service.ledgermart("cycle", "--json", LEDGERMART_CYCLE_SECONDS="5")
+        done = self.service.ledgermart("cycle", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
 
     def post(self, path: str, body: Any = None, status: int = 201) -> dict[str, Any]:
