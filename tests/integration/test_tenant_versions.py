@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.load.tenants import advance
 from pipelines.load.warehouse import open_warehouse
-from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, open_marts, run_dbt
+from tests.integration.dbt_runner import LATER_CYCLE, LATER_RUN, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import TOKEN_A, TOKEN_B, WALLET_A, WALLET_B, publish
 from tests.integration.transform_world import GENESIS_TIME, Subject, World, address
 
@@ -131,7 +131,7 @@ def test_a_number_is_raised_exactly_where_rows_change(tmp_path: Path, seed: int,
         before = said(stores) if number else {}
         if number and world.random.random() < 0.15:
             # The build ends half-way; the next cycle finds nothing new.
-            run_dbt(stores, *LATER_CYCLE, "--select", "+token_holders", "+wallet_activities")
+            run_dbt(stores, *LATER_RUN, "--select", "+token_holders", "+wallet_activities")
             world.begin()
             world.write(stores.warehouse)
             raised |= begin_build(stores, now)

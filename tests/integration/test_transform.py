@@ -12,6 +12,7 @@ from pipelines.load.warehouse import open_warehouse
 from tests.integration.dbt_runner import (
     BUILD,
     LATER_CYCLE,
+    LATER_RUN,
     WITHOUT_VIEWS,
     Stores,
     build_over_nothing,
@@ -68,7 +69,7 @@ def transform(world: World, stores: Stores) -> None:
     """Build the marts of what was collected, compare them, and begin the next cycle."""
     world.write(stores.warehouse)
     version, before = newest_version(stores), shown(stores) if world.transformed is not None else Shown()
-    run_dbt(stores, *LATER_CYCLE)
+    run_dbt(stores, *LATER_RUN)
     compare(world, stores)
     check_that_changes_are_named(version, before, shown(stores), stores)
     publish(stores, world.batch)
@@ -338,7 +339,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.mine(52)
     collect(world)
     world.write(stores.warehouse)
-    run_dbt(stores, *LATER_CYCLE, "--select", "+int_balances_latest", "+balance_changes")
+    run_dbt(stores, *LATER_RUN, "--select", "+int_balances_latest", "+balance_changes")
     world.begin()
     cycle(world, stores, 58)
 
@@ -406,7 +407,7 @@ def test_whatever_happens_in_whatever_order_the_marts_equal_the_definitions(tmp_
         if world.random.random() < 0.15:
             # The build ends half-way.
             world.write(stores.warehouse)
-            run_dbt(stores, *LATER_CYCLE, "--select", "+token_positions", "+wallet_activities")
+            run_dbt(stores, *LATER_RUN, "--select", "+token_positions", "+wallet_activities")
             world.begin()
             collect(world)
         transform(world, stores)

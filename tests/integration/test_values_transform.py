@@ -11,8 +11,9 @@ import pytest
 from control.networks.definitions import NATIVE
 from control.pricing.links import LinkedToken, LinksInForce, UsdPair
 from tests.bench import values
+from tests.bench.measurement import Measurement
 from tests.integration.bi_views import check_bi_views
-from tests.integration.dbt_runner import CYCLE, WITHOUT_VIEWS, Stores, build_over_nothing, open_marts, run_dbt
+from tests.integration.dbt_runner import LATER_RUN, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import (
     TOKEN_A,
     TOKEN_B,
@@ -85,7 +86,7 @@ def make_world(seed: int) -> ValueWorld:
 def transform(world: ValueWorld, stores: Stores) -> None:
     """Build the marts of what was collected, compare them, and begin the next cycle."""
     world.write(stores.warehouse)
-    run_dbt(stores, *CYCLE, *WITHOUT_VIEWS)
+    run_dbt(stores, *LATER_RUN)
     compare(world, stores)
     world.transformed = world.batch
     world.begin()
@@ -202,7 +203,7 @@ def test_every_cycle_equals_the_definitions_and_a_full_refresh(tmp_path: Path, s
     world.mine(38)
     collect(world)
     world.write(stores.warehouse)
-    run_dbt(stores, *CYCLE, *WITHOUT_VIEWS, "--select", "+token_activity_values", "+wallet_activity_values")
+    run_dbt(stores, *LATER_RUN, "--select", "+token_activity_values", "+wallet_activity_values")
     world.begin()
     world.links = {1: 2, 5: 5}
     world.request(2, 4, 1, 40)
@@ -343,6 +344,8 @@ def test_a_day_is_valued_when_the_next_block_comes_after_it(tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_the_benchmark_measures_what_it_says(tmp_path: Path) -> None:
-    measured = {row.quantity.strip(): row.value for row in values.run(tmp_path, 1, lambda _: None, values.SMALL)}
+    rows: list[Measurement] = []
+    values.run(tmp_path, 1, lambda _: None, rows, values.SMALL)
+    measured = {row.quantity.strip(): row.value for row in rows}
     assert measured["days of wallets written"] == values.SMALL.wallets
     assert 0 < measured["activities written"] < values.SMALL.activities / 100
