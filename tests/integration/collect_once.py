@@ -1,4 +1,4 @@
-"""One collection and a slice of history in a process of its own, killed at a statement if there are so many.
+"""One collection and a slice of history in a process of its own, killed after a number of statements.
 
 python -m tests.integration.collect_once FOLDER URL STATEMENTS
 """

@@ -1,4 +1,4 @@
-"""Kills at a statement: the process ends in place of one more call to DuckDB, whatever the clock says."""
+"""Kills at a statement: the process ends in place of one more call to DuckDB, so no clock decides where."""
 
 import os
 import signal
@@ -30,10 +30,10 @@ class _EndingConnection:
 
 @contextmanager
 def ending_after(calls: int, end: Callable[[], NoReturn], module: str) -> Iterator[None]:
-    """Have the warehouse that a module opens call `end` in place of the call after so many.
+    """Have the warehouse that a module opens call `end` once a number of calls is used up.
 
     Args:
-        calls: to all connections that are opened meanwhile, together.
+        calls: number of calls to all connections together.
         end: kills the process, or raises.
         module: its name; it imports `open_warehouse`.
     """

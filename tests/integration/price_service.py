@@ -195,7 +195,7 @@ class PriceService(Service):
 
 
 def main(folder: str, definitions: str, statements: str) -> None:
-    """Read discoveries in a process of its own, killed at a statement if there are so many."""
+    """Read discoveries in a process of its own, killed after a number of statements."""
     service = PriceService(Path(folder), Path(definitions))
     # Started by -m, this module is the main one.
     with ending_after(int(statements), kill_this_process, "__main__"):
