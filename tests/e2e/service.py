@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,10 +29,13 @@ class Service:
         extra: environment variables over the defaults made here.
     """
 
+    # Of API, Dagster and its code server, where they are free.
+    preferred_ports: Sequence[int | None] = (8000, 3000, 4000)
+
     def __init__(self, data_dir: Path, rpc_url: str, extra: Mapping[str, str] | None = None) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = data_dir / "up.log"
-        api_port, dagster_port, code_server_port = (free_port(port) for port in (8000, 3000, 4000))
+        api_port, dagster_port, code_server_port = (free_port(port) for port in self.preferred_ports)
         self.api_url = f"http://127.0.0.1:{api_port}"
         self.dagster_url = f"http://127.0.0.1:{dagster_port}"
         # The caller's own settings and nodes must not leak in: neither real networks nor another data folder.

@@ -1,11 +1,27 @@
-"""The whole demo, small, with the real service: it passes on true numbers, and fails on a number that is not."""
+"""The whole demo, small, with the real service: it passes on true numbers, and fails on a number that is not.
+
+The same service then shows that `ledgermart up` restarts killed processes and stops with nothing left behind.
+"""
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
+
+from tests.e2e.client import ApiClient
+from tests.e2e.dagster_pages import DagsterPages
+from tests.e2e.service import LEDGERMART
+from tests.waiting import PATIENCE_SECONDS, eventually
+from warehouse.lock import writer_lock
+
+# One start of everything takes minutes on a busy machine.
+pytestmark = pytest.mark.timeout(PATIENCE_SECONDS)
 
 # Node and service as ever, but what lies between them leaves the last log out of every answer.
 _LYING_DEMO = """
@@ -15,6 +31,8 @@ from tests.e2e import demo
 from tests.e2e.service import Service
 
 class MisledService(Service):
+    preferred_ports = (None, None, None)
+
     def __init__(self, data_dir, rpc_url, extra):
         proxy = FaultProxy(rpc_url)
         proxy.inject(LostLogsFault())
@@ -26,40 +44,204 @@ sys.exit(demo.main())
 """
 
 
-def run_demo(start: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, *start, "--once", "--transfers", "300", "--limit", "900", "--data-dir", str(folder / "demo")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+# Everything as ever, and at the end the service runs on until standard input is closed.
+_HELD_DEMO = """
+import sys
+from tests.e2e import demo
+from tests.e2e.service import Service
+
+class HeldService(Service):
+    preferred_ports = (None, None, None)
+
+    def __init__(self, data_dir, rpc_url, extra):
+        # A run waits for the lock of the warehouse as long as a test needs.
+        super().__init__(data_dir, rpc_url, {**extra, "LEDGERMART_LOCK_WAIT_SECONDS": "86400"})
+        self.held_path = data_dir / "held"
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.held_path.touch()
+            sys.stdin.read()
+        super().__exit__(kind, error, trace)
+
+demo.Service = HeldService
+sys.exit(demo.main())
+"""
+_WORKER_TAG = {"key": "ledgermart/worker", "value": "true"}
 
 
-def test_every_number_agrees_with_the_node(tmp_path: Path) -> None:
-    done = run_demo(["-m", "tests.e2e.demo"], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    counts = re.findall(r"agree .* (\d+) of (\d+) (holders|activities|balances|movements) agree", done.stdout)
+def command(start: list[str], folder: Path) -> list[str]:
+    """A small demo in a folder that compares every number."""
+    options = ["--once", "--transfers", "300", "--limit", f"{PATIENCE_SECONDS:.0f}", "--data-dir", str(folder)]
+    return [sys.executable, *start, *options]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """The command of a process; empty where it has ended."""
+    try:
+        return process.cmdline() if process.is_running() else []
+    except psutil.NoSuchProcess:
+        return []
+
+
+@dataclass
+class Demo:
+    """A demo that has compared every number, and its service, which still runs."""
+
+    folder: Path
+    printed: str
+    up: psutil.Process
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the service."""
+        return self.up.environ()
+
+    @property
+    def api_is_ready(self) -> bool:
+        """True if the API answers."""
+        with ApiClient(f"http://127.0.0.1:{self.environment['LEDGERMART_API_PORT']}") as client:
+            return client.is_ready()
+
+    @property
+    def dagster(self) -> DagsterPages:
+        """Dagster's web server."""
+        return DagsterPages(f"http://127.0.0.1:{self.environment['LEDGERMART_DAGSTER_PORT']}")
+
+    @property
+    def worker_log(self) -> str:
+        """The log of the worker until now."""
+        return (self.folder / "logs" / "worker.log").read_text()
+
+    @property
+    def worker_starts(self) -> int:
+        """How often a worker became ready."""
+        return sum(line.endswith(" ready") for line in self.worker_log.splitlines())
+
+    def child(self, *words: str) -> psutil.Process | None:
+        """The child of `ledgermart up` with these words in its command; None while there is none."""
+        found = [child for child in self.up.children() if set(words) <= set(words_of(child))]
+        return found[0] if found else None
+
+    def runs(self) -> list[psutil.Process]:
+        """The runs that the worker executes now."""
+        worker = self.child("pipelines.worker")
+        return [] if worker is None else [run for run in worker.children() if words_of(run) == words_of(worker)]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """One start of chain and service for all tests; when they are over, it has to stop cleanly."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    printed = folder.with_name("printed")
+    with (
+        printed.open("w") as output,
+        subprocess.Popen(
+            command(["-c", _HELD_DEMO], folder), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+        assert process.stdin is not None
+        eventually(lambda: (folder / "held").exists() or process.poll() is not None, "every number is compared")
+        assert process.returncode is None, printed.read_text()
+        (up,) = [child for child in psutil.Process(process.pid).children() if "up" in words_of(child)]
+        everything = psutil.Process(process.pid).children(recursive=True)
+        yield Demo(folder, printed.read_text(), up)
+        everything += psutil.Process(process.pid).children(recursive=True)
+        process.stdin.close()
+        assert process.wait() == 0, printed.read_text()
+    eventually(lambda: not any(words_of(process) for process in everything), "nothing is left behind")
+    assert (folder / "up.log").read_text().splitlines()[-1] == "stopped"
+    assert "ended what was left of" not in printed.read_text()
+
+
+def test_every_number_agrees_with_the_node(demo: Demo) -> None:
+    counts = re.findall(r"agree .* (\d+) of (\d+) (holders|activities|balances|movements) agree", demo.printed)
     # of five tokens and five wallets
     assert [kind for _, _, kind in counts] == ["holders", "activities"] * 5 + ["balances", "movements"] * 5
     assert all(agreed == total != "0" for agreed, total, _ in counts)
-    attested = re.findall(r"agree .* (\d+) of (\d+) rows (agree|are confirmed)", done.stdout)
+    attested = re.findall(r"agree .* (\d+) of (\d+) rows (agree|are confirmed)", demo.printed)
     # of twelve months
     assert [kind for _, _, kind in attested] == ["agree", "are confirmed"] * 12
     assert all(agreed == total != "0" for agreed, total, _ in attested)
-    valued = re.findall(r"agree .* (\d+) of (\d+) (prices|values|days) of .* agree", done.stdout)
+    valued = re.findall(r"agree .* (\d+) of (\d+) (prices|values|days) of .* agree", demo.printed)
     # of two feeds; of the activities and holders of a token and the movements of a wallet; of both their histories
     assert [kind for _, _, kind in valued] == ["prices"] * 2 + ["values", "values", "days", "values", "days"]
     assert all(agreed == total != "0" for agreed, total, _ in valued)
-    reported = re.findall(r"agree .* (\d+) of (\d+) (figures|balances) of the .* report agree", done.stdout)
+    reported = re.findall(r"agree .* (\d+) of (\d+) (figures|balances) of the .* report agree", demo.printed)
     assert [kind for _, _, kind in reported] == ["figures", "balances"]
     assert all(agreed == total != "0" for agreed, total, _ in reported)
-    assert "12 of 12 month-ends attested" in done.stdout
+    assert "12 of 12 month-ends attested" in demo.printed
     # Links of hundreds of characters are printed at the end alone, and not with --once.
-    assert "#t=" not in done.stdout
+    assert "#t=" not in demo.printed
+
+
+def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None:
+    second = subprocess.run([str(LEDGERMART), "up"], env=demo.environment, capture_output=True, text=True, check=False)
+    assert second.returncode == 4
+    assert f"process {demo.up.pid} (ledgermart up, since 2" in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+
+    api = demo.child(str(LEDGERMART), "api")
+    assert api is not None
+    api.kill()
+    eventually(lambda: demo.child(str(LEDGERMART), "api") not in (None, api), "the API is started again")
+    eventually(lambda: demo.api_is_ready, "the API is ready again")
+
+
+def test_every_end_of_a_worker_run_is_recorded(demo: Demo) -> None:
+    dagster = demo.dagster
+    assert (demo.folder / "worker.sock").stat().st_mode & 0o777 == 0o600
+    # All numbers came by cycles that the worker began by itself.
+    assert dagster.runs(pipelineName="cycle", tags=[_WORKER_TAG], statuses=["SUCCESS"])
+    # The worker has imported the packages that analysts add before it forked, and cycles imported nothing more.
+    assert all(find_spec(name) for name in ("numpy", "pandas", "pyarrow"))
+    assert "a run imported" not in demo.worker_log
+
+    def launched() -> str:
+        run_id = dagster.launch("maintenance")
+        eventually(lambda: dagster.status(run_id) == "STARTED", "the worker has forked the run")
+        return run_id
+
+    # The worker executes one run at a time, so no cycle may come before those of this test.
+    dagster.stop_sensor()
+    eventually(lambda: not demo.runs(), "the last cycle has ended")
+    # Runs wait for the lock, so each can be ended in the middle.
+    with writer_lock(demo.folder / "warehouse.lock", "a test", 900):
+        killed = launched()
+        (run,) = demo.runs()
+        run.kill()
+        eventually(lambda: dagster.status(killed) == "FAILURE", "the killed run is recorded as failed")
+        assert _WORKER_TAG in dagster.runs(runIds=[killed])[0]["tags"]
+
+        cancelled = launched()
+        dagster.cancel(cancelled)
+        eventually(lambda: dagster.status(cancelled) == "CANCELED", "the cancelled run is recorded as cancelled")
+
+        lost = launched()
+        starts = demo.worker_starts
+        (run,) = demo.runs()
+        worker = demo.child("pipelines.worker")
+        assert worker is not None
+        worker.kill()
+        eventually(lambda: not words_of(run), "the run has ended with its worker")
+    # The next worker records the end of the run that was lost with the killed one, and executes others.
+    eventually(lambda: dagster.status(lost) == "FAILURE", "the lost run is recorded as failed")
+    eventually(lambda: demo.worker_starts > starts, "the next worker is ready")
+    done = dagster.launch("maintenance")
+    eventually(lambda: dagster.status(done) == "SUCCESS", "the next worker executes a run")
+
+
+def test_a_worker_ends_when_the_definitions_change(demo: Demo) -> None:
+    worker = demo.child("pipelines.worker")
+    assert worker is not None
+    networks = demo.folder / "networks.toml"
+    networks.write_text(networks.read_text() + "\n")
+    eventually(lambda: demo.child("pipelines.worker") != worker, "the worker has ended")
+    assert "the worker is to be started again" in demo.worker_log
 
 
 @pytest.mark.long
 def test_a_lost_transfer_is_found(tmp_path: Path) -> None:
-    done = run_demo(["-c", _LYING_DEMO], tmp_path)
+    done = subprocess.run(command(["-c", _LYING_DEMO], tmp_path / "demo"), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "DIFFER" in done.stdout

@@ -92,7 +92,8 @@ def demos(tmp_path: Path) -> Iterator[Demos]:
     for process in left_over(tmp_path):
         process.kill()
     for demo in made.started:
-        demo.communicate()
+        if demo.poll() is None:
+            demo.communicate()
 
 
 def wait_until_asked(folder: Path) -> None:
@@ -102,7 +103,7 @@ def wait_until_asked(folder: Path) -> None:
 
 def test_an_error_of_the_api_ends_everything_with_a_message(demos: Demos) -> None:
     demo = demos.start("refuses")
-    printed, _ = demo.communicate(timeout=900)
+    printed, _ = demo.communicate()
     assert demo.returncode == 2, printed
     assert "GET /v1/networks: 500" in printed
     assert "ended what was left of" in printed
@@ -111,7 +112,7 @@ def test_an_error_of_the_api_ends_everything_with_a_message(demos: Demos) -> Non
 
 def test_a_service_that_ends_is_shown_with_its_last_words(demos: Demos) -> None:
     demo = demos.start("ends")
-    printed, _ = demo.communicate(timeout=900)
+    printed, _ = demo.communicate()
     assert demo.returncode == 2, printed
     assert "exited with 1" in printed
     assert "no such luck" in printed
@@ -124,7 +125,7 @@ def test_a_signal_stops_everything(demos: Demos, number: signal.Signals) -> None
     wait_until_asked(demos.folder)
     assert len(left_over(demos.folder)) == 4  # the demo, the node, the service and its child
     demo.send_signal(number)
-    printed, _ = demo.communicate(timeout=900)
+    printed, _ = demo.communicate()
     assert demo.returncode == 0, printed
     assert left_over(demos.folder) == []
 
@@ -137,7 +138,7 @@ def test_a_killed_demo_takes_the_node_and_the_service_along(demos: Demos) -> Non
     children = [process for process in others if process.name() == "anvil" or command in process.cmdline()]
     assert len(children) == 2
     demo.kill()
-    demo.communicate(timeout=900)
+    demo.communicate()
     psutil.wait_procs(children)
 
 
