@@ -1,13 +1,36 @@
-"""The OpenAPI document of the routes, and answers checked against it."""
+"""The OpenAPI document of the routes: its operations, requests by its examples, and answers checked against it."""
 
+import re
+import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
+from api import media_types
 from api.app import openapi_document
 from control.settings import load_settings
+from tests.api.world import World
 
 DOCUMENT = openapi_document(load_settings({}))
+
+OPERATIONS = [
+    pytest.param(path, method, operation, id=operation["operationId"])
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+GETS = [param for param in OPERATIONS if param.values[1] == "get"]
+TABULAR = [
+    param
+    for param in GETS
+    if media_types.PARQUET in param.values[2]["responses"]["200"]["content"]
+]  # fmt: skip
+
+# Headers that differ between two answers to the same request.
+OF_ONE_ANSWER = {"x-request-id", "date", "ratelimit", "transfer-encoding"}
+
+_ROLE = re.compile(r"Needs the role `(\w+)`\.")
 
 
 def check(schema: dict[str, Any], value: Any) -> None:
@@ -15,3 +38,52 @@ def check(schema: dict[str, Any], value: Any) -> None:
     Draft202012Validator(
         {**schema, "components": DOCUMENT["components"]}, format_checker=Draft202012Validator.FORMAT_CHECKER
     ).validate(value)
+
+
+def role_of(operation: Mapping[str, Any]) -> str | None:
+    """Return the role that an operation's description names; None where no API key is needed."""
+    found = _ROLE.search(operation["description"])
+    return found[1] if found else None
+
+
+KEYED = [param for param in OPERATIONS if role_of(param.values[2])]
+WRITES = [param for param in KEYED if param.values[1] != "get"]
+
+
+def example_path(path: str, operation: Mapping[str, Any], values: Mapping[str, str] | None = None) -> str:
+    """Return a path with the examples of its parameters, or with other values of them."""
+    examples = {one["name"]: one["example"] for one in operation["parameters"] if one["in"] == "path"}
+    return path.format(**examples | dict(values or {}))
+
+
+def example_query(operation: Mapping[str, Any]) -> dict[str, str]:
+    """Return the examples of an operation's query parameters."""
+    return {
+        parameter["name"]: parameter["example"]
+        for parameter in operation["parameters"]
+        if parameter["in"] == "query" and "example" in parameter
+    }
+
+
+def example_body(operation: Mapping[str, Any], media_type: str = media_types.JSON) -> Any:
+    """Return the example of an operation's body; None where it takes none of this media type."""
+    content = operation.get("requestBody", {}).get("content", {})
+    return content.get(media_type, {}).get("example")
+
+
+def ask(client: Any, path: str, method: str, operation: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    """Send the example request of an operation."""
+    return client.request(
+        method.upper(),
+        example_path(path, operation),
+        params=example_query(operation),
+        json=example_body(operation),
+        headers=headers,
+        follow_redirects=False,
+    )
+
+
+def stored(world: World) -> list[str]:
+    """Return all rows of the control store but those of the keys, which note when they were used."""
+    with sqlite3.connect(world.settings.data_dir / "control.db") as connection:
+        return [line for line in connection.iterdump() if not line.startswith('INSERT INTO "api_keys"')]

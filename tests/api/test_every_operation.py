@@ -10,24 +10,13 @@ import pytest
 
 from api import media_types
 from api.operations import EXAMPLE_WALLET_ID
-from tests.api.document import DOCUMENT
+from tests.api.document import DOCUMENT, GETS, OF_ONE_ANSWER, OPERATIONS, TABULAR, example_path, example_query
 from tests.api.test_errors import problem
 from tests.api.test_openapi_examples import embed_token
 from tests.api.world import World, copy_world
 from tests.e2e.serving import serving
 
-OPERATIONS = [
-    pytest.param(path, method, operation, id=operation["operationId"])
-    for path, methods in DOCUMENT["paths"].items()
-    for method, operation in methods.items()
-]
 PATHS = [pytest.param(path, methods, id=path) for path, methods in DOCUMENT["paths"].items()]
-GETS = [param for param in OPERATIONS if param.values[1] == "get"]
-TABULAR = [
-    param
-    for param in GETS
-    if media_types.PARQUET in param.values[2]["responses"]["200"]["content"]
-]  # fmt: skip
 BODILESS = [param for param in OPERATIONS if "requestBody" not in param.values[2]]
 NO_TEXTS = [
     pytest.param(path, operation, parameter["name"], id=f"{operation['operationId']}-{parameter['name']}")
@@ -53,10 +42,6 @@ ENDS = [
     "9999-12-31T23:59:59-14:00",
 ]
 UNDESCRIBED = ["/openapi.json", "/docs", "/docs/start.js"]
-
-# What one answer alone has: an id, how many requests are left, the way its body is sent.
-_OF_ONE_ANSWER = {"x-request-id", "date", "ratelimit", "transfer-encoding"}
-
 
 @pytest.fixture(scope="module")
 def served(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
@@ -84,22 +69,6 @@ def serve(template: World, directory: Path) -> Iterator[httpx.Client]:
     world.store.close()
 
 
-def example_path(path: str, operation: dict[str, Any]) -> str:
-    """Return a path with the examples of its parameters."""
-    for parameter in operation["parameters"]:
-        if parameter["in"] == "path":
-            path = path.replace("{" + parameter["name"] + "}", parameter["example"])
-    return path
-
-
-def example_query(operation: dict[str, Any]) -> dict[str, str]:
-    return {
-        parameter["name"]: parameter["example"]
-        for parameter in operation["parameters"]
-        if parameter["in"] == "query" and "example" in parameter
-    }
-
-
 def credentials(client: Any, path: str, operation: dict[str, Any]) -> dict[str, str]:
     if path.startswith("/embed/"):
         return {"Authorization": f"Bearer {embed_token(client, path)}"}
@@ -114,7 +83,7 @@ def test_head_is_get_without_the_body(served: httpx.Client, path: str, method: s
     got, head = served.get(address, **asked), served.head(address, **asked)
     assert got.status_code == head.status_code == 200, got.text
     assert head.content == b""
-    told, kept = ({name: value for name, value in answer.headers.items() if name not in _OF_ONE_ANSWER}
+    told, kept = ({name: value for name, value in answer.headers.items() if name not in OF_ONE_ANSWER}
                   for answer in (got, head))  # fmt: skip
     assert kept == told
 

@@ -9,18 +9,12 @@ from openapi_spec_validator import validate
 
 from api import media_types
 from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from tests.api.document import DOCUMENT, check
+from tests.api.document import DOCUMENT, OPERATIONS, check, example_body, example_path, example_query, role_of
 from tests.api.marts import publish
 from tests.api.recorded import FILE, PROBLEM, compare
 from tests.api.test_attestations import record
 from tests.api.test_reports import REPORTS
 from tests.api.world import World, marts_rows
-
-OPERATIONS = [
-    pytest.param(path, method, operation, id=operation["operationId"])
-    for path, methods in DOCUMENT["paths"].items()
-    for method, operation in methods.items()
-]
 
 
 def test_the_document_is_openapi_31() -> None:
@@ -48,28 +42,26 @@ def test_every_operation_is_described(path: str, method: str, operation: dict[st
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), OPERATIONS)
-def test_the_example_of_every_operation_works(
+def test_the_example_of_every_operation_works_with_the_credential_that_it_names(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
+    """A key of the least role that may, an embed token, or none."""
     if path.endswith("/attestations"):
         sums = {"balances_raw": "165", "balances": "165"}
         rows = [record(world, EXAMPLE_TOKEN_ID, 1, 160, **sums), record(world, EXAMPLE_WALLET_ID, 1, 160)]
         publish(world.settings.serving_dir, 2, marts_rows(world) | {"attestations": rows})
-    query = {}
-    for parameter in operation["parameters"]:
-        if parameter["in"] == "path":
-            path = path.replace("{" + parameter["name"] + "}", parameter["example"])
-        elif "example" in parameter:
-            query[parameter["name"]] = parameter["example"]
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
-    if operation["security"] == [{"embedToken": []}]:
-        client.headers["Authorization"] = f"Bearer {embed_token(client, path)}"
-    form = operation.get("requestBody", {}).get("content", {}).get(media_types.FORM, {}).get("example")
+    address, query = example_path(path, operation), example_query(operation)
+    body, form = example_body(operation), example_body(operation, media_types.FORM)
     if form is not None:
         # The document's own example stays as it is, for other tests.
         form = {**form, "token": embed_token(client, path)}
-        del client.headers["Authorization"]
-    answer = client.request(method.upper(), path, params=query, json=body, data=form)
+    headers = {}
+    if operation["security"] == [{"embedToken": []}]:
+        headers["Authorization"] = f"Bearer {embed_token(client, path)}"
+    elif operation["security"]:
+        headers = world.headers(str(role_of(operation)))
+    del client.headers["Authorization"]
+    answer = client.request(method.upper(), address, params=query, json=body, data=form, headers=headers)
     assert answer.status_code in {200, 201, 202, 204}, answer.text
     documented = operation["responses"][str(answer.status_code)].get("content", {})
     assert bool(answer.content) == bool(documented)
@@ -79,7 +71,7 @@ def test_the_example_of_every_operation_works(
         check(documented[media_types.JSON]["schema"], answer.json())
     for media_type in sorted({media_types.CSV, media_types.NDJSON} & documented.keys()) if method == "get" else ():
         whole = {name: value for name, value in query.items() if name != "limit"}
-        table = client.get(path, params=whole, headers={"Accept": media_type})
+        table = client.get(address, params=whole, headers=headers | {"Accept": media_type})
         assert table.headers["content-type"].partition(";")[0] == media_type
         compare(operation["operationId"], table, documented)
     if body is not None:

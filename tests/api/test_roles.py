@@ -1,0 +1,64 @@
+"""Who may call an operation: a key of the role that the document names, and of no role below.
+
+That a key of this role suffices is shown by `test_openapi_examples`.
+"""
+
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from control.access import Role
+from tests.api.document import KEYED, ask, role_of, stored
+from tests.api.test_errors import problem
+from tests.api.world import World
+
+# Operations that read and need more than the role viewer.
+READ_BY_ADMINS = {"list_audit_events", "read_embed_origins"}
+# Operations that write: admins remove, and decide what is collected and who embeds reports; operators do the rest.
+WRITTEN_BY_ADMINS = {
+    "attest_token",
+    "attest_wallet",
+    "cancel_token_attestation",
+    "cancel_token_history_request",
+    "cancel_wallet_attestation",
+    "cancel_wallet_history_request",
+    "put_embed_origins",
+    "put_token_tracking",
+    "put_wallet_tracking",
+    "remove_ledger",
+    "remove_pair",
+    "remove_price_source",
+    "remove_priced_item",
+    "remove_supported_pair",
+    "remove_token",
+    "remove_wallet",
+    "request_token_history",
+    "request_wallet_history",
+    "revoke_reports",
+}
+
+
+def test_each_operation_names_the_role_that_was_decided() -> None:
+    named: dict[str, str | None] = {}
+    decided: dict[str, str | None] = {}
+    for _, method, operation in (param.values for param in KEYED):
+        name = operation["operationId"]
+        named[name] = role_of(operation)
+        least = Role.VIEWER if method == "get" else Role.OPERATOR
+        decided[name] = Role.ADMIN if name in READ_BY_ADMINS | WRITTEN_BY_ADMINS else least
+    assert named == decided
+    assert set(named) >= READ_BY_ADMINS | WRITTEN_BY_ADMINS
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), KEYED)
+def test_a_key_of_a_lower_role_is_refused_and_nothing_is_changed(
+    world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+) -> None:
+    before, role = stored(world), Role(str(role_of(operation)))
+    roles = list(Role)
+    for lower in roles[: roles.index(role)]:
+        answer = ask(client, path, method, operation, world.headers(lower))
+        assert problem(answer, 403, "role-too-low")["requiredRole"] == role
+    problem(ask(client, path, method, operation, {"Authorization": ""}), 401, "unauthenticated")
+    assert stored(world) == before
