@@ -18,6 +18,7 @@ from jinja2 import Environment
 from control.networks.families import codec_for
 
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
+_BETWEEN = "\n-- the next text\n"
 _MODELS = {
     "cap_tables": "",
     "cap_table_summaries": "",
@@ -45,21 +46,19 @@ def contract() -> dict[str, dict[str, str]]:
 @cache
 def functions() -> str:
     """Return the statements that make the functions of a marts file."""
-    created = "{{ create_mart_functions() }} {{ create_reconciliation_functions() }}"
-    return _rendered(created).replace("marts_db.", "")
+    (created,) = _rendered(["{{ create_mart_functions() }} {{ create_reconciliation_functions() }}"])
+    return created.replace("marts_db.", "")
 
 
 @cache
 def views() -> str:
     """Return the statements that make the views, from the models' own text."""
-    statements = []
-    for name, folder in _MODELS.items():
-        query = _rendered((_PROJECT / "models" / "marts" / f"{folder}{name}.sql").read_text())
-        statements.append(f"create view marts.{name} as ({query});")
-    statements.append("create schema bi;")
-    for file in sorted((_PROJECT / "models" / "bi").glob("*.sql")):
-        statements.append(f"create view bi.{file.stem.removeprefix('bi_')} as ({_rendered(file.read_text())});")
-    return "\n".join(statements)
+    marts, bi = _PROJECT / "models" / "marts", _PROJECT / "models" / "bi"
+    files = {f"marts.{name}": marts / f"{folder}{name}.sql" for name, folder in _MODELS.items()}
+    files |= {f"bi.{file.stem.removeprefix('bi_')}": file for file in sorted(bi.glob("*.sql"))}
+    queries = _rendered([file.read_text() for file in files.values()])
+    made = [f"create view {name} as ({query});" for name, query in zip(files, queries, strict=True)]
+    return "\n".join(["create schema bi;", *made])
 
 
 def _said(**_: Any) -> str:
@@ -70,10 +69,12 @@ def _in_marts(name: str) -> str:
     return f"marts.{name}"
 
 
-def _rendered(text: str) -> str:
+def _rendered(texts: Iterable[str]) -> list[str]:
+    """Render texts with the project's macros, which are compiled once for all: that takes longer than the texts."""
     files = ("exact_numbers", "ownership", "reconciliation", "values")
     macros = "".join((_PROJECT / "macros" / f"{name}.sql").read_text() for name in files)
-    return Environment().from_string(macros + text).render(config=_said, ref=str, beside=_in_marts, in_marts=_in_marts)
+    template = Environment().from_string(macros + _BETWEEN.join(texts))
+    return template.render(config=_said, ref=str, beside=_in_marts, in_marts=_in_marts).split(_BETWEEN)
 
 
 @cache

@@ -52,7 +52,15 @@ KINDS_IN_PATHS = {
     "/v1/networks/ledgers/{name}": "ledger",
     "/v1/networks/{name}": None,
 }
-# Kinds by the names of query parameters and of fields of bodies; None where nothing of a tenant is named.
+# Query parameters and fields of bodies that name nothing of a tenant.
+NO_IDS = (
+    "action", "allowInverse", "asOf", "change", "class", "context", "counterparty", "cursor", "description",
+    "direction", "displayName", "dryRun", "effectiveFrom", "embedOrigins", "explain", "from", "history", "interval",
+    "ledgerId", "limit", "maxAge", "maxDeviation", "maxJump", "minAmount", "multiplier", "name", "native", "note",
+    "price", "priceType", "q", "sort", "status", "symbol", "theme", "to", "trackingStatus", "type", "wallet",
+    "windowSize",
+)  # fmt: skip
+# Kinds by the names of all query parameters and fields of bodies.
 KINDS_BY_NAME: dict[str, str | None] = {
     "tokenId": "token",
     "walletId": "wallet",
@@ -67,50 +75,7 @@ KINDS_BY_NAME: dict[str, str | None] = {
     "bridge": "priced-item",
     "pairId": "pair",
     "mappings": "price-source",
-    **dict.fromkeys(
-        [
-            "action",
-            "allowInverse",
-            "asOf",
-            "change",
-            "class",
-            "context",
-            "counterparty",
-            "cursor",
-            "description",
-            "direction",
-            "displayName",
-            "dryRun",
-            "effectiveFrom",
-            "embedOrigins",
-            "explain",
-            "from",
-            "history",
-            "interval",
-            "ledgerId",
-            "limit",
-            "maxAge",
-            "maxDeviation",
-            "maxJump",
-            "minAmount",
-            "multiplier",
-            "name",
-            "native",
-            "note",
-            "price",
-            "priceType",
-            "q",
-            "sort",
-            "status",
-            "symbol",
-            "theme",
-            "to",
-            "trackingStatus",
-            "type",
-            "wallet",
-            "windowSize",
-        ]
-    ),  # fmt: skip
+    **dict.fromkeys(NO_IDS),
 }
 # Names that a write gives to a new object: each tenant has its own.
 GIVEN = {("create_token", "externalId"), ("patch_token", "externalId"),
