@@ -5,8 +5,10 @@ import csv
 import gc
 import io
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,41 +21,89 @@ from api import media_types
 from api.calls import Call, Tabular
 from api.formats import stream_rows
 from api.operations import (
+    EXAMPLE_LEDGER,
     EXAMPLE_MARKET_PAIR_ID,
     EXAMPLE_SOURCE_ID,
-    EXAMPLE_SUPPORTED_PAIR_ID,
+    EXAMPLE_SYMBOL,
     EXAMPLE_TOKEN_ID,
     EXAMPLE_WALLET_ID,
 )
 from api.schemas.reports import Revocation
+from tests.api.document import TABULAR, example_path
+from tests.api.marts import publish
+from tests.api.test_attestations import record
 from tests.api.test_errors import problem
-from tests.api.world import BIG_TOKEN_ID, HOLDERS, World
+from tests.api.valued import SMALL_PAIR_ID, valued_rows
+from tests.api.world import BIG_TOKEN_ID, HOLDERS, World, copy_world
 
 TOKEN, WALLET = f"/v1/tokens/{EXAMPLE_TOKEN_ID}", f"/v1/wallets/{EXAMPLE_WALLET_ID}"
 WALLET_ADDRESS = HOLDERS["h1"]
-COLLECTIONS = [
-    "/v1/networks",
-    "/v1/networks/ledgers",
-    "/v1/tokens",
+# Ids in place of the examples where those have fewer rows.
+VALUES = {"list_token_prices": {"tokenId": EXAMPLE_TOKEN_ID}, "list_pair_prices": {"pairId": SMALL_PAIR_ID}}
+
+
+def collection(path: str, operation: dict[str, Any]) -> str:
+    """Return the URL of all rows of a list; of queries only what must be given."""
+    required = {
+        one["name"]: one["example"] for one in operation["parameters"] if one["in"] == "query" and one["required"]
+    }
+    address = example_path(path, operation, VALUES.get(operation["operationId"]))
+    return f"{address}?{urlencode(required)}" if required else address
+
+
+# Of every list the URL, by the document.
+LISTS = {param.values[2]["operationId"]: collection(*param.values[::2]) for param in TABULAR}
+PAGED = [
+    LISTS[operation["operationId"]]
+    for _, _, operation in (param.values for param in TABULAR)
+    if "limit" in {parameter["name"] for parameter in operation["parameters"]}
+]
+NARROWED = [
     "/v1/tokens?sort=-symbol&trackingStatus=enabled",
-    "/v1/wallets",
-    f"{TOKEN}/activities",
     f"{TOKEN}/activities?type=Transfer&sort=date",
     f"/v1/tokens/{BIG_TOKEN_ID}/activities",
-    f"{TOKEN}/cap-table",
     f"{TOKEN}/cap-table?sort=-rank",
     f"{TOKEN}/cap-table?asOf=block:305&sort=wallet",
     f"/v1/tokens/{BIG_TOKEN_ID}/cap-table",
-    f"{WALLET}/activities",
-    f"{WALLET}/balances",
     f"{WALLET}/balances?asOf=block:150",
     f"{WALLET}/balances?interval=1h",
-    "/v1/priced-items",
-    f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs",
-    f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs/{EXAMPLE_SUPPORTED_PAIR_ID}/prices",
-    f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/async-operations",
-    f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/quarantined",
+    f"/v2/pairs/{SMALL_PAIR_ID}/prices/history?priceSource=src_kraken",
+    f"/v2/pairs/{SMALL_PAIR_ID}/prices/history?interval=1h&from=2026-01-31T20:00:00Z&to=2026-02-02",
 ]
+
+
+@pytest.fixture(scope="module")
+def full(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world with at least three rows in every list with pages."""
+    world = copy_world(valued_template, tmp_path_factory.mktemp("full"))
+    records = [record(world, subject, number, block) for subject in (EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID)
+               for number, block in ((1, 160), (2, 120), (3, 160), (4, 300))]  # fmt: skip
+    publish(world.settings.serving_dir, 1, valued_rows(world) | {"attestations": records})
+    with world.client() as client:
+        for number in range(3):
+            past = {"from": f"block:{number}"}
+            discovery = {"from": "2026-01-01", "to": f"2026-01-{2 + number:02d}", "windowSize": "hour"}
+            wallet = {"ledger": EXAMPLE_LEDGER, "ledgerId": f"0x{number + 1:040x}"}
+            for method, path, body in (
+                ("POST", f"{TOKEN}/history-requests", past),
+                ("POST", f"{WALLET}/history-requests", past),
+                ("POST", f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices/discovery", discovery),
+                ("POST", "/v1/wallets", wallet),
+                ("PUT", "/v1/networks/ethereum/ledgers", {"name": f"more-{number}"}),
+            ):
+                answer = client.request(method, path, json=body)
+                assert answer.status_code in (201, 202), answer.text
+        supported = {"pricedAs": EXAMPLE_SYMBOL, "priceType": "Market"}
+        assert client.post(f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs", json=supported).status_code == 201
+    yield world
+    world.store.close()
+
+
+@pytest.fixture(scope="module")
+def reader(full: World) -> Iterator[TestClient[Any]]:
+    """A client of one application on the full world, for tests that only read."""
+    with full.client() as client:
+        yield client
 
 
 def lists_all(answer: dict[str, Any]) -> bool:
@@ -63,9 +113,10 @@ def lists_all(answer: dict[str, Any]) -> bool:
 
 def json_rows(client: TestClient[Any], url: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     answer = client.get(url).json()
-    if "interval=" in url:
+    if "interval=" in url and "/balances" in url:
         return [{"token": one["token"], **point} for one in answer["history"] for point in one["points"]], answer
-    return answer.get("data", answer.get("current")), answer
+    found = [answer[name] for name in ("data", "points", "current", "history") if isinstance(answer.get(name), list)]
+    return found[0], answer
 
 
 def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -75,15 +126,53 @@ def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def cell(row: dict[str, Any], column: str) -> Any:
+    """Return what a row has for a column such as `token.symbol`; null where the outer object is."""
+    if column in row:
+        return row[column]
+    outer, _, inner = column.partition(".")
+    found = row[outer]
+    return None if found is None else cell(found, inner)
+
+
+def is_shown(row: dict[str, Any], name: str, columns: Sequence[str]) -> bool:
+    """Say whether a value has a column: its own, one of an object around it as JSON, or those of its fields."""
+    # Deprecated: of JSON and NDJSON alone.
+    is_old = name == "date" and "from" in row
+    around = [".".join(name.split(".")[:count]) for count in range(1, name.count(".") + 2)]
+    return is_old or any(one in columns or any(column.startswith(f"{one}.") for column in columns) for one in around)
+
+
 def as_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
+@pytest.mark.parametrize("url", PAGED)
+def test_pages_hold_each_row_once_in_the_order_of_the_whole(reader: TestClient[Any], url: str) -> None:
+    separator = "&" if "?" in url else "?"
+    answer = reader.get(f"{url}{separator}limit=1000").json()
+    whole = [json.dumps(row) for row in answer["data"]]
+    assert answer["page"]["nextCursor"] is None
+    assert len(whole) == len(set(whole)) >= 3
+    for limit in (1, 2, len(whole)):
+        found: list[str] = []
+        following: str | None = f"{url}{separator}limit={limit}"
+        while following:
+            page = reader.get(following)
+            rows, cursor = page.json()["data"], page.json()["page"]["nextCursor"]
+            assert len(rows) == min(limit, len(whole) - len(found))
+            found += [json.dumps(row) for row in rows]
+            following = page.links["next"]["url"] if cursor else None
+            assert ("next" in page.links) == (cursor is not None)
+        assert found == whole
+
+
 @pytest.mark.parametrize("batch", [5_000, 2])
-@pytest.mark.parametrize("url", COLLECTIONS)
-def test_all_forms_agree(client: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("url", [*LISTS.values(), *NARROWED])
+def test_all_forms_agree(reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = reader
     monkeypatch.setattr("api.calls._BATCH", batch)
     rows, answer = json_rows(client, url)
     assert rows
@@ -92,24 +181,27 @@ def test_all_forms_agree(client: TestClient[Any], url: str, batch: int, monkeypa
     assert ndjson.headers["content-type"] == "application/x-ndjson"
     assert [json.loads(line) for line in ndjson.text.splitlines()] == rows
 
-    if "interval=" in url:
-        # Deprecated: of JSON and NDJSON alone.
-        rows = [{name: value for name, value in row.items() if name != "date"} for row in rows]
-
     as_csv = client.get(url, headers={"Accept": "text/csv"})
     assert as_csv.headers["content-type"] == "text/csv; header=present; charset=utf-8"
+    columns = as_csv.text.splitlines()[0].split(",")
+    assert all(is_shown(row, name, columns) for row in rows for name in flat(row))
+    expected = [{column: cell(row, column) for column in columns} for row in rows]
     assert list(csv.DictReader(io.StringIO(as_csv.text, newline=""))) == [
-        {name: as_text(value) for name, value in flat(row).items()} for row in rows
+        {column: as_text(value) for column, value in row.items()} for row in expected
     ]
 
     parquet = client.get(url, headers={"Accept": "application/vnd.apache.parquet"})
     table = pq.read_table(pa.BufferReader(parquet.content))
-    assert table.schema.names == as_csv.text.splitlines()[0].split(",")
-    assert table.num_rows == len(rows)
-    for row, found in zip(rows, table.to_pylist(), strict=True):
-        for name, value in flat(row).items():
-            stored = json.loads(found[name]) if isinstance(value, list) else found[name]
-            assert (f"{stored:%Y-%m-%dT%H:%M:%S}" in str(value)) if hasattr(stored, "hour") else (stored == value)
+    assert table.schema.names == columns
+    for row, found in zip(expected, table.to_pylist(), strict=True):
+        for name, value in row.items():
+            at = found[name]
+            if isinstance(value, (list, dict)):
+                assert json.loads(at) == value
+            elif hasattr(at, "hour"):
+                assert at == datetime.fromisoformat(value)
+            else:
+                assert at == value
     assert not any(pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in table.schema.types)
 
     told = {name: answer[name] for name in ("asOf", "coverage") if name in answer}
