@@ -87,8 +87,8 @@ class Operation:
 
     @property
     def is_conditional(self) -> bool:
-        """Whether a GET has an ETag; what holds or takes a token is stored nowhere."""
-        return not self.reports and self.answers_as is None
+        """Whether a GET has an ETag: it needs an API key, and its answer holds no token."""
+        return self.role is not None and self.answers_as is None
 
 
 EXAMPLE_NETWORK = "ethereum"

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from api import media_types
 from api.app import openapi_document
+from api.operations import EXAMPLE_UNUSED_SOURCE_ID
 from control.settings import load_settings
 from tests.api.world import World
 
@@ -71,13 +72,24 @@ def example_body(operation: Mapping[str, Any], media_type: str = media_types.JSO
     return content.get(media_type, {}).get("example")
 
 
+# What makes the example of a write change something, where it does not: values of its path, and fields of its body.
+_CHANGES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "patch_priced_item": ({}, {"class": "Other"}),
+    "put_token_tracking": ({}, {"trackingStatus": "disabled"}),
+    "put_wallet_tracking": ({}, {"trackingStatus": "disabled"}),
+    "enable_price_source": ({"id": EXAMPLE_UNUSED_SOURCE_ID}, {}),
+}
+
+
 def ask(client: Any, path: str, method: str, operation: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
-    """Send the example request of an operation."""
+    """Send the example request of an operation; that of a write changes something."""
+    values, changes = _CHANGES.get(operation["operationId"], ({}, {}))
+    body = example_body(operation)
     return client.request(
         method.upper(),
-        example_path(path, operation),
+        example_path(path, operation, values),
         params=example_query(operation),
-        json=example_body(operation),
+        json=body | changes if changes else body,
         headers=headers,
         follow_redirects=False,
     )

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_UNUSED_LEDGER
 from control import access
-from tests.api.document import check
+from tests.api.document import WRITES, ask, check, example_path, role_of
 from tests.api.test_errors import problem
 from tests.api.world import FRESH_TOKEN_ID, World
 
@@ -18,53 +19,89 @@ PATH = "/v1/audit-events"
 ADDRESS = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
 FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}"
 
+# The action of every operation that writes.
+ACTIONS = {
+    "accept_quarantined_price": "price-pair.review",
+    "attest_token": "attestation.request",
+    "attest_wallet": "attestation.request",
+    "cancel_price_discovery": "price-pair.discover-cancel",
+    "cancel_token_attestation": "attestation.cancel",
+    "cancel_token_history_request": "history.cancel",
+    "cancel_wallet_attestation": "attestation.cancel",
+    "cancel_wallet_history_request": "history.cancel",
+    "create_manual_prices": "manual-price.create",
+    "create_pair": "price-pair.create",
+    "create_price_source": "price-source.create",
+    "create_priced_item": "priced-item.create",
+    "create_supported_pair": "supported-pair.create",
+    "create_token": "token.create",
+    "create_wallet": "wallet.create",
+    "disable_price_source": "price-source.disable",
+    "enable_price_source": "price-source.enable",
+    "patch_ledger": "ledger.update",
+    "patch_pair": "price-pair.update",
+    "patch_price_source": "price-source.update",
+    "patch_priced_item": "priced-item.update",
+    "patch_token": "token.update",
+    "patch_wallet": "wallet.update",
+    "put_embed_origins": "embedding.origins",
+    "put_ledger": "ledger.create",
+    "put_mapping_symbols": "priced-item.mapping",
+    "put_token_priced_as": "token.link",
+    "put_token_tracking": "token.tracking",
+    "put_wallet_tracking": "wallet.tracking",
+    "reject_quarantined_price": "price-pair.review",
+    "remove_ledger": "ledger.remove",
+    "remove_pair": "price-pair.remove",
+    "remove_price_source": "price-source.remove",
+    "remove_priced_item": "priced-item.remove",
+    "remove_supported_pair": "supported-pair.remove",
+    "remove_token": "token.remove",
+    "remove_token_priced_as": "token.unlink",
+    "remove_wallet": "wallet.remove",
+    "request_price_discovery": "price-pair.discover",
+    "request_token_history": "history.request",
+    "request_wallet_history": "history.request",
+    "revoke_reports": "embedding.revoke",
+}
+
 
 def newest(client: TestClient[Any], count: int) -> list[dict[str, Any]]:
     data: list[dict[str, Any]] = client.get(f"{PATH}?limit={count}").json()["data"]
     return data
 
 
-def test_every_write_of_the_interface_is_there(world: World, client: TestClient[Any]) -> None:
-    client.put("/v1/networks/ethereum/ledgers", json={"name": "third"})
-    client.patch("/v1/networks/ledgers/third", json={"displayName": "Third"})
-    client.delete("/v1/networks/ledgers/third")
-    client.patch(FRESH, json={"name": "n"})
-    client.put(f"{FRESH}/tracking", json={"trackingStatus": "enabled"})
+@pytest.mark.parametrize(("path", "method", "operation"), WRITES)
+def test_every_write_leaves_one_event(
+    world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+) -> None:
+    before = client.get(f"{PATH}?limit=1000").json()["data"]
+    role = str(role_of(operation))
+    answer = ask(client, path, method, operation, world.headers(role))
+    assert answer.status_code in (200, 201, 202, 204), answer.text
+    (event, *rest) = client.get(f"{PATH}?limit=1000").json()["data"]
+    assert rest == before
+    check({"$ref": "#/components/schemas/AuditEvent"}, event)
+    assert event["action"] == ACTIONS[operation["operationId"]]
+    assert event["actor"] == world.principals[role].key_id
+    assert event["requestId"] == answer.headers["x-request-id"]
+    if not operation["operationId"].startswith(("remove_ledger", "remove_priced_item", "put_embed", "revoke_")):
+        # Those name the object by its name, or not at all.
+        assert event["objectId"] in example_path(path, operation) + answer.text
+    assert (event["before"] is None) <= (event["after"] is not None)
+    assert event["before"] != event["after"]
+
+
+def test_an_event_shows_the_states_before_and_after(client: TestClient[Any]) -> None:
     history = client.post(f"{FRESH}/history-requests", json={"from": "creation"}).json()["id"]
-    client.delete(f"{FRESH}/history-requests/{history}")
+    client.patch(FRESH, json={"name": "n"})
     client.delete(FRESH)
-    wallet = client.post("/v1/wallets", json={"ledger": EXAMPLE_LEDGER, "ledgerId": ADDRESS}).json()["id"]
-    token = client.post("/v1/tokens", json={"ledger": EXAMPLE_LEDGER, "symbol": "DAI", "ledgerId": ADDRESS}).json()
-    client.patch(f"/v1/wallets/{wallet}", json={"name": "w"})
-    client.put(f"/v1/wallets/{wallet}/tracking", json={"trackingStatus": "enabled"})
-    client.delete(f"/v1/wallets/{wallet}")
-    found = newest(client, 13)[::-1]
-    assert [event["action"] for event in found] == [
-        "ledger.create",
-        "ledger.update",
-        "ledger.remove",
-        "token.update",
-        "token.tracking",
-        "history.request",
-        "history.cancel",
-        "token.remove",
-        "wallet.create",
-        "token.create",
-        "wallet.update",
-        "wallet.tracking",
-        "wallet.remove",
-    ]
-    assert {event["actor"] for event in found} == {world.principals["admin"].key_id}
-    by_action = {event["action"]: event for event in found}
-    assert by_action["history.request"]["objectId"] == history
-    assert by_action["history.request"]["after"]["subjectId"] == FRESH_TOKEN_ID
-    assert by_action["token.create"]["objectId"] == token["id"]
-    assert by_action["token.create"]["before"] is None
-    assert by_action["token.update"]["before"]["name"] is None
-    assert by_action["token.update"]["after"] == by_action["token.update"]["before"] | {"name": "n"}
-    assert by_action["token.remove"]["after"] is None
-    for event in newest(client, 1000):
-        check({"$ref": "#/components/schemas/AuditEvent"}, event)
+    removed, updated, requested = newest(client, 3)
+    assert (requested["objectId"], requested["before"]) == (history, None)
+    assert requested["after"]["subjectId"] == FRESH_TOKEN_ID
+    assert updated["before"]["name"] is None
+    assert updated["after"] == updated["before"] | {"name": "n"}
+    assert (removed["before"], removed["after"]) == (updated["after"], None)
 
 
 def test_an_event_names_its_request(world: World, client: TestClient[Any]) -> None:

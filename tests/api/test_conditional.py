@@ -1,0 +1,87 @@
+"""ETags: every GET of the document answers 304 to the client that has the answer, and no client keeps an old one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+
+from api import media_types
+from tests.api.document import GETS, TABULAR, WRITES, ask, example_path, example_query
+from tests.api.test_openapi_examples import embed_token
+from tests.api.world import World, copy_world
+
+CONDITIONAL = [param for param in GETS if "304" in param.values[2]["responses"]]
+UNCONDITIONAL = [param for param in GETS if "304" not in param.values[2]["responses"]]
+EVENTS = "/v1/audit-events"
+
+
+@pytest.fixture(scope="module")
+def reader(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient[Any]]:
+    """A client of one application, for tests that only read."""
+    world = copy_world(template, tmp_path_factory.mktemp("read"))
+    with world.client() as client:
+        yield client
+    world.store.close()
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), CONDITIONAL)
+def test_an_answer_that_the_client_has_is_not_sent_again(
+    reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+) -> None:
+    del method
+    etags = set()
+    for form in operation["responses"]["200"]["content"]:
+        query = example_query(operation)
+        if form != media_types.JSON:
+            query.pop("limit", None)
+        address = example_path(path, operation)
+
+        def get(etag: str, form: str = form, query: dict[str, str] = query, address: str = address) -> Any:
+            return reader.get(address, params=query, headers={"Accept": form, "If-None-Match": etag})
+
+        whole = get('"another"')
+        etag = whole.headers["etag"]
+        assert whole.status_code == 200, whole.text
+        for known in (etag, f'"another", {etag}', "*"):
+            same = get(known)
+            assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", etag)
+            assert same.headers["cache-control"] == whole.headers["cache-control"]
+        etags.add(etag)
+    assert len(etags) == len(operation["responses"]["200"]["content"])
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), UNCONDITIONAL)
+def test_an_answer_that_nothing_keeps_has_no_etag(
+    reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+) -> None:
+    is_embedded = operation["security"] == [{"embedToken": []}]
+    headers = {"Authorization": f"Bearer {embed_token(reader, path)}"} if is_embedded else {}
+    answer = ask(reader, path, method, operation, headers | {"If-None-Match": "*"})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert "etag" not in answer.headers
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), WRITES)
+def test_a_write_shows_at_once_in_every_list_that_it_changes(
+    world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+) -> None:
+    """Of lists as tables, whose ETags are made without reading the rows: a list that is the same may keep its own."""
+    form, section = {"Accept": media_types.CSV}, path.split("/")[:3]
+    lists = [example_path(*param.values[::2]) for param in TABULAR if param.values[0].split("/")[:3] == section]
+    # The changes of a token need a moment, and none of its writes shows in them.
+    lists = [EVENTS, *(address for address in lists if not address.endswith("/changes"))]
+    before = {address: client.get(address, headers=form) for address in lists}
+    assert {answer.status_code for answer in before.values()} == {200}
+    assert ask(client, path, method, operation, world.headers()).status_code < 300
+    changed = set()
+    for address, known in before.items():
+        after = client.get(address, headers=form)
+        again = client.get(address, headers=form | {"If-None-Match": known.headers["etag"]})
+        if after.status_code != 200:
+            assert (method, again.status_code) == ("delete", after.status_code)
+        elif after.content != known.content:
+            assert (again.status_code, again.content) == (200, after.content), address
+            changed.add(address)
+    assert EVENTS in changed
