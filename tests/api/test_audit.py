@@ -1,11 +1,7 @@
 """The audit over HTTP: every write of the interface, its filters, pages and tables."""
 
-import csv
-import io
-import json
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from litestar.testing import TestClient
 
@@ -144,47 +140,16 @@ def test_filters(world: World, client: TestClient[Any]) -> None:
     problem(client.get(f"{PATH}?actor=cli"), 400, "unknown-parameter")
 
 
-def test_pages(client: TestClient[Any]) -> None:
-    whole = client.get(f"{PATH}?limit=1000").json()["data"]
-    assert len(whole) >= 5
-    paged: list[Any] = []
-    url = f"{PATH}?limit=2"
-    while url:
-        answer = client.get(url)
-        paged += answer.json()["data"]
-        url = answer.links["next"]["url"] if "next" in answer.links else ""
-    assert paged == whole
-
-
-def test_tables_hold_the_states_as_json(world: World, client: TestClient[Any]) -> None:
-    client.patch(FRESH, json={"name": 'quo"ted, ü'})
-    (event,) = newest(client, 1)
-    text = client.get(PATH, headers={"Accept": "text/csv"})
-    row = next(csv.DictReader(io.StringIO(text.text)))
-    assert (row["id"], json.loads(row["before"]), json.loads(row["after"])) == (
-        event["id"],
-        event["before"],
-        event["after"],
-    )
-    table = pq.read_table(
-        io.BytesIO(client.get(PATH, headers={"Accept": "application/vnd.apache.parquet"}).content)
-    ).to_pylist()
-    assert json.loads(table[0]["after"]) == event["after"]
-    assert {row["before"] for row in table if row["action"] == "key.create"} == {None}
-    lines = client.get(PATH, headers={"Accept": "application/x-ndjson"}).text.splitlines()
-    assert json.loads(lines[0]) == event
-    # A key is made without any change of configuration; the table changes all the same.
-    known = {"Accept": "text/csv", "If-None-Match": text.headers["etag"]}
+def test_a_table_changes_with_an_event_that_changes_no_configuration(world: World, client: TestClient[Any]) -> None:
+    etag = client.get(PATH, headers={"Accept": "text/csv"}).headers["etag"]
+    known = {"Accept": "text/csv", "If-None-Match": etag}
     assert client.get(PATH, headers=known).status_code == 304
     with world.store.write() as session:
         access.create_key(session, world.tenant_id, "viewer")
     assert client.get(PATH, headers=known).status_code == 200
 
 
-def test_only_admins_read_it_and_only_their_own(world: World, client: TestClient[Any]) -> None:
-    for caller in ("viewer", "operator"):
-        answer = client.get(PATH, headers=world.headers(caller))
-        assert problem(answer, 403, "role-too-low")["requiredRole"] == "admin"
+def test_it_shows_a_tenants_own_events_and_no_secret(world: World, client: TestClient[Any]) -> None:
     with world.client("foreign") as foreign:
         theirs = foreign.get(PATH).json()["data"]
         assert {event["action"] for event in theirs} == {"key.create", "ledger.create"}

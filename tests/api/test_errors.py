@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import EXAMPLE_LEDGER, EXAMPLE_SOURCE_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control import access
 from tests.api.document import check
 from tests.api.world import World
@@ -61,33 +61,9 @@ def test_a_revoked_key_stops_at_once(world: World, client: TestClient[Any]) -> N
     problem(client.get("/v1/tokens", headers=world.headers("viewer")), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize(
-    ("caller", "method", "path", "role"),
-    [
-        ("viewer", "POST", "/v1/tokens", "operator"),
-        ("viewer", "POST", "/v1/wallets", "operator"),
-        ("viewer", "PUT", "/v1/networks/ethereum/ledgers", "operator"),
-        ("viewer", "PUT", f"{TOKEN}/tracking", "admin"),
-        ("operator", "PUT", f"{TOKEN}/tracking", "admin"),
-        ("operator", "PUT", f"{WALLET}/tracking", "admin"),
-    ],
-)
-def test_the_role_is_checked_before_the_body(
-    world: World, client: TestClient[Any], caller: str, method: str, path: str, role: str
-) -> None:
-    answer = client.request(method, path, headers=world.headers(caller), content=b"{")
-    assert problem(answer, 403, "role-too-low")["requiredRole"] == role
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/v1/networks", "/v1/networks/ledgers", "/v1/tokens", TOKEN, f"{TOKEN}/activities", f"{TOKEN}/cap-table",
-     "/v1/wallets", WALLET, f"{WALLET}/activities", f"{WALLET}/balances", "/v1/priced-items",
-     f"/v1/priced-items/{EXAMPLE_SYMBOL}", "/v2/price-sources", SOURCE, f"{SOURCE}/pairs"],
-)  # fmt: skip
-def test_unknown_and_repeated_parameters(client: TestClient[Any], path: str) -> None:
-    found = problem(client.get(f"{path}?limmit=5&Limit=6"), 400, "unknown-parameter")
-    assert [error["parameter"] for error in found["errors"]] == ["limmit", "Limit"]
+def test_the_role_is_checked_before_the_body(world: World, client: TestClient[Any]) -> None:
+    answer = client.post("/v1/tokens", headers=world.headers("viewer"), content=b"{")
+    assert problem(answer, 403, "role-too-low")["requiredRole"] == "operator"
 
 
 def test_a_repeated_parameter(client: TestClient[Any]) -> None:

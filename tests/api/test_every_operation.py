@@ -10,7 +10,16 @@ import pytest
 
 from api import media_types
 from api.operations import EXAMPLE_WALLET_ID
-from tests.api.document import DOCUMENT, GETS, OF_ONE_ANSWER, OPERATIONS, TABULAR, example_path, example_query
+from tests.api.document import (
+    DOCUMENT,
+    GETS,
+    OF_ONE_ANSWER,
+    OPERATIONS,
+    TABULAR,
+    example_body,
+    example_path,
+    example_query,
+)
 from tests.api.test_errors import problem
 from tests.api.test_openapi_examples import embed_token
 from tests.api.world import World, copy_world
@@ -123,6 +132,19 @@ def test_a_body_where_none_is_taken_is_refused(
         assert "takes no body" in problem(answer, 400, "unexpected-body")["detail"]
     if method == "get":
         assert served.request(method, example_path(path, operation), content=b"", **asked).status_code == 200
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), [one for one in OPERATIONS if one.values[2]["security"]])
+def test_parameters_that_it_does_not_take_are_refused(
+    served: httpx.Client, path: str, method: str, operation: dict[str, Any]
+) -> None:
+    query = example_query(operation) | {"limmit": "5", "Limit": "6"}
+    headers = credentials(served, path, operation)
+    answer = served.request(
+        method, example_path(path, operation), params=query, json=example_body(operation), headers=headers
+    )
+    found = problem(answer, 400, "unknown-parameter")
+    assert [error["parameter"] for error in found["errors"]] == ["limmit", "Limit"]
 
 
 def test_head_tells_errors_like_get(served: httpx.Client) -> None:

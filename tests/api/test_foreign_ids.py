@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from litestar.testing import TestClient
 
+from api import media_types
 from api.operations import (
     EXAMPLE_LEDGER,
     EXAMPLE_MARKET_PAIR_ID,
@@ -21,6 +22,7 @@ from tests.api.document import (
     KEYED,
     OF_ONE_ANSWER,
     OPERATIONS,
+    TABULAR,
     example_body,
     example_path,
     example_query,
@@ -294,6 +296,31 @@ def test_an_id_in_a_body(second: Second, place: Place) -> None:
     expected = MISSING_IN_BODIES.get((place.operation["operationId"], place.name), 422)
     assert answer.status_code == expected, answer.text
     assert {error["pointer"].split("/")[1] for error in answer.json()["errors"]} == {place.name}
+
+
+@pytest.mark.parametrize(
+    ("path", "operation"),
+    [
+        pytest.param(path, operation, id=operation["operationId"])
+        for path, _, operation in (param.values for param in TABULAR)
+        if "{" not in path and path != "/v1/networks"
+    ],
+)
+def test_lists_hold_nothing_of_another_tenant(second: Second, path: str, operation: dict[str, Any]) -> None:
+    assert "limit" in {parameter["name"] for parameter in operation["parameters"]}
+
+    def ids(who: str) -> set[str]:
+        rows = second.client.get(f"{path}?limit=1000", headers=second.world.headers(who)).json()["data"]
+        return {row["id"] for row in rows if row.get("kind") != "Preconfigured"}
+
+    ours, theirs = ids("foreign"), ids("admin")
+    assert ours
+    assert theirs
+    assert not ours & theirs
+    for form in (media_types.CSV, media_types.NDJSON):
+        text = second.client.get(path, headers={"Accept": form}).text
+        assert all(one in text for one in ours)
+        assert not any(one in text for one in theirs)
 
 
 def test_the_index_links_to_no_report_of_another_tenant(second: Second) -> None:

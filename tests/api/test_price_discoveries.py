@@ -88,17 +88,10 @@ def test_the_end_is_cut_at_now(client: TestClient[Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
-        ({"from": "1969-01-01"}, "/from"),
         ({"from": 5}, "/from"),
         ({"to": "2026-01-01"}, "/to"),
-        ({"from": "2300-01-01", "to": "2300-02-01"}, "/from"),
-        ({"windowSize": "decade"}, "/windowSize"),
-        ({"windowSize": "minute", "from": "2020-01-01"}, "/windowSize"),
-        ({"multiplier": 0}, "/multiplier"),
         ({"multiplier": "one"}, "/multiplier"),
         ({"multiplier": None}, "/multiplier"),
-        ({"multiplier": "0.0001"}, "/multiplier"),
-        ({"windowSize": "quarter", "multiplier": "0.5"}, "/multiplier"),
     ],
 )
 def test_malformed_requests_are_named(client: TestClient[Any], change: dict[str, Any], pointer: str) -> None:
@@ -126,14 +119,6 @@ def test_a_pair_without_any_history_says_why(client: TestClient[Any]) -> None:
     assert "Fund desk is manual" in found["detail"]
     client.patch("/v2/price-sources/src_kraken/disable")
     assert "Kraken is disabled" in problem(client.post(DISCOVERY, json=BODY), 422, "invalid-body")["detail"]
-
-
-def test_a_repeated_request_replays_the_first_answer(client: TestClient[Any]) -> None:
-    headers = {"Idempotency-Key": "d-1"}
-    first, second = (client.post(DISCOVERY, json=BODY, headers=headers) for _ in range(2))
-    assert (second.status_code, second.content) == (202, first.content)
-    assert len(client.get(OPERATIONS).json()["data"]) == 2
-    problem(client.post(DISCOVERY, json=BODY | {"multiplier": 2}, headers=headers), 422, "idempotency-key-reused")
 
 
 def test_progress_and_gaps_show_as_reported(world: World, client: TestClient[Any]) -> None:
@@ -191,17 +176,7 @@ def test_quarantined_prices_are_listed_newest_first(client: TestClient[Any]) -> 
         "reason": "Jump",
         "decision": None,
     }
-    seen: list[str] = []
-    url: str | None = f"{QUARANTINED}?limit=1"
-    while url:
-        page = client.get(url).json()
-        seen += [row["id"] for row in page["data"]]
-        cursor = page["page"]["nextCursor"]
-        url = f"{QUARANTINED}?limit=1&cursor={cursor}" if cursor else None
-    assert seen == [row["id"] for row in answer["data"]]
     assert client.get(f"/v2/pairs/{EXAMPLE_PAIR_ID}/prices/quarantined").json()["data"] == []
-    table = client.get(QUARANTINED, headers={"Accept": "text/csv"}).text
-    assert [row["id"] for row in csv.DictReader(io.StringIO(table))] == seen
 
 
 def test_a_decision_is_stored_shown_and_may_change(world: World, client: TestClient[Any]) -> None:
@@ -241,12 +216,3 @@ def test_a_rate_that_no_price_can_hold_is_only_rejected(client: TestClient[Any])
     found = problem(client.post(f"{path}/accept"), 409, "price-out-of-range")
     assert "123456789012345678901234567890.5" in found["detail"]
     assert client.post(f"{path}/reject").json()["decision"] == "Rejected"
-
-
-def test_a_repeated_decision_replays_the_first_answer(client: TestClient[Any]) -> None:
-    headers = {"Idempotency-Key": "r-1"}
-    path = f"{QUARANTINED}/{EXAMPLE_PRICE_ID}"
-    first, second = (client.post(f"{path}/accept", headers=headers) for _ in range(2))
-    assert second.content == first.content
-    assert second.headers["idempotency-replayed"] == "true"
-    problem(client.post(f"{path}/reject", headers=headers), 422, "idempotency-key-reused")

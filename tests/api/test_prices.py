@@ -1,7 +1,6 @@
 """Prices of pairs over HTTP: the newest one, steps, one source's own, intervals; order, pages, other tenants."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -28,16 +27,6 @@ PRICES = f"/v2/pairs/{SMALL_PAIR_ID}/prices/history"
 
 def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def pages(client: Any, url: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while url:
-        answer = client.get(url)
-        assert answer.status_code == 200, answer.text
-        found += answer.json()["data"]
-        url = answer.links["next"]["url"] if "next" in answer.links else ""
-    return found
 
 
 def test_steps_of_the_system_price_newest_first(valued: World) -> None:
@@ -74,15 +63,6 @@ def test_steps_of_the_system_price_newest_first(valued: World) -> None:
             None,
             False,
         )
-
-
-@pytest.mark.parametrize("query", ["", "priceSource=src_kraken", "interval=1h&from=2026-01-31T20:00:00Z&to=2026-02-02"])
-def test_pages_join_to_the_whole(valued: World, query: str) -> None:
-    with valued.client() as client:
-        whole = client.get(f"{PRICES}?{query}").json()["data"]
-        assert len(whole) > 2
-        for limit in (1, 2):
-            assert pages(client, f"{PRICES}?{query}&limit={limit}") == whole
 
 
 def test_a_range_is_half_open(valued: World) -> None:
@@ -193,13 +173,6 @@ def test_a_token_without_a_pair_has_no_prices(world: World) -> None:
         assert client.get(f"/v1/tokens/{EXAMPLE_LINKED_TOKEN_ID}/price-history").status_code == 200
 
 
-def test_pairs_of_other_tenants_do_not_exist(valued: World) -> None:
-    with valued.client("foreign") as client:
-        problem(client.get(PRICES), 404, "pair-not-found")
-    with valued.client() as client:
-        problem(client.get("/v2/pairs/pair_nowhere/prices/history"), 404, "pair-not-found")
-
-
 @pytest.mark.parametrize(
     ("moment", "price", "is_fallback", "is_stale"),
     [
@@ -255,14 +228,6 @@ def test_the_latest_price_grows_stale_without_a_cycle(world: World) -> None:
         assert [is_stale(2, hour), is_stale(2, hour + INSTANT)] == [False, True]
     finally:
         serving.close()
-
-
-def test_tabular_prices(valued: World) -> None:
-    with valued.client() as client:
-        rows = client.get(PRICES).json()["data"]
-        lines = client.get(PRICES, headers={"Accept": "text/csv"}).text.splitlines()
-        place = lines[0].split(",").index("price")
-        assert [line.split(",")[place] for line in lines[1:]] == [row["price"] for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -14,41 +14,6 @@ from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World,
 TABULAR = ("application/json", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 
 
-@pytest.mark.parametrize(("kind", "foreign_id"), [("token", FOREIGN_TOKEN_ID), ("wallet", FOREIGN_WALLET_ID)])
-@pytest.mark.parametrize(
-    "rest", ["", "/activities", "/cap-table", "/cap-table/changes?from=block:100", "/balances", "/coverage"]
-)
-def test_foreign_ids_are_unknown(client: TestClient[Any], kind: str, foreign_id: str, rest: str) -> None:
-    if (kind, rest.split("?")[0]) in {
-        ("token", "/balances"),
-        ("wallet", "/cap-table"),
-        ("wallet", "/cap-table/changes"),
-    }:
-        code = "unknown-route"
-    else:
-        code = f"{kind}-not-found"
-    found = problem(client.get(f"/v1/{kind}s/{foreign_id}{rest}"), 404, code)
-    missing = problem(client.get(f"/v1/{kind}s/{foreign_id[:-1]}z{rest}"), 404, code)
-    assert found["detail"].replace(foreign_id, "") == missing["detail"].replace(f"{foreign_id[:-1]}z", "")
-
-
-def test_foreign_subjects_cannot_be_tracked(client: TestClient[Any]) -> None:
-    for kind, foreign_id in (("token", FOREIGN_TOKEN_ID), ("wallet", FOREIGN_WALLET_ID)):
-        answer = client.put(f"/v1/{kind}s/{foreign_id}/tracking", json={"trackingStatus": "disabled"})
-        problem(answer, 404, f"{kind}-not-found")
-
-
-def test_lists_hold_the_own_objects_alone(world: World) -> None:
-    with world.client("foreign") as client:
-        assert [token["id"] for token in client.get("/v1/tokens").json()["data"]] == [FOREIGN_TOKEN_ID]
-        assert [wallet["id"] for wallet in client.get("/v1/wallets").json()["data"]] == [FOREIGN_WALLET_ID]
-        assert len(client.get("/v1/networks/ledgers").json()["data"]) == 1
-        for accept in TABULAR:
-            content = client.get("/v1/tokens", headers={"Accept": accept}).content
-            assert FOREIGN_TOKEN_ID.encode() in content
-            assert EXAMPLE_TOKEN_ID.encode() not in content
-
-
 def test_the_same_address_shows_the_own_rows_alone(world: World) -> None:
     """Both tenants have a token and a wallet at the same addresses, with other rows each."""
     h3, h4 = HOLDERS["h3"], HOLDERS["h4"]
@@ -104,11 +69,6 @@ def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
             assert not counted(FOREIGN_TOKEN_ID, world.tenant_id)
     finally:
         serving.close()
-
-
-def test_a_foreign_token_is_no_filter(client: TestClient[Any]) -> None:
-    answer = client.get(f"/v1/wallets/{EXAMPLE_WALLET_ID}/activities?token={FOREIGN_TOKEN_ID}")
-    assert problem(answer, 422, "invalid-parameter")["errors"][0]["code"] == "unknown-token"
 
 
 def test_a_market_list_that_another_tenant_needs_is_not_there(world: World) -> None:

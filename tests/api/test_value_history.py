@@ -395,12 +395,6 @@ def test_too_many_points(client: Any) -> None:
         problem(client.get(f"{url}?interval=2h"), 422, "invalid-parameter")
 
 
-def test_other_tenants(long_template: World) -> None:
-    with long_template.client("foreign") as client:
-        problem(client.get(CAPITALIZATION), 404, "token-not-found")
-        problem(client.get(VALUES), 404, "wallet-not-found")
-
-
 def test_before_anything_is_collected(long_template: World, tmp_path_factory: pytest.TempPathFactory) -> None:
     world = copy_world(long_template, tmp_path_factory.mktemp("empty"))
     try:
