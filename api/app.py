@@ -1,6 +1,7 @@
 """The application: routes, their guard, the one error shape, and what opens and closes with the process."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
@@ -63,9 +64,10 @@ def create_app(settings: Settings) -> Litestar:
     async def services(app: Litestar) -> AsyncIterator[None]:
         settings: Settings = app.state.settings
         store = open_store(settings)
-        serving = Serving(settings.serving_dir, settings.query_memory_mb, settings.query_timeout_seconds)
+        clock: Callable[[], float] = app.state.clock
+        serving = Serving(settings.serving_dir, settings.query_memory_mb, settings.query_timeout_seconds, clock)
         networks, price_sources = load_networks(settings.networks_file), price_sources_in_force(settings)
-        app.state.services = Services(settings, store, serving, networks, price_sources)
+        app.state.services = Services(settings, store, serving, networks, price_sources, clock)
         try:
             yield
         finally:
@@ -126,7 +128,7 @@ def create_app(settings: Settings) -> Litestar:
         openapi_config=None,
         logging_config=None,
         debug=False,
-        state=State({"settings": settings}),
+        state=State({"settings": settings, "clock": time.monotonic}),
     )
     for _, _, handler in routes(app):
         handler.opt[QUERY_PARAMETERS] = query_parameters(handler)

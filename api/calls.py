@@ -43,12 +43,12 @@ NO_STORE = {"Cache-Control": "no-store"}
 ALL_ROWS = Page(limit=1, next_cursor=None)
 """The page of an answer that becomes a file, which has no pages."""
 
-_BATCH = 5_000
-"""Rows per query and chunk of a tabular answer: some megabytes at most, a small share of a query's fixed cost."""
-
 
 class Services:
     """The services of one process, opened when the application starts."""
+
+    batch_rows = 5_000
+    """Rows per query and chunk of a file: some megabytes at most, a small share of a query's fixed cost."""
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class Services:
         serving: Serving,
         networks: dict[str, Network],
         price_sources: dict[str, PriceSource],
+        clock: Callable[[], float],
     ) -> None:
         self.settings = settings
         self.store = store
@@ -64,7 +65,7 @@ class Services:
         self.networks = networks
         self.price_sources = price_sources
         self.pins = Pins(store, serving, settings.version_disk_budget_mb)
-        self.limiter = RateLimiter(settings.rate_limit_per_minute)
+        self.limiter = RateLimiter(settings.rate_limit_per_minute, clock)
         self._cursor_cipher: CursorCipher | None = None
         self._token_signer: TokenSigner | None = None
 
@@ -267,7 +268,7 @@ class Call:
 
     def batches(self, version: int | None, fetch: Fetch[Item]) -> Generator[Sequence[Item]]:
         """Read all rows of one version; arguments as of `read_batches`."""
-        return read_batches(self.services.serving, version, fetch, _BATCH)
+        return read_batches(self.services.serving, version, fetch, self.services.batch_rows)
 
     def _file_name(self, found: Tabular[Any]) -> str:
         identifiers = [str(value) for value in self.request.path_params.values()]

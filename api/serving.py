@@ -100,13 +100,13 @@ class _Deadlines:
 class _OpenVersion:
     """One open file; cursors are kept for reuse, derived values for as long as the file is open."""
 
-    def __init__(self, number: int, path: Path, mark: _Mark, memory_megabytes: int) -> None:
+    def __init__(self, number: int, path: Path, mark: _Mark, memory_megabytes: int, now: float) -> None:
         self.number = number
         self.path = path
         self.users = 0
         self.mark = mark
         self.is_damaged = False
-        self.last_used = time.monotonic()
+        self.last_used = now
         self._connection = versions.open_locked_down(path, memory_megabytes)
         self.epoch = versions.epoch_of(self._connection)
         self.tenant_versions = versions.tenant_versions_of(self._connection)
@@ -287,18 +287,26 @@ class Serving:
         directory: folder with `current.json` and the version files.
         memory_megabytes: memory limit of each open version.
         timeout_seconds: longest run of one statement.
+        clock: seconds that never run backwards; statements are timed by the real clock.
     """
 
-    def __init__(self, directory: Path, memory_megabytes: int, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        memory_megabytes: int,
+        timeout_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._directory = directory
         self._memory_megabytes = memory_megabytes
+        self._clock = clock
         self._deadlines = _Deadlines(timeout_seconds)
         self._queries = dict(load_queries())
         self._renewal = Renewal(self._newest, self.snapshot)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenVersion] = {}
         self._in_force: InForce | None = None
-        self._due = 0.0
+        self._due = -math.inf
         self._unreadable: dict[tuple[int, _Mark], float] = {}  # until when a file is not tried again
 
     @contextmanager
@@ -401,10 +409,10 @@ class Serving:
     def _release(self, opened: _OpenVersion) -> None:
         with self._lock:
             opened.users -= 1
-            opened.last_used = time.monotonic()
+            opened.last_used = self._clock()
 
     def _close_idle(self, current: int) -> None:
-        now = time.monotonic()
+        now = self._clock()
         for opened in self._open.values():
             if opened.users == 0 and opened.number != current and now - opened.last_used > _TABLES_SECONDS:
                 opened.tables.clear()
@@ -423,7 +431,7 @@ class Serving:
 
     def _find_in_force(self) -> InForce:
         """Return the version that the pointer names, or else the newest before it that can be opened."""
-        now = time.monotonic()
+        now = self._clock()
         if self._in_force is not None and now < self._due and self._opened(self._in_force.version) is not None:
             return self._in_force
         found = self._look()
@@ -460,13 +468,13 @@ class Serving:
         opened = self._open.get(number)
         if opened is not None:
             return None if opened.is_damaged else opened
-        if time.monotonic() < self._unreadable.get((number, mark), 0.0):
+        if self._clock() < self._unreadable.get((number, mark), -math.inf):
             return None
         try:
-            opened = self._open[number] = _OpenVersion(number, path, mark, self._memory_megabytes)
+            opened = self._open[number] = _OpenVersion(number, path, mark, self._memory_megabytes, self._clock())
         except duckdb.IOException as error:
             _log.error("version %s: %s cannot be opened: %s", number, path.name, error)
-            self._unreadable[number, mark] = time.monotonic() + _RETRY_SECONDS
+            self._unreadable[number, mark] = self._clock() + _RETRY_SECONDS
             return None
         return opened
 

@@ -14,7 +14,6 @@ from api.schemas.common import AsOf, Coverage, Schema
 
 Item = TypeVar("Item", bound=Schema)
 
-_BATCH = 5_000
 _FILE_NAMES = {"cap-table": "cap-table", "cap-table-changes": "changes", "wallet-activity": "activity"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -51,7 +50,7 @@ def stream_report(
     """
     block = "empty" if as_of.block_number is None else str(as_of.block_number)
     name = f"{_UNSAFE.sub('-', subject)[:64].strip('-.') or 'report'}-{_FILE_NAMES[call.report]}-{block}.csv"
-    batches = read_batches(call.services.serving, version, rows, _BATCH)
+    batches = read_batches(call.services.serving, version, rows, call.services.batch_rows)
     shown = coverage if has_all_rows else msgspec.structs.replace(coverage, complete=False)
     context = FileContext(_Head(as_of=as_of, coverage=shown)).headers()
     return formats.stream_file(row_type, batches, {**NO_STORE, **formats.attachment(name), **context})

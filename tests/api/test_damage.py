@@ -1,7 +1,6 @@
 """Serving files and pointers that are lost or damaged: the newest version that can be read answers, and it is said."""
 
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,7 +90,7 @@ def test_a_pointer_lost_while_serving(world: World) -> None:
     with world.client() as client:
         assert client.get("/health/ready").json()["status"] == "ready"
         (world.settings.serving_dir / "current.json").unlink()
-        time.sleep(0.25)
+        world.clock.look_again()
         assert client.get(TOKEN).status_code == 200
         assert client.get("/health/ready").json()["status"] == "degraded"
 
@@ -129,7 +128,7 @@ def test_damage_that_shows_when_rows_are_read(world: World) -> None:
         assert [answer.json()["asOf"]["dataVersion"] for answer in answers[1:]] == [1, 1, 1]
         assert client.get("/health/ready").json()["status"] == "degraded"
         # Not tried again while the file is the same, also after it was closed.
-        time.sleep(0.25)
+        world.clock.look_again()
         assert [client.get(f"{TOKEN}/activities").status_code for _ in range(4)] == [200] * 4
 
 

@@ -32,7 +32,7 @@ def stamp(moment: datetime) -> str:
 
 
 def explained(world: World, *moments: datetime) -> list[PriceExplanation]:
-    serving = Serving(world.settings.serving_dir, 256, 10)
+    serving = Serving(world.settings.serving_dir, 256, 900)
     try:
         with serving.snapshot() as snapshot:
             wanted = [(SMALL_PAIR_KEY, moment) for moment in moments]

@@ -60,7 +60,7 @@ PAGED = [
 ]
 NARROWED = [
     "/v1/tokens?sort=-symbol&trackingStatus=enabled",
-    f"{TOKEN}/activities?type=Transfer&sort=date",
+    f"{TOKEN}/activities?sort=date",
     f"/v1/tokens/{BIG_TOKEN_ID}/activities",
     f"{TOKEN}/cap-table?sort=-rank",
     f"{TOKEN}/cap-table?asOf=block:305&sort=wallet",
@@ -173,7 +173,7 @@ def test_pages_hold_each_row_once_in_the_order_of_the_whole(reader: TestClient[A
 @pytest.mark.parametrize("url", [*LISTS.values(), *NARROWED])
 def test_all_forms_agree(reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     client = reader
-    monkeypatch.setattr("api.calls._BATCH", batch)
+    monkeypatch.setattr("api.calls.Services.batch_rows", batch)
     rows, answer = json_rows(client, url)
     assert rows
 

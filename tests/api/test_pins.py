@@ -93,7 +93,7 @@ def test_beyond_the_budget_walks_go_on_and_none_begins(world: World) -> None:
 
 @pytest.fixture
 def serving(world: World) -> Any:
-    opened = Serving(world.settings.serving_dir, 256, 10)
+    opened = Serving(world.settings.serving_dir, 256, 900, world.clock)
     yield opened
     opened.close()
 

@@ -190,7 +190,7 @@ def test_a_token_without_a_pair_has_no_prices(world: World) -> None:
 def test_the_latest_price(
     valued: World, moment: datetime, price: str | None, is_fallback: bool | None, is_stale: bool | None
 ) -> None:
-    serving = Serving(valued.settings.serving_dir, 256, 10)
+    serving = Serving(valued.settings.serving_dir, 256, 900)
     try:
         with serving.snapshot() as snapshot:
             found = latest_prices(snapshot, valued.tenant_id, [SMALL_PAIR_KEY, 999], moment)
@@ -215,7 +215,7 @@ def test_the_latest_price_grows_stale_without_a_cycle(world: World) -> None:
     publish(world.settings.serving_dir, 1, rows)
     rows["system_prices"] = [step | {"valid_until": None, "window_start": step["effective_from"] - timedelta(hours=1)}]
     publish(world.settings.serving_dir, 2, rows)
-    serving = Serving(world.settings.serving_dir, 256, 10)
+    serving = Serving(world.settings.serving_dir, 256, 900)
 
     def is_stale(version: int, after: timedelta) -> bool:
         with serving.snapshot(version) as snapshot:

@@ -376,7 +376,7 @@ def test_an_end_in_a_gap_shows_the_newest_block_before_it(client: TestClient[Any
 def test_a_file_has_all_rows(
     client: TestClient[Any], query: dict[str, str], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.reports.files._BATCH", batch)
+    monkeypatch.setattr("api.calls.Services.batch_rows", batch)
     headers = wallet(client)
     token = headers["Authorization"].removeprefix("Bearer ")
     saved = client.post(f"{DATA}/csv", data={"token": token, **query}, headers={"Authorization": "nobody's"})

@@ -105,7 +105,7 @@ def test_pages_and_file_have_the_rows_of_the_json_interface(
 def test_batches_of_a_file_follow_each_other(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     headers = headers_of(client)
     whole = client.get(f"{DATA}/csv", headers=headers).text
-    monkeypatch.setattr("api.reports.files._BATCH", 7)
+    monkeypatch.setattr("api.calls.Services.batch_rows", 7)
     assert client.get(f"{DATA}/csv", headers=headers).text == whole
 
 

@@ -337,7 +337,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 def test_a_file_has_all_rows(
     client: TestClient[Any], query: dict[str, str], as_of: str | None, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.reports.files._BATCH", batch)
+    monkeypatch.setattr("api.calls.Services.batch_rows", batch)
     headers = cap_table(client, as_of)
     expected = rows(client, headers, **query)
     token = headers["Authorization"].removeprefix("Bearer ")
@@ -588,7 +588,7 @@ def test_the_index_of_what_is_tracked(client: TestClient[Any]) -> None:
 
 
 def test_a_slow_reader_of_a_file_holds_no_table(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.reports.files._BATCH", 3)
+    monkeypatch.setattr("api.calls.Services.batch_rows", 3)
     users: list[set[int]] = []
     release = Snapshot.release
 

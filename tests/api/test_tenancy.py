@@ -54,7 +54,7 @@ def test_rows_of_another_tenant_at_the_same_address_are_not_seen(client: TestCli
 
 def test_a_foreign_key_is_no_key_to_a_row(world: World) -> None:
     """Rows are asked for by tenant as well, so that a subject key alone would not open them."""
-    serving = Serving(world.settings.serving_dir, 256, 10)
+    serving = Serving(world.settings.serving_dir, 256, 900)
     try:
         with serving.snapshot() as snapshot:
 

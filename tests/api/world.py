@@ -173,6 +173,20 @@ def text_of(raw: int, decimals: int | None) -> str | None:
     return ("-" if raw < 0 else "") + str(whole) + (f".{digits}" if digits else "")
 
 
+class Clock:
+    """The clock of an application: it stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def look_again(self) -> None:
+        """Let the time pass after which the pointer to the version in force is read again."""
+        self._now += 0.25
+
+
 @dataclass
 class World:
     """One tenant with example data, another one with its own, and the keys of both."""
@@ -182,6 +196,7 @@ class World:
     keys: dict[str, str] = field(default_factory=dict)
     principals: dict[str, Principal] = field(default_factory=dict)
     subject_keys: dict[str, int] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def tenant_id(self) -> str:
@@ -203,7 +218,7 @@ class World:
         # Making an application costs more than most tests; one that has ended can start again with other settings.
         ended = _APPLICATIONS.setdefault(assets.FOLDER, [])
         app = ended.pop() if ended else create_app(self.settings)
-        app.state.settings = settings or self.settings
+        app.state.settings, app.state.clock = settings or self.settings, self.clock
         with TestClient(app) as client:
             client.headers.update(self.headers(who))
             yield client
@@ -218,7 +233,7 @@ def copy_world(world: World, directory: Path) -> World:
     """Copy a world whose store is closed."""
     shutil.copytree(world.settings.data_dir.parent, directory, dirs_exist_ok=True)
     settings = _settings(directory)
-    return replace(world, settings=settings, store=open_store(settings))
+    return replace(world, settings=settings, store=open_store(settings), clock=Clock())
 
 
 def _settings(directory: Path) -> Settings:
@@ -226,6 +241,8 @@ def _settings(directory: Path) -> Settings:
         {
             "LEDGERMART_DATA_DIR": str(directory / "data"),
             "LEDGERMART_NETWORKS": str(directory / "networks.toml"),
+            # Longer than any query takes on a machine with other work: only its own tests meet the limit.
+            "LEDGERMART_QUERY_TIMEOUT_SECONDS": "900",
         }
     )
 
