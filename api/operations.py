@@ -87,7 +87,7 @@ class Operation:
 
     @property
     def is_conditional(self) -> bool:
-        """Whether a GET has an ETag: it needs an API key, and its answer holds no token."""
+        """Has a GET an ETag? It has if it needs an API key and its answer holds no token."""
         return self.role is not None and self.answers_as is None
 
 

@@ -72,7 +72,7 @@ def example_body(operation: Mapping[str, Any], media_type: str = media_types.JSO
     return content.get(media_type, {}).get("example")
 
 
-# What makes the example of a write change something, where it does not: values of its path, and fields of its body.
+# Path values and body fields for writes whose plain example changes nothing.
 _CHANGES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "patch_priced_item": ({}, {"class": "Other"}),
     "put_token_tracking": ({}, {"trackingStatus": "disabled"}),

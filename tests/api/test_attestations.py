@@ -260,7 +260,7 @@ def test_a_dry_run_tells_what_would_be_asked_and_stores_nothing(world: World, cl
         "maxRequestsPerDay": 5000,
     }
     assert client.get("/v1/audit-events").json() == before
-    # Nor does it use up the key.
+    # The dry run has not used up the key.
     made = client.post(TOKEN, json={"asOf": "block:120"}, headers={"Idempotency-Key": "a-1"})
     assert made.status_code == 202
 

@@ -1,4 +1,4 @@
-"""ETags: every GET of the document answers 304 to the client that has the answer, and no client keeps an old one."""
+"""Conditional requests: every GET of the document answers 304 while its answer is the same, and 200 after a write."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -67,10 +67,10 @@ def test_an_answer_that_nothing_keeps_has_no_etag(
 def test_a_write_shows_at_once_in_every_list_that_it_changes(
     world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    """Of lists as tables, whose ETags are made without reading the rows: a list that is the same may keep its own."""
+    """The ETag of a table is made without reading its rows. A table that stays the same may keep its ETag."""
     form, section = {"Accept": media_types.CSV}, path.split("/")[:3]
     lists = [example_path(*param.values[::2]) for param in TABULAR if param.values[0].split("/")[:3] == section]
-    # The changes of a token need a moment, and none of its writes shows in them.
+    # The changes of a cap table need a moment, and no write of a token shows in them.
     lists = [EVENTS, *(address for address in lists if not address.endswith("/changes"))]
     before = {address: client.get(address, headers=form) for address in lists}
     assert {answer.status_code for answer in before.values()} == {200}

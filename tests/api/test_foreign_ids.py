@@ -30,7 +30,7 @@ from tests.api.document import (
 )
 from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, World, copy_world
 
-# Ids and names of the first tenant, whose examples the document shows; the second one asks with them.
+# Ids and names of the first tenant, taken from the document's examples. The second tenant sends them.
 OF_THE_OTHER = {
     "token": EXAMPLE_TOKEN_ID,
     "wallet": EXAMPLE_WALLET_ID,
@@ -82,7 +82,7 @@ KINDS_BY_NAME: dict[str, str | None] = {
 # Names that a write gives to a new object: each tenant has its own.
 GIVEN = {("create_token", "externalId"), ("patch_token", "externalId"),
          ("create_wallet", "externalId"), ("patch_wallet", "externalId")}  # fmt: skip
-# What is answered where only an unknown id is wrong; a filter by it finds nothing, or is refused.
+# Statuses other than 422 for a body in which an unknown id is the only fault.
 MISSING_IN_BODIES = {("put_token_priced_as", "pricedAs"): 409}
 
 
@@ -97,12 +97,12 @@ class Place(NamedTuple):
 
 
 def kind_in_path(path: str, parameter: dict[str, Any]) -> str | None:
-    """Return what a path parameter names."""
+    """Return the kind of object that a path parameter names."""
     before = path.partition("{" + parameter["name"] + "}")[0] + "{" + parameter["name"] + "}"
     for key in (before, parameter["name"], parameter["example"].partition("_")[0]):
         if key in KINDS_IN_PATHS:
             return KINDS_IN_PATHS[key]
-    raise AssertionError(f"{parameter['name']} of {path}: say what it names")
+    raise AssertionError(f"{parameter['name']} of {path}: add its kind to the table")
 
 
 def places(where: str) -> list[Any]:
@@ -145,7 +145,7 @@ def unknown(text: str) -> str:
 
 
 class Second(NamedTuple):
-    """The second tenant: its client, and what it has of every kind."""
+    """The second tenant: its client, and one object of each kind that it owns."""
 
     world: World
     client: TestClient[Any]
@@ -187,7 +187,7 @@ def own_path(second: Second, place: Place, value: str | None = None) -> str:
     """Return a path of the second tenant's own objects; from the place on, of those of the other one.
 
     Args:
-        second: whose objects.
+        second: owner of the objects.
         place: names the operation, and a parameter of its path where a value is given.
         value: takes the place of that parameter's.
     """
@@ -219,7 +219,7 @@ def own_body(second: Second, place: Place) -> Any:
 
 
 def shown(answer: Any, text: str) -> tuple[Any, ...]:
-    """Return all of an answer but the id that was asked for, and what each answer has of its own."""
+    """Return status, headers and body of an answer, without the requested id and headers such as the date."""
     headers = {name: value for name, value in answer.headers.items() if name not in OF_ONE_ANSWER}
     body = answer.text.replace(answer.headers["x-request-id"], "").replace(text, "")
     return answer.status_code, headers, body

@@ -127,7 +127,7 @@ def flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def cell(row: dict[str, Any], column: str) -> Any:
-    """Return what a row has for a column such as `token.symbol`; null where the outer object is."""
+    """Return the value of a row in a column such as `token.symbol`; null where the outer object is null."""
     if column in row:
         return row[column]
     outer, _, inner = column.partition(".")

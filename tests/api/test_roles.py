@@ -1,4 +1,4 @@
-"""Who may call an operation: a key of the role that the document names, and of no role below.
+"""Roles: an operation takes a key of the role that the document names, and no key of a lower role.
 
 That a key of this role suffices is shown by `test_openapi_examples`.
 """
@@ -15,7 +15,7 @@ from tests.api.world import World
 
 # Operations that read and need more than the role viewer.
 READ_BY_ADMINS = {"list_audit_events", "read_embed_origins"}
-# Operations that write: admins remove, and decide what is collected and who embeds reports; operators do the rest.
+# Admins remove objects, start collection and attestation, and manage embedding. Operators do the other writes.
 WRITTEN_BY_ADMINS = {
     "attest_token",
     "attest_wallet",

@@ -39,7 +39,7 @@ TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 
 
 def publish_next(world: World, version: int, kept_activities: int) -> None:
-    """Publish a version with only so many of the first token's activities; which the next request sees."""
+    """Publish a version with the first activities of the first token; the next request reads it."""
     rows = marts_rows(world)
     own = [row for row in rows["token_activities"] if row["token_id"] == EXAMPLE_TOKEN_ID]
     rows["token_activities"] = own[:kept_activities]
