@@ -14,7 +14,7 @@ import pytest
 from litestar.testing import TestClient
 
 from api.errors import ApiError
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.rate_limits import RateLimiter, address_key
 from api.reports.tokens import TokenSigner
 from api.schemas.reports import Report
@@ -23,7 +23,7 @@ from control.access import Principal
 from tests.api.document import DOCUMENT, check
 from tests.api.test_errors import problem
 from tests.api.test_reports import REPORTS, claims_of
-from tests.api.world import FOREIGN_TOKEN_ID, World
+from tests.api.world import World
 
 # Routes that take an embed token in the header, and the reports whose tokens they take, by the document.
 GUARDED = [
@@ -279,7 +279,6 @@ def test_the_index_links_to_the_tenants_own_reports_in_its_session(world: World,
             index[claim] for claim in ("tenant", "embed", "sxp")
         ]
         assert renew(page, answer.json()["reportUrl"].partition("#t=")[2]).status_code == 200
-    problem(link("cap-table", FOREIGN_TOKEN_ID), 404, "token-not-found")
     problem(link("wallet-activity", EXAMPLE_TOKEN_ID), 404, "wallet-not-found")
     problem(link("index", "x"), 422, "invalid-body")
     found = problem(link("cap-table-changes", EXAMPLE_TOKEN_ID), 422, "invalid-body")
@@ -339,14 +338,6 @@ def test_no_log_holds_a_token(world: World, page: TestClient[Any]) -> None:
     for secret in (token, further):
         for piece in secret.split(".")[1:]:
             assert piece not in logged
-
-
-def test_a_ledger_of_the_same_name_changes_nothing(world: World, page: TestClient[Any]) -> None:
-    """Both tenants have a ledger of this name; the token's tenant alone decides."""
-    token = token_for(world, page, who="foreign")
-    answer = page.post("/embed/index-links", json={"type": "cap-table", "id": EXAMPLE_TOKEN_ID}, headers=bearer(token))
-    problem(answer, 404, "token-not-found")
-    assert EXAMPLE_LEDGER not in answer.text
 
 
 @pytest.mark.parametrize("report", ["cap-table", "cap-table-changes", "wallet-activity"])

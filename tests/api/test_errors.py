@@ -76,10 +76,7 @@ def test_a_repeated_parameter(client: TestClient[Any]) -> None:
     [
         ("limit=0", "limit"),
         ("limit=1001", "limit"),
-        ("sort=amount", "sort"),
-        ("type=Swap", "type"),
         ("type=", "type"),
-        ("status=Failed", "status"),
         ("to=2026-01-01&from=2026-01-01", "to"),
         ("wallet=0x12", "wallet"),
         ("minAmount=-1", "minAmount"),
@@ -150,10 +147,7 @@ def test_bad_bodies(client: TestClient[Any], body: bytes, status: int, code: str
 @pytest.mark.parametrize(
     ("change", "pointer", "code"),
     [
-        ({"ledger": "nowhere"}, "/ledger", "unknown-ledger"),
-        ({"ledgerId": "0x12"}, "/ledgerId", "invalid-address"),
         ({"ledgerId": "0x6b175474E89094C44Da98b954EedeAC495271d0F"}, "/ledgerId", "invalid-address"),
-        ({"symbol": ""}, "/symbol", "empty"),
         ({"name": "a\u0000b"}, "/name", "control-character"),
     ],
 )

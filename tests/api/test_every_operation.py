@@ -73,7 +73,7 @@ def serve(template: World, directory: Path) -> Iterator[httpx.Client]:
     world = copy_world(template, directory)
     with (
         serving(world.settings) as url,
-        httpx.Client(base_url=url, headers=world.headers(), timeout=300) as client,
+        httpx.Client(base_url=url, headers=world.headers(), timeout=None) as client,
     ):
         yield client
     world.store.close()

@@ -7,12 +7,10 @@ import jwt
 import pytest
 
 from api.reports import tokens
-from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID
 from tests.browser.configured import LUMEN_ID, REPORTS, TREASURY_ID
 from tests.browser.conftest import Servers, Visit
 from tests.browser.reading import Table
 from tests.browser.servers import Portal, allow, token_of
-from tests.e2e.client import ApiError
 
 REFUSED = "frame-ancestors"
 UNAUTHORIZED = r"status of 401"
@@ -65,16 +63,6 @@ def test_without_origins_only_the_api_itself_may_frame_it(own_servers: Servers, 
         visitor.forgive(REFUSED)
     with visit() as visitor, own_servers.api.client() as client:
         visitor.open(client.get("/v1/reports/cap-table", tokenId=LUMEN_ID)["reportUrl"])
-
-
-@pytest.mark.parametrize(
-    ("report", "parameters"),
-    [("cap-table", {"tokenId": FOREIGN_TOKEN_ID}), ("wallet-activity", {"walletId": FOREIGN_WALLET_ID})],
-)
-def test_what_another_tenant_tracks_does_not_exist(servers: Servers, report: str, parameters: dict[str, str]) -> None:
-    with servers.api.client() as client, pytest.raises(ApiError) as refused:
-        client.get(f"/v1/reports/{report}", **parameters)
-    assert refused.value.status == 404
 
 
 def test_an_unknown_link_is_a_page_that_says_so(servers: Servers, visit: Visit) -> None:
