@@ -61,7 +61,7 @@ VARIABLES = (
     Variable("LEDGERMART_SUPERSET_URL", "http://127.0.0.1:8088", "origin under which browsers reach Superset"),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
     Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
-    Variable("LEDGERMART_CYCLE_SECONDS", "30", "shortest time between the starts of two pipeline cycles, in seconds"),
+    Variable("LEDGERMART_CYCLE_SECONDS", "30", "minimum time between the starts of two pipeline cycles, in seconds"),
     Variable(
         "LEDGERMART_PRICE_POLL_SECONDS",
         "60",
@@ -71,8 +71,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_AS_OF_SECONDS",
         "300",
-        "length of a period, in seconds; periods are aligned to the clock; in each, as-of advances once over newly "
-        "collected blocks that have no rows",
+        "period in seconds; once in each period, as-of moves to the newest collected block although the tenant has no "
+        "new rows; periods are aligned to the clock",
     ),
     Variable(
         "LEDGERMART_ATTEST",
@@ -83,30 +83,32 @@ VARIABLES = (
     Variable(
         "LEDGERMART_ATTEST_MAX_HOLDERS",
         "10000",
-        "most holders of a token, or assets of a wallet; above it, automatic attestations leave the token or wallet "
-        "out",
+        "maximum number of holders of a token, or assets of a wallet, for automatic attestations; larger tokens and "
+        "wallets are left out",
     ),
-    Variable("LEDGERMART_LOCK_WAIT_SECONDS", "60", "longest wait of a second writer for the warehouse, in seconds"),
+    Variable(
+        "LEDGERMART_LOCK_WAIT_SECONDS", "60", "maximum time that a second writer waits for the warehouse, in seconds"
+    ),
     Variable(
         "LEDGERMART_VERSION_GRACE_SECONDS", "900", "time for which a superseded version stays readable, in seconds"
     ),
-    Variable("LEDGERMART_VERSION_DISK_BUDGET_MB", "20000", "most disk space of published versions, in megabytes"),
+    Variable("LEDGERMART_VERSION_DISK_BUDGET_MB", "20000", "maximum disk space of published versions, in megabytes"),
     Variable(
         "LEDGERMART_RATE_LIMIT_PER_MINUTE",
         "3000",
-        "most API requests of one key, and most forms from one IP address, in a minute",
+        "maximum number of API requests of one key, and of forms from one IP address, per minute",
     ),
-    Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "longest run of one query of the API, in seconds"),
+    Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "maximum duration of one query of the API, in seconds"),
     Variable(
         "LEDGERMART_QUERY_MEMORY_MB",
         "1024",
-        "most memory of the API's query engine for each open version, in megabytes; tables for paging may take half "
-        "of it",
+        "maximum memory of the API's query engine for each open version, in megabytes; tables for paging may take "
+        "half of it",
     ),
     Variable(
         "LEDGERMART_PIPELINE_MEMORY_MB",
         "half of the machine's memory",
-        "most memory of the pipeline's query engine, in megabytes; larger queries spill to disk",
+        "maximum memory of the pipeline's query engine, in megabytes; larger queries spill to disk",
     ),
 )
 

@@ -87,7 +87,7 @@ class WalletValueController(Controller):
         """Read the value history of a wallet.
 
         Sum of the values of its positions: now, and at the last moment of each interval, by default the last 30 days,
-        day by day. Positions without a pair or a price are left out and named in `unpriced`. An interval that is not
+        day by day. Positions without a pair or a price are left out; `unpriced` names them. An interval that is not
         over has the numbers at `asOf`. CSV, NDJSON and Parquet have the points.
         """
         check_explain(explain, call.is_tabular, 0)
