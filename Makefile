@@ -88,12 +88,13 @@ test-workbench: install ## The analysts' page word for word, and sandboxes besid
 bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
-lint: .venv/installed build/linted-sql ## Style, types, import contracts, links between documents, SQL
+lint: .venv/installed build/linted-sql ## Style, types, import contracts, links and plain English in texts, SQL
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.links
+	$(BIN)/python -m tests.prose
 
 # A second a file: those that changed since all were found good, or all where what they are read with changed.
 SQL := $(sort $(shell find dbt_project/models dbt_project/tests -path '*/generic' -prune -o -name '*.sql' -print))

@@ -65,8 +65,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_PRICE_POLL_SECONDS",
         "60",
-        "polling interval of price sources, in seconds; polls are aligned to the clock, so creating a pair does not "
-        "shift them; the definition of a source may set a longer interval",
+        "polling interval of price sources, in seconds; polls are aligned to the clock, so a new pair shifts none; "
+        "a source's definition may set a longer interval",
     ),
     Variable(
         "LEDGERMART_AS_OF_SECONDS",
