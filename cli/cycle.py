@@ -85,12 +85,13 @@ def run_cycle(
     """Run one cycle in this process and return its result.
 
     Args:
-        networks: the networks to cover; None for all that are enabled, empty for none (the marts alone).
-        begins: called with the name of each phase when that begins.
+        networks: names of the networks to collect; None for all enabled networks. If it is empty, no network is
+            collected, and only the marts are built.
+        begins: called with the name of each phase at its start.
 
     Raises:
-        UnknownNetwork: a network is not defined or is disabled; says which and why.
-        PriceSourcesError: the file of price sources is wrong; names file, source and field.
+        UnknownNetwork: a network is not defined or is disabled; the message names it and the reason.
+        PriceSourcesError: the file of price sources is wrong; the message names file, source and field.
     """
     definitions = networks_in_force(settings)
     # Report an error in their file before anything begins.

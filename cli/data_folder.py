@@ -15,10 +15,11 @@ _READ_BY_GROUP = 0o2750  # new files get the group of the folder
 def prepare_folders(settings: Settings) -> str | None:
     """Create the data folders, and close them to other users.
 
-    An open folder of an earlier release is closed once, with everything in it. A folder of another user is not changed.
+    If other users can read a folder of an earlier release, their access to it and its contents is removed once. A
+    folder of another user is not changed.
 
     Returns:
-        A message about the folder that was closed; None when it was already closed.
+        A message about the folder that was closed; None if no folder was open.
 
     Raises:
         SettingsError: a folder cannot be created, or cannot be assigned to the group of LEDGERMART_DATA_GROUP.
@@ -68,7 +69,7 @@ def _close(path: Path) -> None:
 
 
 def _give(settings: Settings, folder: Path, group_mode: int) -> None:
-    """Set a folder's group and mode, last, after those of its files where the group reads the folder."""
+    """Set group and mode of a folder, after those of its files if the group may read the folder."""
     group = settings.data_group
     wanted = _OWNER if group is None else group_mode
     found = folder.stat()

@@ -13,7 +13,7 @@ def prepare() -> Settings:
     """Read the settings, make the data folders, and set the variables that child processes and libraries read.
 
     Raises:
-        SettingsError: a variable is malformed; names it and the fix.
+        SettingsError: a variable is malformed; the message names it and the fix.
     """
     settings = load_settings()
     if closed := prepare_folders(settings):

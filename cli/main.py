@@ -114,7 +114,7 @@ def init(settings: Settings, name: str, as_json: bool) -> None:
 
 
 def _next_steps(settings: Settings) -> Iterator[str]:
-    """Return the commands that follow `init`, after the missing setting where no network has a node."""
+    """Return the commands that follow `init`; if no network has a node, the missing setting is first."""
     networks = networks_in_force(settings).values()
     if not any(network.is_enabled for network in networks):
         for network in list(networks)[:1]:
@@ -331,7 +331,9 @@ def status(settings: Settings, as_json: bool) -> None:
 @click.option("--tenant", "name", required=True, help="Name of the tenant.")
 @click.option("--mart", "marts", multiple=True, help="Export only this mart; repeatable.")
 @click.option(
-    "--out", type=_folder, help="Folder to create; default: one in the current folder, named by tenant and version."
+    "--out",
+    type=_folder,
+    help="Folder to create. Default: a folder in the current one, named after tenant and version.",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier export.")
 @_json_option

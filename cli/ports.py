@@ -27,7 +27,7 @@ class Port:
     Attributes:
         name: the process.
         variable: the setting or option that names the port.
-        host: the address that is listened on.
+        host: the address to listen on.
         number: the port.
     """
 
@@ -47,7 +47,7 @@ def ports_of(settings: Settings) -> list[Port]:
 
 
 def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:
-    """Return the ports that cannot be used, each with reason and fix; of two equal ports the second is one of them."""
+    """Return the ports that cannot be used, each with reason and fix; the second of two equal ports is one."""
     found = {}
     with ExitStack() as stack:
         for port in ports:
@@ -67,10 +67,10 @@ def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:
 
 
 def check_ports(ports: Collection[Port], patience_seconds: float = 0.0) -> None:
-    """Check that all ports can be listened on, or soon can.
+    """Check that the process can listen on all ports, now or after a short wait.
 
     Args:
-        ports: are needed together.
+        ports: all ports that are needed.
         patience_seconds: time to wait for ports to become free.
 
     Raises:

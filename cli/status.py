@@ -1,4 +1,7 @@
-"""Output of `ledgermart status`, from the control store, the last cycle and the pointer; the warehouse is not read."""
+"""Output of `ledgermart status`.
+
+It is read from the control store, the state of the last cycle and `current.json`, never from the warehouse.
+"""
 
 from datetime import datetime
 from typing import Any

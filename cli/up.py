@@ -121,7 +121,7 @@ def _watch(child: _Child, console: Console) -> None:
 
 
 def _stop(children: list[_Child], console: Console) -> None:
-    """Stop every child, report the ones that take long, and kill the ones that take too long."""
+    """Stop every child; report those that are slow to stop, and kill them after a limit."""
     running = [(child, child.process) for child in children if child.process is not None]
     for _, process in running:
         if process.poll() is None:
@@ -153,7 +153,7 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
     """Run the service until SIGINT or SIGTERM.
 
     Args:
-        has_tenant: whether a tenant exists; without one a warning is printed, because nothing can be read or tracked.
+        has_tenant: whether a tenant exists. If none does, print a warning, because nothing can be read or tracked.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
