@@ -56,13 +56,13 @@ PROBLEM_CODES = (
     ProblemCode(
         400, "unknown-parameter", "The query has a parameter that the operation does not know", "Check its spelling"
     ),
-    ProblemCode(401, "token-expired", "The embed token of a report has expired", "Open the report by a new link"),
-    ProblemCode(401, "token-invalid", "The embed token of a report is invalid", "Open the report by a new link"),
+    ProblemCode(401, "token-expired", "The embed token of a report has expired", "Open the report with a new link"),
+    ProblemCode(401, "token-invalid", "The embed token of a report is invalid", "Open the report with a new link"),
     ProblemCode(
         401,
         "token-revoked",
         "The embed tokens were replaced, or the key that made the link was revoked",
-        "Open the report by a new link",
+        "Open the report with a new link",
     ),
     ProblemCode(
         401,
@@ -70,10 +70,8 @@ PROBLEM_CODES = (
         "The API key is missing, malformed, unknown or revoked",
         "Send `Authorization: Bearer lm_...`",
     ),
-    ProblemCode(
-        403, "role-too-low", "The role of the key does not suffice", "Use a key with the role in `requiredRole`"
-    ),
-    ProblemCode(403, "wrong-report", "The embed token is for another report", "Open that report by a link of its own"),
+    ProblemCode(403, "role-too-low", "The role of the key is too low", "Use a key with the role in `requiredRole`"),
+    ProblemCode(403, "wrong-report", "The embed token is for another report", "Open that report with its own link"),
     ProblemCode(404, "ledger-not-found", "The tenant has no such ledger", "List `/v1/networks/ledgers`"),
     ProblemCode(404, "network-not-found", "No network has this name", "List `/v1/networks`"),
     ProblemCode(404, "operation-not-found", "No such operation exists here", "List the operations of the resource"),
@@ -169,7 +167,9 @@ PROBLEM_CODES = (
         "The pages already read have changed, their version is gone or of another release, or the service was restored",
         "Start without a cursor",
     ),
-    ProblemCode(413, "body-too-large", "The body is larger than 1 MiB, or a form than 16 KiB", "Send less at once"),
+    ProblemCode(
+        413, "body-too-large", "The body is larger than 1 MiB, or the form is larger than 16 KiB", "Send less at once"
+    ),
     ProblemCode(
         415, "unsupported-media-type", "The operation does not take this `Content-Type`", "Send one that `detail` lists"
     ),
@@ -206,7 +206,7 @@ PROBLEM_CODES = (
     ProblemCode(
         503,
         "not-published",
-        "No published version can be read, or it lacks what this release needs",
+        "No published version can be read, or it lacks data that this release needs",
         "Retry after the next cycle; a new installation needs `ledgermart init`",
     ),
     ProblemCode(
@@ -240,7 +240,7 @@ FIELD_CODES = {
     "empty-range": "nothing lies between the two bounds",
     "fraction-of-calendar": "months, quarters and years need a whole multiplier",
     "in-future": "the moment is not over yet",
-    "invalid": "the value has the wrong type, or is none of those allowed",
+    "invalid": "the value has the wrong type, or is not one of those allowed",
     "invalid-address": "the address is invalid on this network",
     "invalid-origin": "the text is no origin such as `https://example.com`",
     "json-only": "the parameter is for JSON only",
@@ -265,7 +265,7 @@ FIELD_CODES = {
     "other-symbol": "the pair prices another symbol",
     "out-of-range": "the value is outside its bounds",
     "pages-only": "the parameter is for JSON pages only",
-    "repeated": "two fields with the same meaning are there; send one",
+    "repeated": "two of the fields have the same meaning; send one of them",
     "repeated-field": "the field occurs more than once",
     "repeated-instant": "two prices have the same `effectiveFrom`",
     "repeated-parameter": "the parameter occurs more than once",
@@ -292,7 +292,7 @@ FIELD_CODES = {
     "unknown-price-type": "no price type has this name",
     "unknown-size": "no window size has this name",
     "unknown-sort": "the list cannot be sorted by this",
-    "unknown-source": "no such price source, or none of this pair",
+    "unknown-source": "the price source does not exist, or is not one of the pair",
     "unknown-status": "`trackingStatus` is `enabled` or `disabled`",
     "unknown-symbol": "no priced item has this symbol",
     "unknown-token": "the tenant has no such token",

@@ -92,7 +92,7 @@ class TokenSigner:
         except jwt.ExpiredSignatureError as error:
             raise _expired() from error
         except (jwt.InvalidTokenError, msgspec.ValidationError) as error:
-            detail = "the embed token is not valid; open the report by a new link"
+            detail = "the embed token is not valid; open the report with a new link"
             raise ApiError(401, "token-invalid", detail, headers=_CHALLENGE) from error
 
     def _sign(
@@ -122,10 +122,10 @@ class TokenSigner:
 
 def revoked() -> ApiError:
     """Return the error of a token whose embed id has been replaced, or whose key has been revoked."""
-    detail = "the embed token has been revoked; open the report by a new link"
+    detail = "the embed token has been revoked; open the report with a new link"
     return ApiError(401, "token-revoked", detail, headers=_CHALLENGE)
 
 
 def _expired() -> ApiError:
-    detail = "the embed token has expired; open the report by a new link"
+    detail = "the embed token has expired; open the report with a new link"
     return ApiError(401, "token-expired", detail, headers=_CHALLENGE)

@@ -80,7 +80,7 @@ SOURCE = Source(
             optional("chain_id", BIGINT, "Chain id of the network; null where its family has none."),
             Column("is_testnet", BOOLEAN, "True for a test network."),
             Column("is_enabled", BOOLEAN, "True if the network can be collected."),
-            optional("disabled_reason", VARCHAR, "Reason for which it cannot be collected; null when it can."),
+            optional("disabled_reason", VARCHAR, "Reason why it cannot be collected; null when it can."),
             Column("native_symbol", VARCHAR, "Symbol of the native asset."),
             Column("native_decimals", INTEGER, "Decimals of the native asset."),
             optional(

@@ -42,7 +42,7 @@ SOURCE = Source(
             "transforms",
             "Completed dbt builds: everything up to batch_id is in the marts.",
             "At most one row.",
-            Column("batch_id", BIGINT, "Newest batch that is wholly in the marts."),
+            Column("batch_id", BIGINT, "Newest cycle that is wholly in the marts."),
             Column("control_revision", BIGINT, "Revision of the control store in the marts."),
             Column("project_fingerprint", VARCHAR, "Fingerprint of the dbt project that built the marts."),
             Column("finished_at", TIMESTAMP, "End, UTC; null while it runs."),
@@ -52,7 +52,7 @@ SOURCE = Source(
             "Published versions of the marts.",
             "One row per version.",
             Column("version", BIGINT, "Number of the version."),
-            Column("batch_id", BIGINT, "Newest batch in the version."),
+            Column("batch_id", BIGINT, "Newest cycle in the version."),
             Column("published_at", TIMESTAMP, "Time of the publication, UTC."),
         ),
         Table(
@@ -217,7 +217,11 @@ SOURCE = Source(
             "One row per tracked token, while something remains.",
             NETWORK,
             SUBJECT_KEY,
-            Column("remainder_raw", BIGNUM, "Supply that remains, less the part that the search found, in base units."),
+            Column(
+                "remainder_raw",
+                BIGNUM,
+                "Supply that is still unattributed, minus the part that the search found, in base units.",
+            ),
             optional(
                 "from_block",
                 BIGINT,
@@ -234,7 +238,7 @@ SOURCE = Source(
         ),
         Table(
             "history_requests",
-            "State of each history request: its range when it was resolved, the reason for which it does not "
+            "State of each history request: its range when it was resolved, the reason why it does not "
             "progress, and its speed.",
             "One row per request.",
             OPERATION_KEY,
@@ -246,21 +250,21 @@ SOURCE = Source(
             optional("to_block", BIGINT, "Last block, included; null until it is resolved."),
             optional("native", VARCHAR, "For a wallet: full or balance-only; null for tokens."),
             optional("note", VARCHAR, "Note for the tenant about the range; may be null."),
-            optional("error", VARCHAR, "Reason for which it does not progress, also for now; null while it does."),
+            optional("error", VARCHAR, "Reason why it does not progress, also for now; null while it does."),
             Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled; Pending before it is resolved."),
             Column("worked_blocks", BIGINT, "Number of blocks that were read for it."),
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
         ),
         Table(
             "attestation_requests",
-            "State of each requested attestation: its block when it was resolved, and the reason for which it does "
+            "State of each requested attestation: its block when it was resolved, and the reason why it does "
             "not progress.",
             "One row per request.",
             OPERATION_KEY,
             SUBJECT_KEY,
             optional("block_number", BIGINT, "Last block before the end of the moment; null until it is resolved."),
             optional("attestation_number", BIGINT, "Number of the attestation; null until it is resolved."),
-            optional("error", VARCHAR, "Reason for which it does not progress, also for now; null while it does."),
+            optional("error", VARCHAR, "Reason why it does not progress, also for now; null while it does."),
             Column("status", VARCHAR, "Pending, Running, Succeeded, Failed or Cancelled."),
         ),
         Table(
@@ -311,7 +315,7 @@ SOURCE = Source(
             optional(
                 "supply_difference_raw",
                 BIGNUM,
-                "Supply of a token that was read less the known supply, in base units; null where either is unknown.",
+                "Supply of a token as read minus the known supply, in base units; null where either is unknown.",
             ),
         ),
         Table(
@@ -383,7 +387,7 @@ SOURCE = Source(
         Table(
             "changes",
             "Parts of subjects that must be recomputed; written in the transaction that changed the data.",
-            "Several rows per subject and batch.",
+            "Several rows per subject and cycle.",
             BATCH_ID,
             SUBJECT_KEY,
             FROM_BLOCK,

@@ -276,7 +276,7 @@ SOURCE = Source(
             optional(
                 "changed_batch", BIGINT, "Newest cycle in which it changed a price of the pair; null if there is none."
             ),
-            optional("error", VARCHAR, "Reason for which it waits or failed; else null."),
+            optional("error", VARCHAR, "Reason why it waits or failed; else null."),
         ),
         Table(
             "discovery_readings",
@@ -305,7 +305,7 @@ SOURCE = Source(
             Column("is_finished", BOOLEAN, "True if nothing is left to read."),
             Column("is_given_up", BOOLEAN, "True if the discovery stopped before everything in this market was read."),
             FAILURES_IN_A_ROW,
-            optional("error", VARCHAR, "Reason for which it does not progress; null while it does."),
+            optional("error", VARCHAR, "Reason why it does not progress; null while it does."),
             Column("problem_count", BIGINT, "Number of responses that were not prices."),
             optional("problem", VARCHAR, "One of these problems, in words; null if there is none."),
         ),
