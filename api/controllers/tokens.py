@@ -228,7 +228,7 @@ class TokenController(Controller):
     ) -> CapTable | Tabular[Holding]:
         """Read a token's cap table.
 
-        Every holder with a known balance at the moment that is not zero. Percentages are of the total supply; the part
+        Every holder with a known balance other than zero at the moment. Percentages are of the total supply; the part
         of the supply without a known holder is `unattributed`. Values use the price of that moment. Without `asOf`, the
         moment is the newest covered block. All pages show the version of the first page, which is available until an
         hour after the last use of its cursor.

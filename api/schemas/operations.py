@@ -108,7 +108,9 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
     to: Annotated[str, Meta(description="As written in the request.", examples=["now"])]
     from_block: Annotated[int | None, Meta(description="First block of the range; null until it is known.")]
     to_block: Annotated[int | None, Meta(description="Last block of the range, included; null until it is known.")]
-    native: Annotated[NativeMode | None, Meta(description="Null for tokens, and until it is decided.")]
+    native: Annotated[
+        NativeMode | None, Meta(description="Null for tokens. For a wallet: null until the mode is decided.")
+    ]
     note: Annotated[str | None, Meta(description="A remark, such as the cost of `full` native value.")]
     error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant

@@ -172,7 +172,7 @@ class Movements(Schema, frozen=True, kw_only=True):
     """The activities after the anchor, up to the moment."""
 
     count: int
-    from_block: Annotated[int | None, Meta(description="Block of the first activity; null without any.")]
+    from_block: Annotated[int | None, Meta(description="Block of the first activity; null if there is none.")]
     to_block: int | None
     latest: Annotated[list[str], Meta(description="Ids of at most 20 of the latest activities, newest first.")]
 
