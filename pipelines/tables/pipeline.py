@@ -273,14 +273,16 @@ SOURCE = Source(
             "reading confirmed are read, with the result. An attestation never changes.",
             "One row per subject and number.",
             SUBJECT_KEY,
-            Column("attestation_number", BIGINT, "Number of the attestation among those of its subject, from 1."),
+            Column("attestation_number", BIGINT, "Number of the attestation, counted from 1 for each subject."),
             NETWORK,
             Column("block_number", BIGINT, "The attested block, at its end."),
             Column("block_hash", VARCHAR, "Hash of the block."),
             optional("period_end", TIMESTAMP, "End of the period that caused it, UTC; null if a request caused it."),
             Column("read_count", BIGINT, "Balances that were read for it."),
             Column(
-                "difference_count", BIGINT, "Balances, and for a token its supply, that differed from the known values."
+                "difference_count",
+                BIGINT,
+                "Number of balances that differed from the known values. The supply of a token counts as one of them.",
             ),
             optional(
                 "range_from_block", BIGINT, "First block of the covered range with the block; null until attested."
@@ -415,7 +417,7 @@ SOURCE = Source(
             "Collected parts of each view that the tenant is shown.",
             "One row per subject, is_native and range.",
             Column("subject_key", BIGINT, "Integer key of the token or wallet."),
-            Column("is_native", BOOLEAN, "As in covered_ranges."),
+            Column("is_native", BOOLEAN, "The same as in covered_ranges."),
             FROM_BLOCK,
             TO_BLOCK,
         ),

@@ -247,7 +247,7 @@ SOURCE = Source(
         ),
         Table(
             "price_turns",
-            "Polling turns of the sources. Turns fall into intervals of absolute time.",
+            "Newest polling turn of each source. Turns fall into intervals that are aligned to the clock.",
             "One row per source.",
             SOURCE_ID,
             Column("turn_at", TIMESTAMP, "Time of the last turn, UTC; with or without a poll."),
@@ -269,9 +269,9 @@ SOURCE = Source(
             "One row per discovery.",
             OPERATION_KEY,
             PAIR_KEY,
-            optional("from_time", TIMESTAMP, "Start of the first window, UTC; null until it began."),
-            optional("to_time", TIMESTAMP, "End of the last window, UTC; null until it began."),
-            Column("window_count", BIGINT, "Windows in the range; 0 until it began."),
+            optional("from_time", TIMESTAMP, "Start of the first window, UTC; null until the discovery began."),
+            optional("to_time", TIMESTAMP, "End of the last window, UTC; null until the discovery began."),
+            Column("window_count", BIGINT, "Number of windows in the range; 0 until the discovery began."),
             Column("status", VARCHAR, "Pending, Running, Succeeded, Failed or Cancelled."),
             optional(
                 "changed_batch", BIGINT, "Newest cycle in which it changed a price of the pair; null if there is none."
