@@ -164,7 +164,8 @@ PROBLEM_CODES = (
     ProblemCode(
         410,
         "cursor-expired",
-        "The pages already read have changed, their version is gone or of another release, or the service was restored",
+        "An earlier page has changed, the version of the pages was deleted or is of another release, or the service "
+        "was restored",
         "Start without a cursor",
     ),
     ProblemCode(

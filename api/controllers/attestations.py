@@ -148,8 +148,8 @@ def attestation_controller(of: Subjects) -> type[Controller]:
         ) -> AttestationOperation:
             """Cancel an attestation of a {subject}.
 
-            The attestation stops after its current part; readings that are done stay. Cancelling a finished one is a
-            conflict.
+            The attestation stops after its current part; readings that are done stay. An attestation that has
+            finished returns 409.
             """
             return cancel_operation(call, _owned(subject), operation_id)
 

@@ -130,8 +130,8 @@ def history_controller(of: Subjects) -> type[Controller]:
         ) -> HistoryOperation:
             """Cancel a history request of a {subject}.
 
-            The request stops after its current chunk; collected chunks stay. Cancelling a finished request is a
-            conflict.
+            The request stops after its current chunk; collected chunks stay. A request that has finished
+            returns 409.
             """
             return cancel_operation(call, _owned(subject), operation_id)
 

@@ -28,8 +28,8 @@ class TokenLinkController(Controller):
         """Link a token to the pair of a symbol.
 
         The token gets the symbol's USD pair. If there are several, name one with `pairId`. If there is none, the
-        conflict names the missing pair or item. From the next cycle on, the pair gives all values, also of the past. A
-        new link replaces the existing one.
+        answer is 409, and names the missing pair or item. From the next cycle on, the pair gives all values, also of
+        the past. A new link replaces the existing one.
         """
         with call.store.write() as session:
             token = links.link(
