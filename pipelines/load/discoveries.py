@@ -371,7 +371,9 @@ def discovery_states(connection: duckdb.DuckDBPyConnection) -> list[DiscoverySta
     states = []
     for row in connection.execute(sql("discovery_states")).fetchall():
         key, status, done, total, stored, error, problem_count, problem = row
-        no_prices = f"{problem_count} responses were not prices, for example: {problem}" if problem_count else None
+        no_prices = (
+            f"invalid prices in the responses: {problem_count}, for example: {problem}" if problem_count else None
+        )
         words = "; ".join(text for text in (error, no_prices) if text) or None
         states.append(DiscoveryState(key, status, done, total, stored, tuple(missing.get(key, ())), words))
     return states

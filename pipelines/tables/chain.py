@@ -63,7 +63,7 @@ _SIDE = (
 _OWED_TO = optional(
     "owed_to",
     BATCHES,
-    "Tenants that may see the reading in their views, each with the cycle from which it may.",
+    "Tenants that may see the reading in their views, each with the first cycle that may show it.",
 )
 
 SOURCE = Source(

@@ -183,7 +183,7 @@ SOURCE = Source(
         ),
         Table(
             "lost_readings",
-            "Pairs with readings that a reorganisation removed; they must be read again.",
+            "Balances whose readings a reorganisation removed; they must be read again.",
             "One row per network, token, holder and tenant.",
             NETWORK,
             Column("token_address", VARCHAR, "Contract of the token, lower-case 0x text."),
@@ -192,7 +192,7 @@ SOURCE = Source(
         ),
         Table(
             "sample_turns",
-            "Samples of a tenant's balances are checked in turn although nothing moved. The row names the reading with "
+            "Samples of a tenant's balances are checked in turn even if nothing moved. The row names the reading with "
             "which the last sample ended.",
             "One row per network and tenant.",
             NETWORK,
@@ -238,7 +238,7 @@ SOURCE = Source(
         ),
         Table(
             "history_requests",
-            "State of each history request: its range when it was resolved, the reason why it does not "
+            "State of each history request: its range once it is resolved, the reason why it makes no "
             "progress, and its speed.",
             "One row per request.",
             OPERATION_KEY,
@@ -250,21 +250,21 @@ SOURCE = Source(
             optional("to_block", BIGINT, "Last block, included; null until it is resolved."),
             optional("native", VARCHAR, "For a wallet: full or balance-only; null for tokens."),
             optional("note", VARCHAR, "Note for the tenant about the range; may be null."),
-            optional("error", VARCHAR, "Reason why it does not progress, also for now; null while it does."),
+            optional("error", VARCHAR, "Reason why it makes no progress, for now or for good; null otherwise."),
             Column("status", VARCHAR, "Running, Succeeded, Failed or Cancelled; Pending before it is resolved."),
             Column("worked_blocks", BIGINT, "Number of blocks that were read for it."),
             Column("worked_seconds", DOUBLE, "Time that reading them took, in seconds."),
         ),
         Table(
             "attestation_requests",
-            "State of each requested attestation: its block when it was resolved, and the reason why it does "
-            "not progress.",
+            "State of each requested attestation: its block once it is resolved, and the reason why it makes "
+            "no progress.",
             "One row per request.",
             OPERATION_KEY,
             SUBJECT_KEY,
             optional("block_number", BIGINT, "Last block before the end of the moment; null until it is resolved."),
             optional("attestation_number", BIGINT, "Number of the attestation; null until it is resolved."),
-            optional("error", VARCHAR, "Reason why it does not progress, also for now; null while it does."),
+            optional("error", VARCHAR, "Reason why it makes no progress, for now or for good; null otherwise."),
             Column("status", VARCHAR, "Pending, Running, Succeeded, Failed or Cancelled."),
         ),
         Table(
@@ -312,7 +312,7 @@ SOURCE = Source(
             optional(
                 "due_at",
                 TIMESTAMP,
-                "Time of the next attempt where no request asks for it, UTC; null if the node did not refuse it.",
+                "Time of the next attempt if no request asks for one, UTC; null if the node did not refuse it.",
             ),
             optional(
                 "supply_difference_raw",

@@ -79,12 +79,12 @@ SOURCE = Source(
             optional(
                 "max_jump",
                 PRICE,
-                "Largest allowed change from the previous used price, in percent; null if not guarded.",
+                "Largest allowed change from the previous used price, in percent; null without a limit.",
             ),
             optional(
                 "max_deviation",
                 PRICE,
-                "Largest allowed difference from the median of the other sources, in percent; null if not guarded.",
+                "Largest allowed difference from the median of the other sources, in percent; null without a limit.",
             ),
             Column("created_at", TIMESTAMP, "Time at which the pair was created, UTC."),
         ),
@@ -247,7 +247,7 @@ SOURCE = Source(
         ),
         Table(
             "price_turns",
-            "Newest polling turn of each source. Turns fall into intervals that are aligned to the clock.",
+            "Polling turns of the sources. Turns are aligned to the clock.",
             "One row per source.",
             SOURCE_ID,
             Column("turn_at", TIMESTAMP, "Time of the last turn, UTC; with or without a poll."),
@@ -305,9 +305,9 @@ SOURCE = Source(
             Column("is_finished", BOOLEAN, "True if nothing is left to read."),
             Column("is_given_up", BOOLEAN, "True if the discovery stopped before everything in this market was read."),
             FAILURES_IN_A_ROW,
-            optional("error", VARCHAR, "Reason why it does not progress; null while it does."),
-            Column("problem_count", BIGINT, "Number of responses that were not prices."),
-            optional("problem", VARCHAR, "One of these problems, in words; null if there is none."),
+            optional("error", VARCHAR, "Reason why it makes no progress; null otherwise."),
+            Column("problem_count", BIGINT, "Number of entries in the responses that are not valid prices."),
+            optional("problem", VARCHAR, "What is wrong with one of these entries, in words; null if there are none."),
         ),
         Table(
             "discovery_gaps",

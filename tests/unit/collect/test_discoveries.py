@@ -379,7 +379,7 @@ def test_answers_that_are_no_prices_are_told(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(FakeSource, "history", history)
     world.begin(pricing(pair(1), discoveries=[discovery(1, 1, text(0), text(10))]))
     world.collect()
-    assert world.state().error == "2 responses were not prices, for example: a candle below zero"
+    assert world.state().error == "invalid prices in the responses: 2, for example: a candle below zero"
 
 
 def test_a_source_that_does_not_get_on_is_malformed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
