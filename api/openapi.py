@@ -62,8 +62,8 @@ _RESPONSE_HEADERS = {
     "ETag": "Version of the answer. Send it in `If-None-Match` to get 304 while the answer has not changed.",
 }
 _RATE_HEADERS = {
-    "RateLimit": "Remaining requests in this window, and seconds until the next window.",
-    "RateLimit-Policy": "Allowed requests per window.",
+    "RateLimit": "Requests left in the current rate-limit window (`r`), and seconds until the next one (`t`).",
+    "RateLimit-Policy": "Allowed requests (`q`) in a rate-limit window of `w` seconds.",
 }
 
 

@@ -124,8 +124,10 @@ def subject_controller(of: Subjects) -> type[Controller]:
         ) -> Schema:
             """Enable or disable the tracking of a {subject}.
 
-            Enabling opens a window from now on; disabling closes it. Only windows and history requests are collected. A
-            request for the present state changes nothing. A contract that is not a fungible token cannot be enabled.
+            Enabling opens a window from now on; disabling closes it. Only the blocks of windows and history requests
+            are collected. A request for the state that tracking already has changes nothing. A contract that is not a
+            fungible token cannot be enabled.
+
             With `history`, earlier blocks are collected too: window and history request are both stored, or neither is.
             With `dryRun`, `historyEstimate` has the estimated requests to the node, and nothing changes.
             """

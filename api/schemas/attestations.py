@@ -156,13 +156,13 @@ class TokenAttestation(Schema, frozen=True, kw_only=True):
     sum_of_balances_raw: BaseUnits
     total_supply: Annotated[
         Decimal | None,
-        Meta(description="Supply as read, in whole tokens; null when the supply or the decimals are unknown."),
+        Meta(description="Supply that was read, in whole tokens; null when the supply or the decimals are unknown."),
     ]
     total_supply_raw: Annotated[BaseUnits | None, Meta(description="Null if the contract returned no number.")]
     supply_difference: Annotated[
         Decimal | None,
         Meta(
-            description="Supply as read minus the supply known until then, in whole tokens; `0` if they are equal. "
+            description="Supply that was read minus the supply known before, in whole tokens; `0` if they are equal. "
             "Null when one of them or the decimals are unknown."
         ),
     ]

@@ -60,9 +60,9 @@ Reconciliation = Annotated[
     Literal["Reconciled", "Adjusted", "Unchecked"],
     Meta(
         description="`Unchecked`: no reading of the chain confirms the balance at the moment. `Adjusted`: a reading "
-        "confirms it, and readings differed from the movements up to the moment. `Reconciled`: a reading confirms it "
-        "without such a difference. A reading confirms a balance from the movement or adjustment before it to the next "
-        "one. If a token's `behaviour` is not `Standard`, it confirms its own block only."
+        "confirms it, but at or before the moment a reading differed from the movements. `Reconciled`: a reading "
+        "confirms it, and none differed. A reading confirms a balance from the movement or adjustment before it to the "
+        "next one. If a token's `behaviour` is not `Standard`, it confirms its own block only."
     ),
 ]
 OpenedBy = Annotated[
@@ -106,12 +106,16 @@ IntervalAt = Annotated[
     Instant,
     Meta(
         description="The moment of the state: the last one before the interval's end, or before `to` of the request "
-        "where that is earlier. While the interval is not over, it is the newest covered block's time.",
+        "if that is earlier. While the interval is not over, it is the newest covered block's time.",
         examples=["2026-01-31T23:59:59.999999Z"],
     ),
 ]
 IntervalComplete = Annotated[
-    bool, Meta(description="False while the interval is not over, where `to` cuts it, or where `at` is not covered.")
+    bool,
+    Meta(
+        description="False if the interval is not over, if `to` of the request lies inside it, or if `at` is not "
+        "covered."
+    ),
 ]
 OperationStatus = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
 HistoryStatus = Annotated[

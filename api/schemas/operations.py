@@ -30,7 +30,7 @@ class HistoryRequest(Schema, frozen=True, kw_only=True):
         str,
         described(
             "End: an instant or a day, not included; `block:N`, included; or `now`. An end after the newest block is "
-            "cut to it.",
+            "replaced by that block.",
             ["now"],
             pattern=pattern_of("now", blocks=True),
         ),

@@ -147,8 +147,8 @@ class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
     to: Annotated[
         str,
         described(
-            "End, after `from` and in the same form. An end in the future is cut to the present, and `note` says so. "
-            "The last window is cut at the end and marked as partial.",
+            "End, after `from` and in the same form. An end in the future is replaced by the present, and `note` says "
+            "so. If the last window is longer than the rest of the range, it is shortened and marked as partial.",
             ["2026-02-01"],
             pattern=pattern_of(),
         ),
@@ -201,7 +201,7 @@ class PriceDiscovery(Schema, frozen=True, kw_only=True):
     multiplier: Decimal
     prices_stored: Annotated[int, Meta(description="Number of window prices found so far, of all sources.")]
     missing: Annotated[list[MissingPrices], Meta(description="Ranges for which a source had no prices.")]
-    note: Annotated[str | None, Meta(description="A remark, such as that the end was cut.")]
+    note: Annotated[str | None, Meta(description="A remark, for example that the end was replaced by the present.")]
     error: Annotated[str | None, Meta(description="The reason of the failure, or the reason why there is no progress.")]
     created_at: Instant
     started_at: Instant | None

@@ -62,7 +62,7 @@ class MappingSymbol(Schema, frozen=True, kw_only=True):
 class PricedItem(Schema, frozen=True, kw_only=True):
     """An item that has a price or that expresses prices."""
 
-    id: Annotated[str, Meta(description="`item_...`; paths use the symbol instead.")]
+    id: Annotated[str, Meta(description="`item_...`. Paths of the API contain the symbol of the item, not this id.")]
     symbol: str
     name: str
     class_: ItemClass = field(name="class")

@@ -95,7 +95,9 @@ class PricePoint(Schema, frozen=True, kw_only=True):
             "price: the time until which it is fresh."
         ),
     ]
-    is_complete: Annotated[bool | None, Meta(description="False while the interval is not over, or `to` cuts it.")]
+    is_complete: Annotated[
+        bool | None, Meta(description="False if the interval is not over, or if `to` of the request lies inside it.")
+    ]
     price_id: Annotated[str | None, Meta(description="`price_...` of a source's own price.")]
     state: PriceState | None
     reason: Annotated[str | None, Meta(description="The guard that stopped it; null if there is none.")]

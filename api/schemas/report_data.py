@@ -72,7 +72,7 @@ HoldingChangeStatus = Annotated[
     Literal["Known", "UnknownBefore", "NotCovered"],
     Meta(
         description="`Known`: the change is known. `UnknownBefore`: the balance was not known yet 30 days before. "
-        "`NotCovered`: that moment is not collected."
+        "`NotCovered`: that moment lies in no covered range."
     ),
 ]
 

@@ -56,7 +56,9 @@ class EmbedToken(Schema, frozen=True, kw_only=True):
 
     token: str
     expires_at: Instant
-    renewable_until: Annotated[Instant, Meta(description="End of the session; after it, get a new link.")]
+    renewable_until: Annotated[
+        Instant, Meta(description="End of the report's session. After this time, the report needs a new link.")
+    ]
 
 
 class IndexLinkCreate(Schema, frozen=True, kw_only=True):

@@ -90,8 +90,8 @@ HolderChangeOrder = Literal["difference", "-difference", "wallet", "-wallet"]
 QuantityStatus = Annotated[
     Literal["Known", "UnknownBefore", "UnknownAfter"],
     Meta(
-        description="`Known`: both quantities are known. `UnknownBefore`, `UnknownAfter`: the wallet was not yet known "
-        "as a holder at that moment."
+        description="`Known`: both quantities are known. `UnknownBefore`: the wallet was not yet known as a "
+        "holder at the earlier moment. `UnknownAfter`: the same at the later moment."
     ),
 ]
 TokenActivityType = Literal["Transfer", "Mint", "Burn", "Adjustment"]
@@ -201,7 +201,7 @@ class Token(TokenSummary, frozen=True, kw_only=True):
         Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")
     ]
     total_supply_status: SupplyStatus
-    holder_count: Annotated[int | None, Meta(description="Holders of a known balance that is not zero.")]
+    holder_count: Annotated[int | None, Meta(description="Number of holders with a known balance other than zero.")]
     holder_count_status: HolderCountStatus
     windows: list[Window]
     created_at: Instant

@@ -36,7 +36,7 @@ TotalStatus = Annotated[
     ],
     Meta(
         description="`Priced` if the number is not null; otherwise the reason why it is null. `NotCovered`: its moment "
-        "is not collected. If no position of a wallet has a value, the reason is that of its positions."
+        "lies in no covered range. If no position of a wallet has a value, the reason is that of its positions."
     ),
 ]
 CapitalizationStatus = Annotated[
