@@ -56,7 +56,7 @@ def set_tracking(
         Invalid: on 'history' and 'dryRun' too.
     """
     if is_dry_run and history is None:
-        raise Invalid("dryRun", "without-history", "a dry run estimates the cost of a history; set history, too")
+        raise Invalid("dryRun", "without-history", "a dry run estimates the cost of a history; set history too")
     if history is not None and not enabled:
         raise Invalid(_HISTORY, "not-enabled", "history is only for a request that enables tracking; leave it out")
     if is_dry_run:

@@ -153,7 +153,7 @@ class _Source(Table, frozen=True):
             raise ValueError("field 'exchange' or 'options': belongs to adapter 'ccxt'; remove it")
         if bool(self.history_types) != bool(self.granularities):
             raise ValueError(
-                "field 'granularities': is set without 'history_types', or that without it; set both or neither"
+                "field 'granularities': needs 'history_types', and the other way round; set both or neither"
             )
         if self.url is not None and not is_http_url(self.url):
             # Not named: it may hold a key.
