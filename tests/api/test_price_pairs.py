@@ -292,4 +292,4 @@ def test_a_source_that_is_defined_no_more_says_so(world: World, client: TestClie
         pairs._put_sources(session, stored.pair_key, ["src_closed"])
     found = client.get(PAIR).json()
     assert found["mappingStatus"] == "Unsupported"
-    assert "not defined any more" in found["mappings"][0]["detail"]
+    assert "no longer defined" in found["mappings"][0]["detail"]

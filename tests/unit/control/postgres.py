@@ -60,7 +60,7 @@ def new_database(server_url: str, name: str) -> Iterator[str]:
 
 
 class Restored:
-    """Database whose rows can be reset to those at construction; its tables stay.
+    """Database that can reset its rows to those at construction; its tables stay.
 
     Copying a database, and dropping the copy, takes a hundred times as long as most tests.
 

@@ -1,10 +1,8 @@
 """Rules of tokens and wallets: creation, lists, tracking windows."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +14,9 @@ from control import ledgers, revision, subjects, tokens, wallets
 from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
 from control.models import Subject, TrackingWindow
-from control.networks.definitions import Network
 from control.pages import After
-from control.settings import load_settings
-from control.store import open_store
 from control.subjects import Kind, SubjectFilters, SubjectRow
-from tests.unit.control.conftest import Templates, World, on_both, on_postgres
+from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -226,37 +221,25 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
     ]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.booleans(), st.integers(min_value=-5_000, max_value=20_000).map(lambda ms: timedelta(milliseconds=ms))
-        )
-    )
-)
-@settings(max_examples=30)
-def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(
-    tmp_path_factory: pytest.TempPathFactory,
-    sqlite_templates: Templates,
-    shipped_networks: dict[str, Network],
-    steps: list[tuple[bool, timedelta]],
-) -> None:
-    template = sqlite_templates(True)
-    acme = template.principals["acme"]
-    folder = tmp_path_factory.mktemp("windows")
-    assert isinstance(template.made, Path)
-    shutil.copy(template.made, folder / "control.db")
-    store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(folder)}))
-    with store.write() as session:
-        ledgers.put(session, acme, shipped_networks, "ethereum", "main")
-        wallet = wallets.create(session, acme, ledger="main", ledger_id=USDC)
-        for enabled, offset in steps:
-            assert subjects.set_tracking(session, acme, wallet, enabled, NOON + offset).is_tracked is enabled
-        found = subjects.windows(session, wallet.subject_key)
-    store.close()
-    edges = [edge for window in found for edge in (window.opened_at, window.closed_at) if edge is not None]
-    assert edges == sorted(edges)
-    assert all(edge.microsecond == 0 for edge in edges)
-    assert all(window.closed_at is not None for window in found[:-1])
+def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(world: World, main: str) -> None:
+    offsets = st.integers(-5_000, 20_000).map(lambda number: timedelta(milliseconds=number))
+
+    @given(st.lists(st.tuples(st.booleans(), offsets)))
+    @settings(max_examples=30)
+    def check(steps: list[tuple[bool, timedelta]]) -> None:
+        with world.store.write() as session:
+            wallet = wallets.create(session, world.acme, ledger="main", ledger_id=USDC)
+            for enabled, offset in steps:
+                tracked = subjects.set_tracking(session, world.acme, wallet, enabled, NOON + offset)
+                assert tracked.is_tracked is enabled
+            found = subjects.windows(session, wallet.subject_key)
+            session.rollback()
+        edges = [edge for window in found for edge in (window.opened_at, window.closed_at) if edge is not None]
+        assert edges == sorted(edges)
+        assert all(edge.microsecond == 0 for edge in edges)
+        assert all(window.closed_at is not None for window in found[:-1])
+
+    check()
 
 
 def test_a_contract_that_is_not_fungible_cannot_be_enabled_but_disabled(world: World, main: str) -> None:
