@@ -206,4 +206,4 @@ def _address(family: str, text: str, place: str) -> str:
     try:
         return codec_for(family).parse(text)
     except InvalidAddress as error:
-        raise ValueError(f"{place}: is not right: {error}") from error
+        raise ValueError(f"{place}: is invalid: {error}") from error

@@ -93,5 +93,5 @@ class EvmTable(NetworkTable, frozen=True, kw_only=True, tag="evm"):
             # An empty text says that the network has no such contract; TOML has no null.
             multicall = EvmAddressCodec().parse(self.multicall_address) if self.multicall_address else None
         except InvalidAddress as error:
-            raise ValueError(f"field 'multicall_address': is not right: {error}") from error
+            raise ValueError(f"field 'multicall_address': is invalid: {error}") from error
         return EvmDefinition(self.chain_id, multicall, self.max_log_range)

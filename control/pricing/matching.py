@@ -189,8 +189,8 @@ def resolve(wanted: Wanted, offer: Offer) -> Route | Unresolved:
         if lacking:
             return Unresolved(
                 MappingStatus.UNSUPPORTED,
-                f"{offer.name} has only the inverse market of {names}, and does not supply the price type {lacking[0]} "
-                "that it needs",
+                f"{offer.name} has {names} only by inverting a market, and does not supply the price type "
+                f"{lacking[0]} that this needs",
             )
         return found
     if isinstance(found, _Several):
@@ -299,5 +299,5 @@ def _describe_search(wanted: Wanted, offer: Offer) -> str:
     detail = f"{offer.name} has no such spot market; searched {', '.join(searched)}"
     inverting = Wanted(wanted.priced_as, wanted.priced_in, wanted.price_type, True, wanted.bridge)
     if not wanted.allow_inverse and offer.markets is not None and isinstance(_search(inverting, offer.markets), Route):
-        return f"{detail}; it has the inverse market, which allowInverse would use"
+        return f"{detail}; it has an inverse market that allowInverse would use"
     return detail

@@ -148,7 +148,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ("explorer.example", "", "field 'explorer': is not a plain https:// address"),
         ("decimals = 18", "decimals = 256", "field 'native': field 'decimals': is 256; Expected `int` <= 255"),
         ("decimals = 18", "decimals = 18, x = 1", "field 'native': field 'x': is unknown"),
-        ('address = "0xA0b', 'address = "0xA0B', "token 'USDC': field 'address': is not right: .* checksum"),
+        ('address = "0xA0b', 'address = "0xA0B', "token 'USDC': field 'address': is invalid: .* checksum"),
         ('address = "0xA', 'address = "A', "token 'USDC': field 'address'"),
         ('multicall_address = ""', 'multicall_address = "0x1"', "field 'multicall_address'"),
         ("[[network.token]]", "[network.token]", "field 'token': Expected `array`, got `table`"),

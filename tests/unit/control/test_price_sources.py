@@ -144,8 +144,8 @@ def test_an_address_may_hold_a_key_and_is_not_shown(tmp_path: Path) -> None:
         ('exchange = "example"', "", "field 'exchange': is missing"),
         ('["Trade", "Ask"]', '["NAV"]', "field 'price_types': is 'NAV'; write one of Ask, Bid, Trade, Market"),
         ('["1d", "1m"]', '["1w"]', "field 'granularities': is '1w'; write one of round, 1m"),
-        ('["1d", "1m"]', "[]", "field 'granularities': is set without 'history_types'"),
-        ('history_types = ["Trade"]', "history_types = []", "set both or neither"),
+        ('["1d", "1m"]', "[]", "field 'granularities': must be set if 'history_types' is set"),
+        ('history_types = ["Trade"]', "history_types = []", "and only then"),
         (
             "requests_per_second = 2.5",
             "requests_per_second = 0",
@@ -225,7 +225,7 @@ def test_feeds_are_read_with_their_network(tmp_path: Path) -> None:
     [
         (FEED + FEED, "feed number 2: field 'address': is listed twice"),
         (FEED + FEED.replace("F4030086522a5bEEa4988F8cA5B36dbC97BeE88c", "12" * 20), "BTC/USD has two feeds"),
-        (FEED.replace("0xF4", "0xf4"), "field 'address': is not right"),
+        (FEED.replace("0xF4", "0xf4"), "field 'address': is invalid"),
         (FEED.replace('base = "BTC"\n', ""), "field 'base': is missing"),
         (FEED + "decimals = 8\n", "field 'decimals': is unknown"),
     ],
