@@ -173,5 +173,5 @@ def _read_moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError as error:
         raise Invalid(
-            "cursor", "malformed", "the cursor belongs to another list; request the first page again"
+            "cursor", "malformed", "the cursor belongs to another list; start again without a cursor"
         ) from error

@@ -567,7 +567,7 @@ def _is_after(key: Any, after: After, is_descending: bool) -> ColumnElement[bool
             value = datetime.fromisoformat(after.value)
         except ValueError as error:
             raise Invalid(
-                "cursor", "malformed", "the cursor belongs to a list with another sort; request the first page again"
+                "cursor", "malformed", "the cursor belongs to a list with another sort; start again without a cursor"
             ) from error
     if is_descending:
         return or_(key < value, and_(key == value, Subject.id < after.id))

@@ -270,7 +270,7 @@ def _read_position(after: After) -> tuple[datetime, int]:
         return datetime.fromisoformat(after.value), int(after.id)
     except ValueError as error:
         raise Invalid(
-            "cursor", "malformed", "the cursor belongs to another list; request the first page again"
+            "cursor", "malformed", "the cursor belongs to another list; start again without a cursor"
         ) from error
 
 
