@@ -221,7 +221,7 @@ def test_windows_never_run_backwards_nor_overlap(world: World, main: str) -> Non
     ]
 
 
-def test_windows_are_in_order_whatever_is_asked_and_whatever_the_clock_does(world: World, main: str) -> None:
+def test_windows_stay_in_order_for_any_requests_and_clock(world: World, main: str) -> None:
     offsets = st.integers(-5_000, 20_000).map(lambda number: timedelta(milliseconds=number))
 
     @given(st.lists(st.tuples(st.booleans(), offsets)))
