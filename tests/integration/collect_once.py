@@ -1,6 +1,6 @@
-"""One collection and a slice of history in a process of its own, killed after a number of statements.
+"""One collection and a slice of history in a process of its own, killed after a number of statements if one is given.
 
-python -m tests.integration.collect_once FOLDER URL STATEMENTS
+python -m tests.integration.collect_once FOLDER URL [STATEMENTS]
 """
 
 import sys
@@ -11,7 +11,7 @@ from tests.integration.harness import LocalNetwork, Service
 from tests.integration.killing import ending_after, kill_this_process
 
 
-def main(folder: str, url: str, statements: str) -> None:
+def main(folder: str, url: str, statements: str = str(sys.maxsize)) -> None:
     """Collect from the node at the URL into the service in the folder, a few blocks at a time."""
     service = Service(Path(folder), [LocalNetwork("local", url, max_log_range=5)])
     with small_parts(), ending_after(int(statements), kill_this_process, "tests.integration.harness"):
