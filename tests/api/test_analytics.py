@@ -112,20 +112,6 @@ def test_activities_are_filtered(client: TestClient[Any], query: str, blocks: li
     assert [row["blockNumber"] for row in rows_of(client, f"{TOKEN}/activities?{query}")] == blocks
 
 
-@pytest.mark.parametrize("sort", ["date", "-date"])
-@pytest.mark.parametrize("path", [f"{TOKEN}/activities", f"{WALLET}/activities"])
-def test_pages_of_activities_join_to_the_whole(client: TestClient[Any], path: str, sort: str) -> None:
-    whole = rows_of(client, f"{path}?sort={sort}")
-    for limit in (1, 2, 3, 5):
-        paged: list[Any] = []
-        url = f"{path}?sort={sort}&limit={limit}"
-        while url:
-            answer = client.get(url)
-            paged += answer.json()["data"]
-            url = answer.links["next"]["url"] if "next" in answer.links else ""
-        assert paged == whole
-
-
 @pytest.mark.parametrize(
     ("query", "gaps"),
     [
@@ -391,18 +377,11 @@ def test_moments_that_are_not_covered(
 
 @pytest.mark.parametrize("moment", ["", "&asOf=block:305"])
 @pytest.mark.parametrize("sort", ["rank", "-rank", "wallet", "-wallet"])
-def test_cap_tables_are_sorted_and_paged(client: TestClient[Any], sort: str, moment: str) -> None:
+def test_cap_tables_are_sorted(client: TestClient[Any], sort: str, moment: str) -> None:
     whole = rows_of(client, f"{TOKEN}/cap-table?sort={sort}{moment}")
     key = "rank" if sort.endswith("rank") else "wallet"
     assert whole == sorted(whole, key=lambda row: row[key], reverse=sort.startswith("-"))
     assert sorted(row["rank"] for row in whole) == [1, 2, 3]
-    paged: list[Any] = []
-    url = f"{TOKEN}/cap-table?sort={sort}{moment}&limit=1"
-    while url:
-        answer = client.get(url)
-        paged += answer.json()["data"]
-        url = answer.links["next"]["url"] if "next" in answer.links else ""
-    assert paged == whole
 
 
 def test_balances_now(client: TestClient[Any]) -> None:

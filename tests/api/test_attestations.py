@@ -12,7 +12,6 @@ from api.operations import (
     EXAMPLE_WALLET_ATTESTATION_ID,
     EXAMPLE_WALLET_ID,
 )
-from control import operations
 from control.clock import utc_now
 from control.operations import Status
 from tests.api.marts import publish
@@ -25,6 +24,7 @@ from tests.api.world import (
     NFT_TOKEN_ID,
     World,
     marts_rows,
+    report,
     time_of,
 )
 
@@ -77,13 +77,6 @@ def attested(world: World, client: TestClient[Any]) -> TestClient[Any]:
     ]
     publish(world.settings.serving_dir, 2, marts_rows(world) | {"attestations": rows})
     return client
-
-
-def report(world: World, operation_id: str, **values: Any) -> None:
-    """Report as the pipeline does."""
-    with world.store.write() as session:
-        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
-        assert operations.report(session, key, **values)
 
 
 @pytest.mark.parametrize("path", [TOKEN, WALLET])

@@ -10,7 +10,7 @@ from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control import operations
 from tests.api.marts import publish
 from tests.api.test_errors import problem
-from tests.api.world import BIG_TOKEN_ID, FOREIGN_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, marts_rows, time_of
+from tests.api.world import BIG_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, marts_rows, time_of
 
 FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}"
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
@@ -171,7 +171,6 @@ def test_what_would_be_refused_is_refused(observed: TestClient[Any], world: Worl
     problem(ask(FRESH, **{"from": "creation", "native": "full"}), 422, "invalid-body")
     problem(ask(FRESH, **{"from": "last week"}), 400, "malformed-field")
     problem(ask(f"/v1/tokens/{NFT_TOKEN_ID}", **{"from": "creation"}), 409, "not-fungible")
-    problem(ask(f"/v1/tokens/{FOREIGN_TOKEN_ID}", **{"from": "creation"}), 404, "token-not-found")
     problem(ask(FRESH, "operator", **{"from": "creation"}), 403, "role-too-low")
     problem(observed.post(f"{FRESH}/history-requests", json={"from": "creation", "dryRun": "yes"}), 422, "invalid-body")
 

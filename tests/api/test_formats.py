@@ -1,4 +1,4 @@
-"""CSV, NDJSON and Parquet: the same rows as the JSON, all of them, with as-of and coverage beside."""
+"""Pages, CSV, NDJSON and Parquet of every list: the rows of the whole JSON, with as-of and coverage beside."""
 
 import asyncio
 import csv
@@ -58,11 +58,16 @@ PAGED = [
     for _, _, operation in (param.values for param in TABULAR)
     if "limit" in {parameter["name"] for parameter in operation["parameters"]}
 ]
+SORTED = [
+    f"{url}{'&' if '?' in url else '?'}sort={order}"
+    for url, operation in ((LISTS[one.values[2]["operationId"]], one.values[2]) for one in TABULAR)
+    for parameter in operation["parameters"]
+    if parameter["name"] == "sort"
+    for order in parameter["schema"]["enum"]
+]
 NARROWED = [
     "/v1/tokens?sort=-symbol&trackingStatus=enabled",
-    f"{TOKEN}/activities?sort=date",
     f"/v1/tokens/{BIG_TOKEN_ID}/activities",
-    f"{TOKEN}/cap-table?sort=-rank",
     f"{TOKEN}/cap-table?asOf=block:305&sort=wallet",
     f"/v1/tokens/{BIG_TOKEN_ID}/cap-table",
     f"{WALLET}/balances?asOf=block:150",
@@ -149,7 +154,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-@pytest.mark.parametrize("url", [*PAGED, *(url for url in NARROWED if "/balances" not in url)])
+@pytest.mark.parametrize("url", [*PAGED, *SORTED, *(url for url in NARROWED if "/balances" not in url)])
 def test_pages_hold_each_row_once_in_the_order_of_the_whole(reader: TestClient[Any], url: str) -> None:
     separator = "&" if "?" in url else "?"
     answer = reader.get(f"{url}{separator}limit=1000").json()

@@ -12,23 +12,15 @@ from api.operations import (
     EXAMPLE_WALLET_ID,
     EXAMPLE_WALLET_OPERATION_ID,
 )
-from control import operations
 from control.clock import utc_now
 from control.operations import Status
 from tests.api.test_errors import problem
-from tests.api.world import BIG_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World
+from tests.api.world import BIG_TOKEN_ID, FRESH_TOKEN_ID, NFT_TOKEN_ID, World, report
 
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}/history-requests"
 WALLET = f"/v1/wallets/{EXAMPLE_WALLET_ID}/history-requests"
 FRESH = f"/v1/tokens/{FRESH_TOKEN_ID}/history-requests"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def report(world: World, operation_id: str, **values: Any) -> None:
-    """Report as the pipeline does."""
-    with world.store.write() as session:
-        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
-        assert operations.report(session, key, **values)
 
 
 def test_a_request_is_stored_as_asked_in_canonical_form(client: TestClient[Any]) -> None:

@@ -14,7 +14,6 @@ from api.operations import (
     EXAMPLE_PAIR_OPERATION_ID,
     EXAMPLE_PRICE_ID,
 )
-from control import operations
 from control.clock import utc_now
 from control.operations import Status
 from control.snapshot import read_snapshot
@@ -27,7 +26,7 @@ from tests.api.market_pair import (
     VAST_PRICE_ID,
 )
 from tests.api.test_errors import problem
-from tests.api.world import World
+from tests.api.world import World, report
 
 PRICES = f"/v2/pairs/{EXAMPLE_MARKET_PAIR_ID}/prices"
 DISCOVERY = f"{PRICES}/discovery"
@@ -35,13 +34,6 @@ OPERATIONS = f"{PRICES}/async-operations"
 ONE = f"{OPERATIONS}/{EXAMPLE_PAIR_OPERATION_ID}"
 QUARANTINED = f"{PRICES}/quarantined"
 BODY = {"from": "2026-01-01", "to": "2026-01-02T06:00:00+01:00", "windowSize": "hour"}
-
-
-def report(world: World, operation_id: str, **values: Any) -> None:
-    """Report as the pipeline does."""
-    with world.store.write() as session:
-        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
-        assert operations.report(session, key, **values)
 
 
 def test_a_discovery_is_stored_canonical(client: TestClient[Any]) -> None:

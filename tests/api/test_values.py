@@ -90,19 +90,6 @@ def test_cap_tables_are_valued_at_their_moment(valued: World, query: str, moment
         assert (row["value"], row["valueStatus"]) == shown(row["quantity"], resolved)[:2]
 
 
-def test_pages_of_a_cap_table_are_valued_alike(valued: World) -> None:
-    with valued.client() as client:
-        whole = client.get(f"{TOKEN}/cap-table").json()["data"]
-        for sort in ("rank", "-rank", "wallet", "-wallet"):
-            paged: list[Any] = []
-            url = f"{TOKEN}/cap-table?sort={sort}&limit=1"
-            while url:
-                answer = client.get(url)
-                paged += answer.json()["data"]
-                url = answer.links["next"]["url"] if "next" in answer.links else ""
-            assert sorted(paged, key=lambda row: row["rank"]) == whole
-
-
 def test_balances_are_valued_at_their_moment(valued: World) -> None:
     with valued.client() as client:
         now = client.get(f"{WALLET}/balances").json()["current"]

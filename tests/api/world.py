@@ -55,7 +55,7 @@ from api.operations import (
     EXAMPLE_WALLET_OPERATION_ID,
 )
 from api.reports import assets
-from control import access, ledgers, revision
+from control import access, ledgers, operations, revision
 from control.access import Principal, Role
 from control.models import Operation, Subject, Tenant, TrackingWindow
 from control.networks.definitions import load_networks
@@ -234,6 +234,13 @@ def copy_world(world: World, directory: Path) -> World:
     shutil.copytree(world.settings.data_dir.parent, directory, dirs_exist_ok=True)
     settings = _settings(directory)
     return replace(world, settings=settings, store=open_store(settings), clock=Clock())
+
+
+def report(world: World, operation_id: str, **values: Any) -> None:
+    """Report on an unfinished operation, as the pipeline does."""
+    with world.store.write() as session:
+        (key,) = [row.operation_key for row in operations.unfinished(session) if row.id == operation_id]
+        assert operations.report(session, key, **values)
 
 
 def _settings(directory: Path) -> Settings:
