@@ -35,7 +35,7 @@ def port(world: World) -> Iterator[int]:
 
 
 def test_header_of_ten_megabytes_is_refused_and_others_are_answered(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
         received = b""
         try:
             connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: a\r\nX-Large: ")
@@ -48,7 +48,7 @@ def test_header_of_ten_megabytes_is_refused_and_others_are_answered(port: int) -
 
 
 def _status(port: int) -> int | None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
     try:
         connection.request("GET", "/health/live")
         return connection.getresponse().status
