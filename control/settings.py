@@ -71,8 +71,8 @@ VARIABLES = (
     Variable(
         "LEDGERMART_AS_OF_SECONDS",
         "300",
-        "period in seconds; once in each period, as-of moves to the newest collected block even if the tenant has no new "
-        "rows; periods are aligned to the clock",
+        "period in seconds; once in each period, as-of moves to the newest collected block even if the tenant has no "
+        "new rows; periods are aligned to the clock",
     ),
     Variable(
         "LEDGERMART_ATTEST",

@@ -307,7 +307,7 @@ SOURCE = Source(
             FAILURES_IN_A_ROW,
             optional("error", VARCHAR, "Reason why it makes no progress; null otherwise."),
             Column("problem_count", BIGINT, "Number of entries in the responses that are not valid prices."),
-            optional("problem", VARCHAR, "What is wrong with one of these entries, in words; null if there are none."),
+            optional("problem", VARCHAR, "Problem of one of these entries, in words; null if there are none."),
         ),
         Table(
             "discovery_gaps",
