@@ -254,7 +254,7 @@ FIELD_CODES = {
     "no-market": "the source has no market for these items",
     "not-a-number": "the value is no decimal number",
     "not-covered": "the moment is not covered",
-    "not-enabled": "`history` goes with `enabled` only",
+    "not-enabled": "`history` is allowed only with `enabled`",
     "not-exact": "months and years have no exact length; write days",
     "not-for-tokens": "`native` is for wallets only",
     "not-fungible": "the contract is no fungible token",

@@ -210,7 +210,7 @@ AsOfStatus = Annotated[
 
 
 class DataVersion(Schema, frozen=True, kw_only=True):
-    """Data version of a list over several ledgers."""
+    """The data version of a list that covers several ledgers."""
 
     data_version: DataNumber
 

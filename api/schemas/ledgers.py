@@ -139,8 +139,8 @@ class LedgerTotals(Schema, frozen=True, kw_only=True):
     active_wallets: Annotated[
         int,
         Meta(
-            description="Number of different addresses that sent or received in an activity of a token, or are your "
-            "wallet with an activity. Adjustments do not count."
+            description="Number of different addresses: senders and receivers in activities of tokens, and your "
+            "wallets with an activity. Adjustments do not count."
         ),
     ]
     newest_block: Annotated[CollectedBlock | None, Meta(description="Null while nothing is collected.")]

@@ -125,9 +125,9 @@ class TrackingPut(Schema, frozen=True, kw_only=True):
     history: Annotated[
         str | None,
         described(
-            "Only with `enabled`: requests the history from this moment to the start of the open window. As `from` of "
-            "a history request: an instant, a day (its start), `block:N`, or `creation`. If an existing request "
-            "already includes it, the answer has that one instead of a new one.",
+            "Only with `enabled`: requests the history from this moment to the start of the open window. "
+            "The moment is an instant, a day (its start), `block:N`, or `creation`. If an existing request already "
+            "includes this history, the answer has that request instead of a new one.",
             ["creation"],
             pattern=HISTORY_START,
         ),

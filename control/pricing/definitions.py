@@ -152,7 +152,7 @@ class _Source(Table, frozen=True):
         if self.adapter != "ccxt" and (self.exchange is not None or self.options):
             raise ValueError("field 'exchange' or 'options': belongs to adapter 'ccxt'; remove it")
         if bool(self.history_types) != bool(self.granularities):
-            raise ValueError("field 'granularities': must be set if 'history_types' is set, and only then")
+            raise ValueError("field 'granularities': belongs together with 'history_types'; set both or neither")
         if self.url is not None and not is_http_url(self.url):
             # Not named: it may hold a key.
             raise ValueError("field 'url': is not an http:// or https:// address; correct it")

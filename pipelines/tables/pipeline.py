@@ -231,7 +231,7 @@ SOURCE = Source(
             optional(
                 "from_position",
                 INTEGER,
-                "Position in that block after which the search continues; null with from_block.",
+                "Position in that block after which the search continues; null if from_block is null.",
             ),
             Column("reading_count", BIGINT, "Number of transactions and balances that the search read."),
             Column("batch_id", BIGINT, "Cycle that began or continued the search."),

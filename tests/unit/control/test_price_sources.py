@@ -144,8 +144,8 @@ def test_an_address_may_hold_a_key_and_is_not_shown(tmp_path: Path) -> None:
         ('exchange = "example"', "", "field 'exchange': is missing"),
         ('["Trade", "Ask"]', '["NAV"]', "field 'price_types': is 'NAV'; write one of Ask, Bid, Trade, Market"),
         ('["1d", "1m"]', '["1w"]', "field 'granularities': is '1w'; write one of round, 1m"),
-        ('["1d", "1m"]', "[]", "field 'granularities': must be set if 'history_types' is set"),
-        ('history_types = ["Trade"]', "history_types = []", "and only then"),
+        ('["1d", "1m"]', "[]", "field 'granularities': belongs together with 'history_types'"),
+        ('history_types = ["Trade"]', "history_types = []", "set both or neither"),
         (
             "requests_per_second = 2.5",
             "requests_per_second = 0",
