@@ -165,7 +165,8 @@ class LedgerPoint(Schema, frozen=True, kw_only=True):
         bool,
         Meta(
             description="False if the interval is not over, or if the range contains only a part of it. False too if "
-            "a tracked token or wallet is not covered for all of it. Zero activities then do not mean that there were none."
+            "a tracked token or wallet is not covered for all of it. Zero activities then do not mean that there "
+            "were none."
         ),
     ]
 
