@@ -47,3 +47,18 @@ def world(template: World, tmp_path: Path) -> Iterator[World]:
 def client(world: World) -> Iterator[TestClient[Any]]:
     with world.client() as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def unchanged(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world for the tests of a file that change nothing."""
+    copied = copy_world(template, tmp_path_factory.mktemp("unchanged"))
+    yield copied
+    copied.store.close()
+
+
+@pytest.fixture(scope="module")
+def reader(unchanged: World) -> Iterator[TestClient[Any]]:
+    """A client of one application on that world."""
+    with unchanged.client() as client:
+        yield client

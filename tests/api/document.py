@@ -72,7 +72,7 @@ def example_body(operation: Mapping[str, Any], media_type: str = media_types.JSO
     return content.get(media_type, {}).get("example")
 
 
-# Path values and body fields for writes whose plain example changes nothing.
+# Path values and body fields for writes whose plain example leaves the object as it is.
 _CHANGES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "patch_priced_item": ({}, {"class": "Other"}),
     "put_token_tracking": ({}, {"trackingStatus": "disabled"}),

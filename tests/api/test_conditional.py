@@ -1,6 +1,5 @@
 """Conditional requests: every GET of the document answers 304 while its answer is the same, and 200 after a write."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,20 +8,11 @@ from litestar.testing import TestClient
 from api import media_types
 from tests.api.document import GETS, TABULAR, WRITES, ask, example_path, example_query
 from tests.api.test_openapi_examples import embed_token
-from tests.api.world import World, copy_world
+from tests.api.world import World
 
 CONDITIONAL = [param for param in GETS if "304" in param.values[2]["responses"]]
 UNCONDITIONAL = [param for param in GETS if "304" not in param.values[2]["responses"]]
 EVENTS = "/v1/audit-events"
-
-
-@pytest.fixture(scope="module")
-def reader(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient[Any]]:
-    """A client of one application, for tests that only read."""
-    world = copy_world(template, tmp_path_factory.mktemp("read"))
-    with world.client() as client:
-        yield client
-    world.store.close()
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), CONDITIONAL)

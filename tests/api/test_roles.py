@@ -53,12 +53,12 @@ def test_each_operation_names_the_role_that_was_decided() -> None:
 
 @pytest.mark.parametrize(("path", "method", "operation"), KEYED)
 def test_a_key_of_a_lower_role_is_refused_and_nothing_is_changed(
-    world: World, client: TestClient[Any], path: str, method: str, operation: dict[str, Any]
+    unchanged: World, reader: TestClient[Any], path: str, method: str, operation: dict[str, Any]
 ) -> None:
-    before, role = stored(world), Role(str(role_of(operation)))
+    before, role = stored(unchanged), Role(str(role_of(operation)))
     roles = list(Role)
     for lower in roles[: roles.index(role)]:
-        answer = ask(client, path, method, operation, world.headers(lower))
+        answer = ask(reader, path, method, operation, unchanged.headers(lower))
         assert problem(answer, 403, "role-too-low")["requiredRole"] == role
-    problem(ask(client, path, method, operation, {"Authorization": ""}), 401, "unauthenticated")
-    assert stored(world) == before
+    problem(ask(reader, path, method, operation, {"Authorization": ""}), 401, "unauthenticated")
+    assert stored(unchanged) == before
