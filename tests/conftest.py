@@ -9,7 +9,18 @@ settings.load_profile("patient")
 
 # A long file that starts last would leave one processor without work. Longest first.
 LONGEST_FILES = [
+    "integration/test_misfortunes.py",
+    "e2e/test_demo.py",
+    "integration/test_attestations.py",
+    "integration/test_tenants.py",
+    "integration/test_transform.py",
+    "integration/test_values_transform.py",
     "integration/test_interleavings.py",
+    "integration/test_holders.py",
+    "integration/test_analysts_page.py",
+    "integration/test_sandbox.py",
+    "integration/test_concurrent_processes.py",
+    "integration/test_cycle_command.py",
 ]
 
 
