@@ -91,5 +91,7 @@ def _server_files(kind: str) -> Path:
 
 
 def _run_process() -> int:
-    """Return the process that all tests of a run have in common: the parent of pytest-xdist's workers."""
+    """Return the process that all tests of a run have in common: `.ci/run`, or the parent of pytest-xdist's workers."""
+    if "LEDGERMART_TEST_RUN" in os.environ:
+        return int(os.environ["LEDGERMART_TEST_RUN"])
     return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
