@@ -237,7 +237,7 @@ def test_a_worker_ends_when_the_definitions_change(demo: Demo) -> None:
     networks = demo.folder / "networks.toml"
     networks.write_text(networks.read_text() + "\n")
     eventually(lambda: demo.child("pipelines.worker") != worker, "the worker has ended")
-    assert "the worker is to be started again" in demo.worker_log
+    assert "the worker must be restarted" in demo.worker_log
 
 
 @pytest.mark.long
