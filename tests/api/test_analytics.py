@@ -350,7 +350,7 @@ def test_blocks_beyond_every_chain_are_refused_whatever_their_digits(client: Tes
     for url in (f"{TOKEN}/cap-table", f"{WALLET}/balances"):
         found = problem(client.get(url, params={"asOf": f"block:{number}"}), 422, "invalid-parameter")
         assert [(error["parameter"], error["code"]) for error in found["errors"]] == [("asOf", "out-of-range")]
-        assert f"the highest number is {2**63 - 1}" in found["detail"]
+        assert f"the highest possible number is {2**63 - 1}" in found["detail"]
         assert len(found["detail"]) < 200
 
 
