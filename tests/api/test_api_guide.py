@@ -3,9 +3,11 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import httpx
+import pytest
 from litestar.testing import TestClient
 
 from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_TOKEN_ID
@@ -18,6 +20,12 @@ EXAMPLES = re.findall(r"^```sh\n(curl .+?)^```\n\n^```(json|http|csv)\n(.+?)^```
 
 def test_every_command_is_an_example_with_its_answer() -> None:
     assert len(EXAMPLES) == GUIDE.count("\ncurl ")
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """The example world with the rate limit of an installation, which the guide shows."""
+    return replace(world, settings=replace(world.settings, rate_limit_per_minute=3000))
 
 
 def test_every_example_returns_the_answer_that_the_guide_shows(world: World, client: TestClient[Any]) -> None:
