@@ -1,5 +1,8 @@
 """Settings of all tests: no clock decides them, and the longest files start first."""
 
+import os
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -22,6 +25,17 @@ LONGEST_FILES = [
     "integration/test_concurrent_processes.py",
     "integration/test_cycle_command.py",
 ]
+
+
+def pytest_configure() -> None:
+    """Let child processes receive signals.
+
+    execnet, below pytest-xdist, ignores these signals in its workers, and children inherit that. A handler that does
+    nothing is not inherited.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

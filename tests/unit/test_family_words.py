@@ -11,6 +11,7 @@ ROOMS = ("api", "bi", "cli", "control", "dbt_project", "pipelines", "reports", "
 OF_FAMILIES = re.compile(
     r"pipelines/extract/(evm/.*|families\.py)|pipelines/tables/(evm|families)\.py|control/networks/.*"
     r"|control/migrations/.*|dbt_project/models/staging/_sources\.yml|dbt_project/macros/keccak\.sql"
+    r"|api/examples\.json"
 )
 # What only one family has.
 EVERYWHERE = re.compile(
