@@ -1,7 +1,7 @@
 """Settings of all tests: no clock decides them, and the longest files start first."""
 
-import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,15 +27,13 @@ LONGEST_FILES = [
 ]
 
 
-def pytest_configure() -> None:
-    """Let child processes receive signals.
-
-    execnet, below pytest-xdist, ignores these signals in its workers, and children inherit that. A handler that does
-    nothing is not inherited.
-    """
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
+@pytest.fixture(autouse=True)
+def signal_handlers() -> Iterator[None]:
+    """Restore the handlers that a command in this process replaced: child processes inherit an ignored signal."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -106,7 +106,8 @@ def child(name: str, code: str, stop_seconds: float) -> up._Child:
 def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up, "_SILENT_SECONDS", 0.0)
     ready = "print('ready', flush=True); time.sleep(900)"
-    polite = child("polite", f"import time; {ready}", 900.0)
+    # The default, whatever this process ignores.
+    polite = child("polite", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); {ready}", 900.0)
     deaf = child("deaf", f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {ready}", 0.5)
     told = io.StringIO()
     up._stop([polite, deaf], Console(file=told))
