@@ -49,7 +49,7 @@ class ApiError(Exception):
     Args:
         status: HTTP status.
         code: kebab-case kind, one of `api.problem_codes`.
-        detail: sentence that says what is wrong and what to do.
+        detail: sentence with the problem and its fix.
         errors: the single values that are wrong.
         headers: further response headers.
         existing_id: the object in the way (409).
@@ -57,7 +57,7 @@ class ApiError(Exception):
         pairs: those of which the request must name one (409 `several-usd-pairs`).
         before: nearest covered instant before the moment asked for (409 `not-covered`).
         after: nearest covered instant after it.
-        gaps: what is missing there.
+        gaps: the missing ranges there.
     """
 
     def __init__(

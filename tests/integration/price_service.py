@@ -2,7 +2,7 @@
 
 python -m tests.integration.price_service FOLDER DEFINITIONS STATEMENTS
 
-What a cycle publishes is taken for granted: `PriceService.publish` records it, so that discoveries can end.
+Publication by a cycle is assumed: `PriceService.publish` records it, so that discoveries can end.
 """
 
 import sys

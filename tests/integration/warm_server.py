@@ -27,7 +27,7 @@ def serve(address: Path, process: int) -> None:
         listener.bind(f"{address}.new")
         listener.listen(64)
         Path(f"{address}.new").rename(address)
-        # Imported for what it prepares; early requests wait in the socket's queue meanwhile.
+        # The import prepares everything; early requests wait in the socket's queue meanwhile.
         from tests.integration import dbt_warm  # noqa: F401
 
         while run_ended not in wait([listener, run_ended]):
