@@ -147,8 +147,8 @@ class PriceDiscoveryRequest(Schema, frozen=True, kw_only=True):
     to: Annotated[
         str,
         described(
-            "End, after `from` and in the same form. An end in the future is replaced by the present, and `note` says "
-            "so. If the last window is longer than the rest of the range, it is shortened and marked as partial.",
+            "End, after `from`; it takes the same forms. An end in the future is replaced by the present, and `note` "
+            "says so. If the last window is longer than the rest of the range, it is shortened and marked as partial.",
             ["2026-02-01"],
             pattern=pattern_of(),
         ),

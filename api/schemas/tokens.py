@@ -90,8 +90,8 @@ HolderChangeOrder = Literal["difference", "-difference", "wallet", "-wallet"]
 QuantityStatus = Annotated[
     Literal["Known", "UnknownBefore", "UnknownAfter"],
     Meta(
-        description="`Known`: both quantities are known. `UnknownBefore`: the wallet was not yet known as a "
-        "holder at the earlier moment. `UnknownAfter`: the same at the later moment."
+        description="`Known`: both quantities are known. `UnknownBefore`: up to the earlier moment, the covered range "
+        "of that moment does not show the wallet as a holder. `UnknownAfter`: the same for the later moment."
     ),
 ]
 TokenActivityType = Literal["Transfer", "Mint", "Burn", "Adjustment"]

@@ -108,7 +108,7 @@ ChangeOmitted = Annotated[
 
 
 class PassedOver(Schema, frozen=True, kw_only=True):
-    """A source earlier in the order that gave no price, with its newest price at the moment."""
+    """A source whose newest price at the moment was not used, with that price."""
 
     price_source: Annotated[str, Meta(description="`src_...`")]
     position: Annotated[int, Meta(description="Position in the pair's order of sources; 0 is the first.")]
@@ -157,7 +157,11 @@ class PriceExplanation(Schema, frozen=True, kw_only=True):
     is_partial: bool | None
     age_seconds: Annotated[Decimal | None, Meta(description="Time from `effectiveFrom` to `at`, in seconds.")]
     passed_over: Annotated[
-        list[PassedOver], Meta(description="Sources before it in the pair's order that were not used, in that order.")
+        list[PassedOver],
+        Meta(
+            description="Sources that were passed over, in the pair's order: those before the used source, or all if "
+            "no price was used. The used source is among them if its newest price was not used."
+        ),
     ]
 
 
