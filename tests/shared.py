@@ -22,7 +22,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the temporary folder of the run, which all its workers see."""
     base = tmp_path_factory.getbasetemp()
     # Each worker's folder is inside the folder of the run.
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return base if worker() == "main" else base.parent
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.shared import worker
+
 _CHECKOUT = Path(__file__).parents[2]
 # The server that this process started, if any: a lost reference to a running process is a warning.
 _servers: list[subprocess.Popen[bytes]] = []
@@ -94,4 +96,4 @@ def _run_process() -> int:
     """Return the process that all tests of a run have in common: `.ci/run`, or the parent of pytest-xdist's workers."""
     if "LEDGERMART_TEST_RUN" in os.environ:
         return int(os.environ["LEDGERMART_TEST_RUN"])
-    return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return os.getpid() if worker() == "main" else os.getppid()
