@@ -78,7 +78,7 @@ NARROWED = [
 
 
 @pytest.fixture(scope="module")
-def full(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def unchanged(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world with at least three rows in every list with pages."""
     world = copy_world(valued_template, tmp_path_factory.mktemp("full"))
     records = [record(world, subject, number, block) for subject in (EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID)
@@ -102,13 +102,6 @@ def full(valued_template: World, tmp_path_factory: pytest.TempPathFactory) -> It
         assert client.post(f"/v2/price-sources/{EXAMPLE_SOURCE_ID}/pairs", json=supported).status_code == 201
     yield world
     world.store.close()
-
-
-@pytest.fixture(scope="module")
-def reader(full: World) -> Iterator[TestClient[Any]]:
-    """A client of one application on the full world, for tests that only read."""
-    with full.client() as client:
-        yield client
 
 
 def lists_all(answer: dict[str, Any]) -> bool:

@@ -597,7 +597,7 @@ def behaviour_of(subject: Subject, asset: str) -> str | None:
 
 
 def end_state(subjects: Iterable[Subject]) -> dict[str, Any]:
-    """Return what the API shows of subjects, without what depends on ids, versions or the moments of cycles.
+    """Return the API's answers about subjects, without parts that depend on ids, versions or the moments of cycles.
 
     An adjustment's block is when it was seen: of those only the sums stay. Confirmation of a balance or supply that may
     change without an event depends on when it was read. Collection by a request that ended early depends on moments
