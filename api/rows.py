@@ -9,7 +9,7 @@ from typing import Literal, overload
 
 import msgspec
 
-from api.schemas.common import ActivityStatus, Finality, GapReason, OpenedBy, Reconciliation
+from api.schemas.common import ActivityStatus, Finality, GapReason, MetadataStatus, OpenedBy, Reconciliation
 from api.schemas.ledgers import ProbedStatus
 from api.schemas.tokens import (
     Behaviour,
@@ -123,6 +123,7 @@ class TokenRow(Row, frozen=True):
     as_of_block_hash: str | None
     as_of_block_time: datetime | None
     as_of_finality: Finality | None
+    metadata_status: MetadataStatus | None
 
 
 class WalletRow(Row, frozen=True):
@@ -139,6 +140,31 @@ class ContractStatusRow(Row, frozen=True):
 
     subject_key: int
     contract_status: ContractStatus
+    metadata_status: MetadataStatus | None
+
+
+class MetadataRow(Row, frozen=True):
+    """`token_metadata`: what a contract returned about itself, and what a later reading found instead."""
+
+    symbol: str | None
+    name: str | None
+    detail: str | None
+    read_at: datetime
+    checked_at: datetime
+    confirmed_at: datetime | None
+    found_at: datetime | None
+    found_contract_status: ContractStatus | None
+    found_standard: str | None
+    found_symbol: str | None
+    found_name: str | None
+    found_decimals: int | None
+
+
+class MetadataStatusRow(Row, frozen=True):
+    """`metadata_statuses`: whether a second reading of each contract agreed."""
+
+    token_address: str
+    metadata_status: MetadataStatus
 
 
 class CoverageRow(Row, frozen=True):

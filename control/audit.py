@@ -50,6 +50,7 @@ Action = Literal[
     "supported-pair.remove",
     "token.create",
     "token.link",
+    "token.metadata",
     "token.remove",
     "token.tracking",
     "token.unlink",

@@ -147,6 +147,10 @@ class Subject(Base):
     """The pair that a token is linked to, which prices it."""
     search_text: Mapped[str] = mapped_column(Text)
     """What `q` looks through, case-folded: databases fold only ASCII, or by their own locale."""
+    metadata_requested_at: Mapped[datetime | None]
+    """Latest request to read a token's contract again."""
+    metadata_accepted_at: Mapped[datetime | None]
+    """Latest request that accepts what the contract returns now."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]

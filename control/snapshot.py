@@ -62,6 +62,15 @@ class SnapshotWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotMetadataRequest:
+    """The latest requests to read a token's contract again, and to accept what it returns now."""
+
+    subject_key: int
+    requested_at: datetime
+    accepted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotHistoryRequest:
     """A history request, finished or not; bounds as `control.history.parse_bound` reads them.
 
@@ -101,6 +110,7 @@ class ControlSnapshot:
     windows: tuple[SnapshotWindow, ...]
     history_requests: tuple[SnapshotHistoryRequest, ...]
     attestation_requests: tuple[SnapshotAttestationRequest, ...] = ()
+    metadata_requests: tuple[SnapshotMetadataRequest, ...] = ()
     pricing: PricingSnapshot = field(default_factory=PricingSnapshot)
 
 
@@ -165,6 +175,19 @@ def read_snapshot(session: Session) -> ControlSnapshot:
         ),
         history_requests=_read_history_requests(session),
         attestation_requests=_read_attestation_requests(session),
+        metadata_requests=to_rows(
+            SnapshotMetadataRequest,
+            session.execute(
+                select(Subject.subject_key, Subject.metadata_requested_at, Subject.metadata_accepted_at)
+                .join(Ledger, Ledger.id == Subject.ledger_id)
+                .where(
+                    Subject.metadata_requested_at.is_not(None),
+                    Subject.removed_at.is_(None),
+                    Ledger.removed_at.is_(None),
+                )
+                .order_by(Subject.subject_key)
+            ),
+        ),
         pricing=read_pricing(session),
     )
 

@@ -5,8 +5,9 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 from sqlalchemy.orm import Session
 
-from control import fields, subjects
-from control.access import Principal
+from control import access, audit, fields, revision, subjects
+from control.access import Principal, Role
+from control.clock import utc_now
 from control.pages import After, Page
 from control.subjects import Kind, SubjectFilters, SubjectRow
 
@@ -80,3 +81,40 @@ def update(
     if symbol is not UNSET:
         fields.check_text("symbol", symbol, fields.SYMBOL_LENGTH)
     return subjects.update(session, principal, token, symbol=symbol, name=name, external_id=external_id, now=now)
+
+
+def request_metadata(
+    session: Session, principal: Principal, token: SubjectRow, *, accept: bool, now: datetime | None = None
+) -> datetime:
+    """Request that the next cycle reads the token's contract again, and return the time of the request.
+
+    Args:
+        session: a write transaction.
+        principal: who asks.
+        token: the token, from `get`.
+        accept: also accept what the contract returned in place of the confirmed data, if it returns it once more.
+        now: the moment; None is the clock's.
+
+    Raises:
+        Denied: below operator.
+        NotFound: removed meanwhile, or another tenant's.
+    """
+    access.require(principal, Role.OPERATOR)
+    locked = subjects.lock(session, principal.tenant_id, token)
+    moment = now or utc_now()
+    locked.metadata_requested_at = moment
+    if accept:
+        locked.metadata_accepted_at = moment
+    audit.record(
+        session,
+        principal.tenant_id,
+        principal.key_id,
+        "token.metadata",
+        token.kind.value,
+        token.id,
+        None,
+        {"requestedAt": moment.isoformat(), "accept": accept},
+        now,
+    )
+    revision.bump(session, principal.tenant_id)
+    return moment

@@ -66,6 +66,8 @@ from api.schemas.tokens import (
     CapTableChanges,
     HolderChange,
     Holding,
+    MetadataCheck,
+    MetadataChecked,
     StoredToken,
     TokenActivities,
     TokenActivity,
@@ -205,6 +207,7 @@ class TokenController(Controller):
             answer = TokenActivities(
                 data=[],
                 page=ALL_ROWS,
+                metadata_status=view.metadata_status,
                 currency=CURRENCY,
                 as_of=to_as_of(view, state, snapshot),
                 coverage=to_coverage(view, state, times),
@@ -214,6 +217,30 @@ class TokenController(Controller):
             fetched = go_on(snapshot, walk, position, limit)
             page = call.page(snapshot, fetched, limit)
         return replace(answer, data=list(fetched.rows), page=page)
+
+    @post(
+        "/{tokenId:str}/metadata-checks",
+        Operation(
+            example=Example(body={"accept": False}),
+            role=Role.OPERATOR,
+            statuses={202: "The request was stored; the next cycle reads the contract."},
+        ),
+    )
+    def check_token_metadata(
+        self, call: Injected[Call], token_id: TokenId, payload: Injected[MetadataCheck]
+    ) -> Written[MetadataChecked]:
+        """Read a token's contract again.
+
+        The next cycle compares kind, symbol, name and decimals of the contract with the stored ones. A confirmed
+        reading is never replaced by itself. To apply a change that `metadata.found` shows, send `accept` as true.
+        """
+
+        def work(session: Session) -> MetadataChecked:
+            token = tokens.get(session, call.tenant_id, token_id)
+            requested_at = tokens.request_metadata(session, call.principal, token, accept=payload.accept)
+            return MetadataChecked(id=token.id, requested_at=requested_at)
+
+        return call.write_once(202, work, lambda identifier: f"/v1/tokens/{identifier}")
 
     @get("/{tokenId:str}/cap-table", Operation(example=Example(query={"limit": "10"}), errors=(409,)))
     def read_token_cap_table(
@@ -250,6 +277,7 @@ class TokenController(Controller):
                 holders_status=summary.holders_status,
                 unattributed=cap_table.to_unattributed(summary),
                 concentration=cap_table.to_concentration(summary),
+                metadata_status=view.metadata_status,
                 currency=CURRENCY,
                 data=[],
                 page=ALL_ROWS,
@@ -300,6 +328,7 @@ class TokenController(Controller):
                 to=to_as_of(view, after, snapshot),
                 to_status=changes.statuses[1],
                 totals=found.totals,
+                metadata_status=view.metadata_status,
                 data=[],
                 page=ALL_ROWS,
                 coverage=changes.coverage,

@@ -11,6 +11,7 @@ select
     as_of_block_number,
     as_of_block_hash,
     as_of_block_time,
-    as_of_finality
+    as_of_finality,
+    metadata_status
 from marts.tokens
 where subject_key = $subject_key and tenant_id = $tenant_id

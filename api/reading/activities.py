@@ -1,6 +1,6 @@
 """Activities of a token or a wallet: filters, order, and rows as they leave the process."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -20,12 +20,13 @@ from api.rows import (
     ActivityBlockRow,
     ActivityDigestRow,
     ActivityExtentRow,
+    MetadataStatusRow,
     TokenActivityRow,
     WalletActivityRow,
     as_naive,
     as_utc,
 )
-from api.schemas.common import ActivityValueStatus, TokenReference, ValueStatus
+from api.schemas.common import ActivityValueStatus, MetadataStatus, TokenReference, ValueStatus
 from api.schemas.tokens import TokenActivity
 from api.schemas.values import Explanation
 from api.schemas.wallets import WalletActivity
@@ -178,10 +179,12 @@ def wallet_activities(view: View, names: Names, filters: WalletFilters) -> Walk[
         values = _values(snapshot, view, "wallet", rows, lambda row: links.of(row.token_address))
         explained = _explain(snapshot, view, rows, values) if filters.explains else {}
         labels = names_of_counterparties(names, rows)
+        statuses = metadata_statuses(snapshot, view, {row.token_address for row in rows})
         return [
             to_wallet_activity(
                 present,
                 row,
+                statuses,
                 labels,
                 links.of(row.token_address),
                 values.get(row.activity_id),
@@ -205,6 +208,7 @@ def names_of_counterparties(names: Names, rows: Sequence[WalletActivityRow]) -> 
 def to_wallet_activity(
     present: Callable[[str], str],
     row: WalletActivityRow,
+    statuses: Mapping[str, MetadataStatus],
     labels: Labels,
     link: Link,
     value: ActivityValueRow | None,
@@ -223,6 +227,7 @@ def to_wallet_activity(
         amount=row.amount or row.amount_raw,
         amount_raw=row.amount_raw,
         amount_status=row.amount_status,
+        metadata_status=statuses.get(row.token_address),
         value=value.value if value else None,
         value_status=_value_status(row, link, value),
         price=value.price if value else None,
@@ -233,6 +238,18 @@ def to_wallet_activity(
         block_number=row.block_number,
         explanation=explanation or UNSET,
     )
+
+
+def metadata_statuses(snapshot: Snapshot, view: View, addresses: Collection[str]) -> dict[str, MetadataStatus]:
+    """Return whether a second reading of each contract agreed, by address; contracts that were not read are missing."""
+    rows = snapshot.rows(
+        "metadata_statuses",
+        MetadataStatusRow,
+        tenant_id=view.subject.tenant_id,
+        network=view.subject.network,
+        token_addresses=sorted(addresses),
+    )
+    return {row.token_address: row.metadata_status for row in rows}
 
 
 def to_reference(

@@ -7,7 +7,7 @@ from itertools import groupby
 from msgspec import UNSET, UnsetType
 
 from api.parameters import TimeRange
-from api.reading.activities import to_reference
+from api.reading.activities import metadata_statuses, to_reference
 from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, explain
 from api.reading.intervals import UNITS
@@ -39,11 +39,13 @@ def positions(snapshot: Snapshot, view: View, state: State | None, *, explains: 
         priced = [(link.pair_key, moment) if link.pair_key and moment else None for link in linked]
         explained = explain(snapshot, view, held, priced)
     present = codec_for(view.subject.family).present
+    statuses = metadata_statuses(snapshot, view, {row.token_address for row in rows})
     return [
         Position(
             token=to_reference(present, row.token_address, row.token_symbol, row.token_id),
             quantity=row.quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
+            metadata_status=statuses.get(row.token_address),
             value=value.value,
             value_status=value.status,
             price=value.price.price if value.price else None,

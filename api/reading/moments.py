@@ -15,7 +15,7 @@ import msgspec
 from api.errors import ApiError
 from api.parameters import INSTANT, Moment, TimeRange
 from api.rows import BlockRow, CoverageRow, TenantHeadRow, TokenRow, WalletRow, as_naive, as_utc
-from api.schemas.common import AsOf, AsOfStatus, Coverage, FieldError, Finality, Gap, GapReason
+from api.schemas.common import AsOf, AsOfStatus, Coverage, FieldError, Finality, Gap, GapReason, MetadataStatus
 from api.serving import Snapshot
 from control.pricing.links import LinksInForce
 from control.subjects import Kind, SubjectRow, Window
@@ -46,6 +46,11 @@ class View:
     def decimals(self) -> int | None:
         """The token's; None for a wallet, or where they are unknown."""
         return self.token.decimals if self.token else None
+
+    @property
+    def metadata_status(self) -> MetadataStatus | None:
+        """Whether a second reading of the token's contract agreed; None for a wallet, or until it was read."""
+        return self.token.metadata_status if self.token else None
 
     @property
     def facts(self) -> TokenRow | WalletRow | None:

@@ -12,7 +12,7 @@ from api.reading.moments import View, resolve, to_as_of
 from api.reading.supplies import current_supply
 from api.reading.values import CURRENCY, to_link, token_prices
 from api.reading.wallet_totals import read_total
-from api.rows import ContractStatusRow
+from api.rows import ContractStatusRow, MetadataRow, as_utc
 from api.schemas import common, tokens, wallets
 from api.serving import Snapshot
 from control.models import TrackingWindow
@@ -28,17 +28,17 @@ def ever_tracked(session: Session, subjects: Sequence[SubjectRow]) -> set[int]:
 
 def contract_statuses(
     snapshot: Snapshot, subjects: Sequence[SubjectRow], tenant_id: str
-) -> dict[int, tokens.ContractStatus]:
+) -> dict[int, ContractStatusRow]:
     """Return what is at the addresses of tokens, by subject key; what the pipeline has not seen is missing."""
     keys = [subject.subject_key for subject in subjects]
     rows = snapshot.rows("contract_statuses", ContractStatusRow, tenant_id=tenant_id, subject_keys=keys)
-    return {row.subject_key: row.contract_status for row in rows}
+    return {row.subject_key: row for row in rows}
 
 
 def is_fungible(snapshot: Snapshot, token: SubjectRow) -> bool | None:
     """Say whether a token's contract is a fungible token; None while that is not known."""
-    status = contract_statuses(snapshot, [token], token.tenant_id).get(token.subject_key, "Unknown")
-    return {"Fungible": True, "NotFungible": False}.get(status)
+    found = contract_statuses(snapshot, [token], token.tenant_id).get(token.subject_key)
+    return {"Fungible": True, "NotFungible": False}.get(found.contract_status) if found else None
 
 
 def to_windows(windows: Sequence[Window]) -> list[common.Window]:
@@ -72,7 +72,7 @@ def to_holder_count_status(found: _HasHolders | None) -> tokens.HolderCountStatu
 
 def to_token_summary(
     subject: SubjectRow,
-    statuses: Mapping[int, tokens.ContractStatus],
+    statuses: Mapping[int, ContractStatusRow],
     tracked: set[int],
     prices: Mapping[int, TokenPriceRow] | None = None,
 ) -> tokens.TokenSummary:
@@ -80,6 +80,7 @@ def to_token_summary(
     known = (prices or {}).get(subject.subject_key)
     link = to_link(subject, known)
     price = known if link.pair_key is not None else None
+    contract = statuses.get(subject.subject_key)
     return tokens.TokenSummary(
         id=subject.id,
         name=subject.name,
@@ -88,7 +89,8 @@ def to_token_summary(
         ledger_id=subject.presented_address,
         external_id=subject.external_id,
         tracking_status=to_tracking_status(subject),
-        contract_status=statuses.get(subject.subject_key, "Unknown"),
+        contract_status=contract.contract_status if contract else "Unknown",
+        metadata_status=contract.metadata_status if contract else None,
         priced_as=subject.priced_as,
         priced_in=subject.priced_in or (CURRENCY if subject.subject_key in tracked else None),
         pair_id=subject.pair_id,
@@ -106,7 +108,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
     subject, facts = view.subject, view.token
     summary = to_token_summary(
         subject,
-        {subject.subject_key: facts.contract_status} if facts else {},
+        contract_statuses(snapshot, [subject], subject.tenant_id),
         {subject.subject_key} if view.windows else set(),
         token_prices(snapshot, subject.tenant_id, [subject.subject_key]),
     )
@@ -116,6 +118,7 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         **{name: getattr(summary, name) for name in summary.__struct_fields__},
         decimals=facts.decimals if facts else None,
         standard=facts.standard if facts else None,
+        metadata=_to_metadata(snapshot, subject),
         behaviour=facts.behaviour if facts else None,
         total_supply=supply.shown,
         total_supply_status=supply.status,
@@ -125,6 +128,37 @@ def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
         created_at=subject.created_at,
         updated_at=subject.updated_at,
         as_of=to_as_of(view, resolve(snapshot, view, None), snapshot),
+    )
+
+
+def _to_metadata(snapshot: Snapshot, token: SubjectRow) -> tokens.TokenMetadata | None:
+    row = snapshot.row(
+        "token_metadata",
+        MetadataRow,
+        tenant_id=token.tenant_id,
+        network=token.network,
+        token_address=token.address,
+    )
+    if row is None:
+        return None
+    found = None
+    if row.found_at is not None and row.found_contract_status is not None:
+        found = tokens.FoundMetadata(
+            found_at=as_utc(row.found_at),
+            contract_status=row.found_contract_status,
+            standard=row.found_standard,
+            symbol=row.found_symbol,
+            name=row.found_name,
+            decimals=row.found_decimals,
+        )
+    return tokens.TokenMetadata(
+        symbol=row.symbol,
+        name=row.name,
+        detail=row.detail,
+        read_at=as_utc(row.read_at),
+        checked_at=as_utc(row.checked_at),
+        confirmed_at=as_utc(row.confirmed_at),
+        found=found,
     )
 
 

@@ -8,7 +8,7 @@ from api.calls import Fetched
 from api.paging import Key
 from api.parameters import TimeRange
 from api.price_rows import ActivityValueRow
-from api.reading.activities import FIRST_TIME, LAST_TIME, names_of_counterparties, to_wallet_activity
+from api.reading.activities import FIRST_TIME, LAST_TIME, metadata_statuses, names_of_counterparties, to_wallet_activity
 from api.reading.moments import View
 from api.reading.names import Names
 from api.reading.values import read_links
@@ -123,13 +123,14 @@ class Activities:
     def _to_items(self, rows: Sequence[ValuedActivityRow]) -> list[WalletActivity]:
         present = codec_for(self.view.subject.family).present
         labels = names_of_counterparties(self.names, rows)
+        statuses = metadata_statuses(self.snapshot, self.view, {row.token_address for row in rows})
         links = read_links(self.snapshot, self.view)
         items: list[WalletActivity] = []
         for row in rows:
             value = None
             if row.value_status is not None:
                 value = ActivityValueRow(row.activity_id, row.pair_key, row.price, row.value, row.value_status)
-            items.append(to_wallet_activity(present, row, labels, links.of(row.token_address), value))
+            items.append(to_wallet_activity(present, row, statuses, labels, links.of(row.token_address), value))
         return items
 
 

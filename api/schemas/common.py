@@ -140,6 +140,16 @@ class Form(Schema, frozen=True, kw_only=True):
     token: Annotated[str, Meta(description="The embed token.")]
 
 
+MetadataStatus = Annotated[
+    Literal["Unconfirmed", "Confirmed", "Contradicted"],
+    Meta(
+        description="Result of a second reading of the token's contract, at another block. `Unconfirmed`: the contract was "
+        "read once. `Confirmed`: a later reading agreed. `Contradicted`: the latest reading differs; amounts still use "
+        "the earlier one."
+    ),
+]
+
+
 class TokenReference(Schema, frozen=True, kw_only=True):
     """The asset of an activity or a position."""
 

@@ -17,6 +17,7 @@ from api.schemas.common import (
     Decimal,
     Instant,
     Located,
+    MetadataStatus,
     OpenedBy,
     OwnName,
     Page,
@@ -160,6 +161,7 @@ class TokenSummary(Schema, frozen=True, kw_only=True):
     external_id: str | None
     tracking_status: TrackingStatus
     contract_status: ContractStatus
+    metadata_status: Annotated[MetadataStatus | None, Meta(description="Null until the contract was read.")]
     priced_as: Annotated[str | None, Meta(description="Symbol of the linked pair.")]
     priced_in: Annotated[
         str | None, Meta(description="Symbol of the currency of values; set when tracking is first enabled.")
@@ -187,6 +189,50 @@ class Tokens(Schema, frozen=True, kw_only=True):
     as_of: DataVersion
 
 
+class FoundMetadata(Schema, frozen=True, kw_only=True):
+    """Latest reading of a contract, if it differs from the reading in force."""
+
+    found_at: Annotated[Instant, Meta(description="Time of the first reading that returned this.")]
+    contract_status: ContractStatus
+    standard: str | None
+    symbol: str | None
+    name: str | None
+    decimals: int | None
+
+
+class TokenMetadata(Schema, frozen=True, kw_only=True):
+    """Metadata that a token's contract returned, with the times of its readings."""
+
+    symbol: Annotated[str | None, Meta(description="Symbol that the contract returned; null if it returned none.")]
+    name: Annotated[str | None, Meta(description="Name that the contract returned; null if it returned none.")]
+    detail: Annotated[str | None, Meta(description="Missing data, with the reason; null when nothing is missing.")]
+    read_at: Annotated[Instant, Meta(description="Time of the reading in force.")]
+    checked_at: Annotated[Instant, Meta(description="Time of the latest reading.")]
+    confirmed_at: Annotated[
+        Instant | None, Meta(description="Time at which a reading last agreed; null while none did.")
+    ]
+    found: Annotated[FoundMetadata | None, Meta(description="Null unless `metadataStatus` is `Contradicted`.")]
+
+
+class MetadataCheck(Schema, frozen=True, kw_only=True):
+    """A request to read a token's contract again."""
+
+    accept: Annotated[
+        bool,
+        Meta(
+            description="Also accepts the data in `metadata.found`. They are applied if the contract returns them once "
+            "more."
+        ),
+    ] = False
+
+
+class MetadataChecked(Schema, frozen=True, kw_only=True):
+    """The stored request to read a token's contract again."""
+
+    id: Annotated[str, Meta(description="`tok_...`")]
+    requested_at: Instant
+
+
 class Token(TokenSummary, frozen=True, kw_only=True):
     """A token with its details."""
 
@@ -196,6 +242,7 @@ class Token(TokenSummary, frozen=True, kw_only=True):
     standard: Annotated[
         str | None, Meta(description="Standard of the contract, by the name that its family uses; null when unknown.")
     ]
+    metadata: Annotated[TokenMetadata | None, Meta(description="Null until the contract was read.")]
     behaviour: Annotated[Behaviour | None, Meta(description="Null until balances were compared with the chain.")]
     total_supply: Annotated[
         Decimal | None, Meta(description="In whole tokens, or base units when decimals are unknown.")
@@ -238,6 +285,7 @@ class TokenActivities(Schema, frozen=True, kw_only=True):
 
     data: list[TokenActivity]
     page: Page
+    metadata_status: MetadataStatus | None
     currency: Annotated[str, Meta(description="Currency of values.")]
     as_of: AsOf
     coverage: Coverage
@@ -320,6 +368,7 @@ class CapTable(Schema, frozen=True, kw_only=True):
     holders_status: HoldersStatus
     unattributed: Unattributed
     concentration: Concentration
+    metadata_status: MetadataStatus | None
     currency: Annotated[str, Meta(description="Currency of values.")]
     data: list[Holding]
     page: Page
@@ -376,6 +425,7 @@ class CapTableChanges(Schema, frozen=True, kw_only=True):
     to: Annotated[AsOf, Meta(description="The later moment.")]
     to_status: AsOfStatus
     totals: CapTableChangeTotals
+    metadata_status: MetadataStatus | None
     data: list[HolderChange]
     page: Page
     coverage: Annotated[Coverage, Meta(description="Coverage of the time between the moments.")]

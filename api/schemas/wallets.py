@@ -21,6 +21,7 @@ from api.schemas.common import (
     IntervalStart,
     IntervalTo,
     Located,
+    MetadataStatus,
     OpenedBy,
     OwnName,
     Page,
@@ -161,6 +162,9 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     located: Located
     block_number: int
     counterparty_name: OwnName
+    metadata_status: Annotated[
+        MetadataStatus | None, Meta(description="Null for the native asset, and until the contract was read.")
+    ]
     explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
@@ -187,6 +191,9 @@ class Position(Schema, frozen=True, kw_only=True):
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
     opened_by: OpenedBy
+    metadata_status: Annotated[
+        MetadataStatus | None, Meta(description="Null for the native asset, and until the contract was read.")
+    ]
     explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 

@@ -30,7 +30,7 @@ from pipelines.extract.errors import (
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Header, Node
 from pipelines.extract.headers import header_of
-from pipelines.load.chain import HashMismatchError, record_creation, record_failure
+from pipelines.load.chain import HashMismatchError, record_failure
 from pipelines.load.history import (
     Request,
     cancel_request,
@@ -44,6 +44,7 @@ from pipelines.load.history import (
     open_requests,
     resolve_request,
 )
+from pipelines.load.metadata import record_creation
 from pipelines.load.spending import read_budget
 from pipelines.ranges import BlockRange
 from pipelines.rows import Purpose, Segment

@@ -24,8 +24,9 @@ from pipelines.collect.readings import Pair, Tenants, owed_to, read_owed
 from pipelines.collect.segments import Collector
 from pipelines.extract.errors import ChainReorganised, StateUnavailable
 from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
-from pipelines.load.chain import record_observed, replace_metadata
+from pipelines.load.chain import record_observed
 from pipelines.load.frames import registered
+from pipelines.load.metadata import store_metadata
 from pipelines.load.readings import (
     FIRST_TURN,
     Turn,
@@ -35,7 +36,7 @@ from pipelines.load.readings import (
     record_turn,
     replace_suspected_tokens,
 )
-from pipelines.load.warehouse import named
+from pipelines.load.warehouse import named, utc_now
 
 _PAIRS_PER_WRITE = 20_000
 # Readings of a tenant whose pairs are checked again although they did not move, per cycle and network: in turn.
@@ -48,6 +49,8 @@ _MOST_SUSPECTS = 20_000
 _MOST_NARROWING_READS = 5_000
 # Readings by which one cycle finds the blocks in which other balances changed without a movement.
 _MOST_LOCATING_READS = 2_000
+# Contracts that one cycle reads once more, at most.
+_MOST_SECOND_READINGS = 1_000
 # Readings at the head that are held against the ones before them.
 _COMPARED = frozenset({"Check", "Sample"})
 
@@ -138,14 +141,15 @@ class _Observer:
         return late
 
     def metadata(self) -> None:
-        """Read contracts whose kind is not known yet to some tenant."""
-        owed = {str(token): _names(tenants) for token, tenants in self._rows("owed_metadata")}
-        if not owed:
+        """Read contracts whose kind is unknown to some tenant, and those that need a second reading."""
+        rows = self._rows("pending_metadata", now=utc_now(), most=_MOST_SECOND_READINGS)
+        pending = {str(token): _names(tenants) for token, tenants in rows}
+        if not pending:
             return
-        frame = self.node.metadata(list(owed), self.head.number)
-        tenants = pl.Series("tenant_id", [owed[token] for token in frame["token_address"]], dtype=pl.List(pl.String))
-        rows = frame.with_columns(tenants).explode("tenant_id")
-        replace_metadata(self.connection, self.network, rows, self.collector.batch_id)
+        frame = self.node.metadata(list(pending), self.head.number)
+        tenants = pl.Series("tenant_id", [pending[token] for token in frame["token_address"]], dtype=pl.List(pl.String))
+        read = frame.with_columns(tenants).explode("tenant_id")
+        store_metadata(self.connection, self.network, read, self.head.number, self.collector.batch_id)
         self.contracts += frame.height
 
     def anchors(self) -> list[tuple[Pair, Tenants]]:

@@ -7,6 +7,7 @@ import polars as pl
 
 from pipelines.load.coverage import Watched, record_coverage, record_verified, tracked_kind
 from pipelines.load.frames import registered
+from pipelines.load.metadata import mark_changed_contracts
 from pipelines.load.spending import record_spending
 from pipelines.load.warehouse import sql, transaction, utc_now
 from pipelines.ranges import BlockRange
@@ -296,127 +297,6 @@ def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_i
         connection.execute(sql("record_closed"))
 
 
-def replace_metadata(
-    connection: duckdb.DuckDBPyConnection, network: str, metadata: pl.DataFrame, batch_id: int
-) -> None:
-    """Replace what tenants know of contracts (columns of `Node.metadata`), and mark subjects that show what changed.
-
-    Args:
-        metadata: with `tenant_id`, to whom a reading is owed: a row for each.
-    """
-    columns = "token_address, contract_status, standard, symbol, name, decimals, detail, tenant_id"
-    with registered(connection, incoming=metadata), transaction(connection):
-        connection.execute(
-            f"""
-            create or replace temp table changed_contracts as
-            select token_address, tenant_id
-            from (
-                select {columns} from incoming
-                except select {columns} from raw.token_metadata where network = ?
-            )
-            """,
-            [network],
-        )
-        _mark_changed_contracts(connection, network, batch_id)
-        connection.execute(
-            """
-            delete from raw.token_metadata as known
-            using incoming
-            where
-                known.network = ?
-                and known.token_address = incoming.token_address
-                and known.tenant_id = incoming.tenant_id
-            """,
-            [network],
-        )
-        connection.execute(
-            "insert into raw.token_metadata by name select *, ? as network, ? as read_at from incoming",
-            [network, utc_now()],
-        )
-        connection.execute("drop table changed_contracts")
-
-
-def record_creation(
-    connection: duckdb.DuckDBPyConnection, network: str, token: str, tenant_id: str, block_number: int, batch_id: int
-) -> None:
-    """Keep the first block at whose end a token's contract was there, for the tenant who asked since when it is.
-
-    The tenant's subjects that show the token are marked.
-    """
-    key = [network, token, tenant_id]
-    with transaction(connection):
-        removed = connection.execute(
-            """
-            delete from raw.token_creations
-            where network = ? and token_address = ? and tenant_id = ?
-            returning block_number
-            """,
-            key,
-        ).fetchall()
-        connection.execute(
-            "insert into raw.token_creations values (?, ?, ?, ?)", [network, token, block_number, tenant_id]
-        )
-        if removed != [(block_number,)]:
-            connection.execute(
-                "create or replace temp table changed_contracts as select ? as token_address, ? as tenant_id",
-                [token, tenant_id],
-            )
-            _mark_changed_contracts(connection, network, batch_id)
-            connection.execute("drop table changed_contracts")
-
-
-def _mark_changed_contracts(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
-    """Mark the subjects of tenants whose rows show one of the contracts in `changed_contracts`."""
-    connection.execute(
-        """
-        insert into raw.changes
-        with subjects as (
-            select * from raw.control_subjects
-            where network = $network
-        ),
-
-        shown as (
-            select subjects.subject_key
-            from subjects
-            inner join changed_contracts as changed
-                on
-                    subjects.address = changed.token_address
-                    and subjects.tenant_id = changed.tenant_id
-            where subjects.kind = 'token'
-            union
-            select subjects.subject_key
-            from raw.movement_sides as sides
-            inner join changed_contracts as changed on sides.asset = changed.token_address
-            inner join subjects
-                on
-                    sides.holder_address = subjects.address
-                    and subjects.tenant_id = changed.tenant_id
-            inner join raw.view_ranges as views
-                on
-                    subjects.subject_key = views.subject_key
-                    and sides.block_number between views.from_block and coalesce(views.to_block, sides.block_number)
-            where sides.network = $network and subjects.kind = 'wallet'
-            union
-            select subjects.subject_key
-            from raw.balance_observations as readings
-            inner join changed_contracts as changed on readings.token_address = changed.token_address
-            inner join subjects
-                on
-                    readings.holder_address = subjects.address
-                    and subjects.tenant_id = changed.tenant_id
-            where
-                readings.network = $network
-                and subjects.kind = 'wallet'
-                and readings.owed_to[subjects.tenant_id] is not null
-        )
-
-        select $batch, subject_key, 0, null, 'Metadata'
-        from shown
-        """,
-        {"batch": batch_id, "network": network},
-    )
-
-
 def record_healthy(
     connection: duckdb.DuckDBPyConnection, network: str, facts: dict[str, object], final_number: int, batch_id: int
 ) -> None:
@@ -629,7 +509,7 @@ def remove_orphaned(
             """,
             [network, ancestor],
         )
-        _mark_changed_contracts(connection, network, batch_id)
+        mark_changed_contracts(connection, network, batch_id)
         connection.execute(
             "delete from raw.token_creations where network = ? and block_number > ?", [network, ancestor]
         )

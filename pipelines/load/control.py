@@ -45,6 +45,7 @@ def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[
         "control_windows": snapshot.windows,
         "control_history_requests": snapshot.history_requests,
         "control_attestation_requests": snapshot.attestation_requests,
+        "control_metadata_requests": snapshot.metadata_requests,
     }
     rows: dict[str, list[tuple[Any, ...]]] = {
         "control_revisions": [(snapshot.revision,)],

@@ -157,6 +157,30 @@ SOURCE = Source(
             optional("tenant_id", VARCHAR, "Public id of the tenant that the contract was read for, ten_."),
         ),
         Table(
+            "metadata_checks",
+            "Latest comparison of a contract's metadata with a reading at another block.",
+            "One row per network, contract and tenant. A contract that an older release read has none until it is read "
+            "again.",
+            NETWORK,
+            TOKEN_ADDRESS,
+            optional("tenant_id", VARCHAR, "Public id of the tenant that the contract was read for, ten_."),
+            Column(
+                "metadata_status",
+                VARCHAR,
+                "Unconfirmed: read once. Confirmed: a reading at another block agreed. Contradicted: the latest "
+                "reading differs, and the row of token_metadata stays in force.",
+            ),
+            BLOCK_NUMBER,
+            Column("read_at", TIMESTAMP, "Time of the latest reading, UTC."),
+            optional("confirmed_at", TIMESTAMP, "Time at which a reading last agreed, UTC; null while none did."),
+            optional("found_at", TIMESTAMP, "Time of the first reading with the values of found_*, UTC."),
+            optional("found_contract_status", VARCHAR, "The contract_status that differs; null unless Contradicted."),
+            optional("found_standard", VARCHAR, "Standard in the reading that differs; null if it had none."),
+            optional("found_symbol", VARCHAR, "Symbol in the reading that differs; null if it had none."),
+            optional("found_name", VARCHAR, "Name in the reading that differs; null if it had none."),
+            optional("found_decimals", INTEGER, "Decimals in the reading that differs; null if it had none."),
+        ),
+        Table(
             "token_creations",
             "First blocks at the end of which a token's contract existed, where the node could tell. No "
             "address held the token before.",

@@ -53,6 +53,14 @@ SOURCE = Source(
             Column("created_at", TIMESTAMP, "Time at which it was added, UTC."),
         ),
         Table(
+            "control_metadata_requests",
+            "Requests to read a token's contract again.",
+            "One row per token with a request.",
+            SUBJECT_KEY,
+            Column("requested_at", TIMESTAMP, "Time of the latest request, UTC."),
+            optional("accepted_at", TIMESTAMP, "Time of the latest request that accepts a change, UTC."),
+        ),
+        Table(
             "control_windows",
             "Tracking windows of these subjects.",
             "One row per window.",

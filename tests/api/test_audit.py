@@ -43,6 +43,7 @@ ACTIONS = {
     "put_embed_origins": "embedding.origins",
     "put_ledger": "ledger.create",
     "put_mapping_symbols": "priced-item.mapping",
+    "check_token_metadata": "token.metadata",
     "put_token_priced_as": "token.link",
     "put_token_tracking": "token.tracking",
     "put_wallet_tracking": "wallet.tracking",

@@ -56,7 +56,7 @@ KINDS_IN_PATHS = {
 }
 # Query parameters and fields of bodies that name nothing of a tenant.
 NO_IDS = (
-    "action", "allowInverse", "asOf", "change", "class", "context", "counterparty", "cursor", "description",
+    "accept", "action", "allowInverse", "asOf", "change", "class", "context", "counterparty", "cursor", "description",
     "direction", "displayName", "dryRun", "effectiveFrom", "embedOrigins", "explain", "from", "history", "interval",
     "ledgerId", "limit", "maxAge", "maxDeviation", "maxJump", "minAmount", "multiplier", "name", "native", "note",
     "price", "priceType", "q", "sort", "status", "symbol", "theme", "to", "trackingStatus", "type", "wallet",

@@ -15,6 +15,7 @@ CHANGES: dict[str, dict[str, Any] | None] = {
     "accept_quarantined_price": None,
     "attest_token": {"asOf": "block:121"},
     "attest_wallet": {"asOf": "block:121"},
+    "check_token_metadata": {"accept": True},
     "create_manual_prices": {"price": "7"},
     "create_pair": {"maxJump": "26"},
     "create_price_source": {"name": "Other desk"},

@@ -17,13 +17,12 @@ from pipelines.extract.family import PAST_BALANCES
 from pipelines.load.attestations import Attestation, begin_period, finish_attestation, list_balances
 from pipelines.load.chain import (
     insert_blocks,
-    record_creation,
     record_healthy,
-    replace_metadata,
     store_segment,
 )
 from pipelines.load.control import open_batch, replace_control
 from pipelines.load.coverage import Watched, record_coverage
+from pipelines.load.metadata import record_creation, store_metadata
 from pipelines.load.readings import insert_balance_observations, insert_supply_observations
 from pipelines.load.state import finish_batch, record_transform
 from pipelines.load.warehouse import open_warehouse, transaction
@@ -307,7 +306,7 @@ def _configure(connection: duckdb.DuckDBPyConnection) -> int:
         where kind = 'token'
         """
     ).pl()
-    replace_metadata(connection, NETWORK, contracts, batch_id)
+    store_metadata(connection, NETWORK, contracts, 1, batch_id)
     for token in contracts["token_address"]:
         record_creation(connection, NETWORK, token, "ten_bench", 1, batch_id)
     return batch_id

@@ -264,8 +264,10 @@ class FaultProxy(LoopbackServer):
         if swap := self._take(ResultSwap, [method]):
             return {"jsonrpc": "2.0", "id": call["id"], "result": swap.result}
         if lie := self._take(LieFault, [method]):
-            params = list(call.get("params", []))
-            return {"jsonrpc": "2.0", "id": call["id"], "result": lie.tell(params, self._ask(call).get("result"))}
+            answer = self._ask(call)
+            told = lie.tell(list(call.get("params", [])), answer.get("result"))
+            # A true error stays an error.
+            return answer if told == answer.get("result") else {"jsonrpc": "2.0", "id": call["id"], "result": told}
         if refusal := self._take(RpcFault, [method], lambda fault: fault.when(call.get("params", []))):
             error = {"code": refusal.code, "message": refusal.message}
             return _error(call, error if refusal.data is None else {**error, "data": refusal.data})

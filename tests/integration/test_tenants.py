@@ -45,6 +45,7 @@ def life_of_b(worlds: Worlds) -> Iterator[None]:
     hush = do("create_token", body={"ledger": "local", "symbol": "HUSH", "ledgerId": worlds.hush.address})["id"]
     do("put_token_tracking", hush, body={"trackingStatus": "enabled", "history": f"block:{node.head() - 80}"})
     do("patch_token", gold, body={"name": "Gold", "externalId": "g-1"})
+    do("check_token_metadata", gold, body={"accept": True})
     fund = {"pricedAs": "FUND", "priceType": "NAV", "priceSources": [desk], "maxAge": None, "maxJump": 25}
     fund_pair = do("create_pair", body=fund)["id"]
     entered = [("100", 9), ("1000", 6), ("3000", 3)]

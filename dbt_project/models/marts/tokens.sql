@@ -21,7 +21,7 @@ covered_ranges as (
 
 token_metadata as (
 
-    select * from {{ ref('stg_chain__token_metadata') }}
+    select * from {{ ref('token_metadata') }}
 
 ),
 
@@ -151,7 +151,8 @@ described as (
         case
             when bounds.as_of_block_number <= heads.final_number then 'Finalized'
             when bounds.as_of_block_number is not null then 'Confirmed'
-        end as as_of_finality
+        end as as_of_finality,
+        token_metadata.metadata_status
     from subjects
     left join token_metadata
         on

@@ -165,3 +165,16 @@ where
     and routes.market_id is not null
     and enabled.is_enabled
     and list_contains(sources.price_types, routes.price_type);
+
+-- The latest requests of each tenant to read a contract again, over all its ledgers on the network.
+create or replace view raw.metadata_requests as
+select
+    subjects.network,
+    subjects.address as token_address,
+    subjects.tenant_id,
+    max(requests.requested_at) as requested_at,
+    max(requests.accepted_at) as accepted_at
+from raw.control_metadata_requests as requests
+inner join raw.control_subjects as subjects on requests.subject_key = subjects.subject_key
+where subjects.kind = 'token'
+group by subjects.network, subjects.address, subjects.tenant_id;

@@ -7,7 +7,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipelines.load.chain import record_healthy, remove_orphaned, replace_metadata, store_segment
+from pipelines.load.chain import record_healthy, remove_orphaned, store_segment
+from pipelines.load.metadata import store_metadata
 from pipelines.load.readings import insert_balance_observations
 from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
@@ -181,7 +182,7 @@ def test_rows_mark_those_in_whose_views_they_are(
     schema = TABLES["token_metadata"].schema_without("network", "read_at")
     tenants = connection.execute("select distinct tenant_id from raw.control_subjects").fetchall()
     said = [(TOKEN, "Fungible", "ERC-20", "C", "Coin", 18, None, tenant) for (tenant,) in tenants]
-    replace_metadata(connection, "n", pl.DataFrame(said, schema=schema, orient="row"), 4)
+    store_metadata(connection, "n", pl.DataFrame(said, schema=schema, orient="row"), 9, 4)
     # The token says something else of itself; the wallet shows it where it moved in the view.
     assert others.marked(4) == sorted({3, *marked})
 

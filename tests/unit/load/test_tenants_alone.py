@@ -10,13 +10,12 @@ import polars as pl
 import pytest
 
 from pipelines.load.chain import (
-    record_creation,
     record_healthy,
     record_unhealthy,
     remove_orphaned,
-    replace_metadata,
     store_segment,
 )
+from pipelines.load.metadata import record_creation, store_metadata
 from pipelines.load.readings import (
     insert_balance_observations,
     insert_supply_observations,
@@ -141,7 +140,7 @@ class Warehouse:
             for (tenant,) in tenants
         ]
         if said:
-            replace_metadata(self.connection, NETWORK, pl.DataFrame(said, schema=schema, orient="row"), batch)
+            store_metadata(self.connection, NETWORK, pl.DataFrame(said, schema=schema, orient="row"), chain.head, batch)
 
     def _missing(self, head: int) -> Iterator[tuple[Kind, str, list[BlockRange]]]:
         wanted: dict[tuple[Kind, str], set[int]] = {}
