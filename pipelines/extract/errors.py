@@ -10,6 +10,7 @@
     ├── WrongChain           the node serves another chain than the configured one
     ├── ChainReorganised     the chain moved while it was being read
     ├── FalseBlockTime       a block is dated before an earlier one, or after now
+    ├── NotProvable          a block's rows cannot be recomputed to its hash
     └── PriceSourceError     a price source gave no usable answer
         ├── SourceUnreachable    no connection, a time-out, an answer cut off, HTTP 5xx, maintenance
         ├── SourceRateLimited    asked too often, still so after waiting
@@ -19,6 +20,8 @@
 
 Every error names its network or price source, its call and its block range, and never holds a URL: URLs carry keys.
 """
+
+from typing import Literal, TypeAlias
 
 
 class ExtractError(Exception):
@@ -156,6 +159,32 @@ class ChainReorganised(ExtractError):
 
 class FalseBlockTime(ExtractError):
     """A block is dated before one that comes before it, or ahead of this machine's clock: a clock is wrong."""
+
+
+ProofFailure: TypeAlias = Literal["hash", "root", "missing", "form", "kind"]
+"""Why a block's rows are not proven.
+
+`hash`: the header recomputes to another hash than the stored one. `root`: the receipts recompute to another root than
+the header's. `missing`: the node has no header or no receipts. `form`: they have fields or sizes that are not
+supported. `kind`: nothing of this kind can be recomputed, whatever the node answers.
+"""
+
+
+class NotProvable(ExtractError):
+    """The rows of a block cannot be recomputed to its hash: they are neither proven nor refuted."""
+
+    def __init__(
+        self,
+        network: str,
+        call: str,
+        from_block: int | None = None,
+        to_block: int | None = None,
+        detail: str = "",
+        *,
+        reason: ProofFailure,
+    ) -> None:
+        super().__init__(network, call, from_block, to_block, detail)
+        self.reason = reason
 
 
 class PriceSourceError(ExtractError):

@@ -39,6 +39,12 @@ PAST_BALANCES = "past_balances"
 TRACES = "traces"
 """Capability of a node: movements of the network's own asset inside transactions can be read."""
 
+PROVABLE = "provable"
+"""Capability of a node: the hashes of its headers can be recomputed, so `Node.proven` is worth a call."""
+
+PROVEN_BLOCKS = 100
+"""Blocks that one call of `Node.proven` takes at most."""
+
 # What answers look like: columns of the raw tables that they go to.
 HEADERS = TABLES["blocks"].schema_without("network", "batch_id", "is_tail")
 BALANCES = TABLES["balance_observations"].schema_without("network", "purpose", "batch_id", "owed_to")
@@ -141,6 +147,38 @@ class Node(Protocol):
 
         Raises:
             RangeRefused: a single block is refused.
+        """
+
+    def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
+        """Prove the rows of a segment's addresses: read whole blocks and recompute what their hashes commit to.
+
+        Slow, and one whole block per number: for few blocks, where two readings differ.
+
+        Args:
+            segment: its range is at most `PROVEN_BLOCKS` long.
+            hashes: the stored block hash of each number of the range.
+
+        Returns:
+            Rows of exactly the range, in the form and order of `Part.rows`, computed from all receipts of each block.
+
+        Raises:
+            NotProvable: the node lacks what is needed, or it does not fit the stored hash. Its `reason` says which. A
+                family without such proofs raises it always, and so does the kind `native` of one that proves logs.
+            ExtractError: the node does not answer at all. Nothing follows about the rows.
+        """
+
+    def excluded(self, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
+        """Find the blocks in which the segment's addresses certainly did nothing, by recomputed headers alone.
+
+        Args:
+            hashes: the stored block hash of each number to check, inside the segment's range.
+
+        Returns:
+            Numbers whose header recomputes to the stored hash and excludes every address. A missing header, one that
+            does not fit and a family or kind without such a filter exclude nothing.
+
+        Raises:
+            ExtractError: the node does not answer at all.
         """
 
     def keeps_state(self, block_number: int, head: Header) -> bool:

@@ -1,12 +1,13 @@
 """The EVM networks behind the pipeline's protocol of families: which module answers which question."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from pipelines.extract.errors import NotProvable
 from pipelines.extract.evm.balances import read_balances, read_supplies
 from pipelines.extract.evm.blocks import (
     HEADER_CALL,
@@ -29,6 +30,7 @@ from pipelines.extract.metering import Meter
 from pipelines.rows import Segment
 from pipelines.tables.evm import TABLES
 
+RECEIPTS_CALL = "eth_getBlockReceipts"
 # A node without archive keeps the state of about so many blocks, and that of the genesis block.
 _KEPT_STATES = 128
 
@@ -95,6 +97,13 @@ class EvmNode:
         if segment.kind == "native":
             return collect_native(self.client, segment, self._facts.trace_method)
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
+
+    def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
+        detail = "this version recomputes no receipts"
+        raise NotProvable(self.network.name, RECEIPTS_CALL, *segment.covered, detail, reason="kind")
+
+    def excluded(self, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
+        return frozenset()
 
     def keeps_state(self, block_number: int, head: Header) -> bool:
         return self._facts.has_archive or block_number == 0 or block_number > head.number - _KEPT_STATES
