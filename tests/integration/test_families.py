@@ -12,8 +12,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from pipelines.extract.errors import ChainReorganised, ExtractError, MalformedAnswer, NodeUnreachable, WrongChain
+from pipelines.extract.errors import (
+    ChainReorganised,
+    ExtractError,
+    MalformedAnswer,
+    NodeUnreachable,
+    NotProvable,
+    WrongChain,
+)
 from pipelines.extract.families import FAMILIES, family_of, open_node
 from pipelines.extract.family import (
     BALANCE_CHANGES,
@@ -22,6 +30,7 @@ from pipelines.extract.family import (
     METADATA,
     NATIVE,
     PAST_BALANCES,
+    PROVABLE,
     SUPPLIES,
     BalanceRange,
     Node,
@@ -176,6 +185,39 @@ def test_a_segment_is_collected_whole(kind: Kind, chain: Chain, node: Node) -> N
             assert keys_of(node, collected(second, segment, chain.head())) == expected
     parts = [keys_of(node, collected(node, segment._replace(covered=half), middle)) for half in halves]
     assert {name: parts[0][name] | parts[1][name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proven_rows_are_the_collected_ones(kind: Kind, chain: Chain, node: Node) -> None:
+    if kind not in chain.addresses:
+        pytest.skip("the family has no such movements")
+    segment = whole(chain, kind)
+    hashes = {number: chain.block(number).hash for number in range(chain.opening, chain.head() + 1)}
+    if PROVABLE not in node.probe() or kind == NATIVE:
+        assert node.excluded(segment, hashes) == frozenset()
+        with pytest.raises(NotProvable) as caught:
+            node.proven(segment, hashes)
+        assert caught.value.reason == "kind"
+        return
+    rows = dict(node.proven(segment, hashes))
+    expected = collected(node, segment)
+    assert rows.keys() == expected.keys()
+    for name, frame in expected.items():
+        assert_frame_equal(rows[name], frame)
+    idle = segment._replace(addresses=(chain.idle,))
+    assert all(frame.is_empty() for frame in node.proven(idle, hashes).values())
+    moved = {number for table in chain.keys(kind).values() for number, *_ in table}
+    excluded = node.excluded(segment, hashes)
+    assert excluded
+    assert not excluded & moved
+    # Of another block at that number, nothing is proven.
+    number = min(moved)
+    false = hashes | {number: "0x" + "ab" * 32}
+    with pytest.raises(NotProvable, match=hashes[number]) as caught:
+        node.proven(segment, false)
+    assert (caught.value.reason, caught.value.from_block, caught.value.to_block) == ("hash", number, number)
+    empty = min(excluded)
+    assert empty not in node.excluded(segment, {empty: "0x" + "ab" * 32})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,25 +6,23 @@ without an error; the header, from another one, tells that there should be some.
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Annotated
 
 import msgspec
 import polars as pl
 from eth_hash.auto import keccak
 
 from pipelines.extract.errors import MalformedAnswer, StateUnavailable
-from pipelines.extract.evm.hexadecimal import Hash
+from pipelines.extract.evm.hexadecimal import Bloom, Hash
 from pipelines.extract.evm.logs import TRANSFER_TOPIC, TransferFilter, fetch_blocks, padded_address, split_filter
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.evm.state import BlockPoint, check_canonical
 
 _BITS = 2_048
-_Bloom = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{512}\Z")]
 
 
 class _Bloomed(msgspec.Struct, rename="camel"):
     hash: Hash
-    logs_bloom: _Bloom
+    logs_bloom: Bloom
 
 
 def may_contain_transfers(bloom: str, filters: Iterable[TransferFilter]) -> bool:

@@ -34,10 +34,7 @@ def collect_transfers(
     client: RpcClient, segment: Segment, final_number: int, max_log_range: int | None
 ) -> Iterator[Part]:
     """Read the token transfers of a segment of tokens or wallets, as `Node.collect`."""
-    addresses = frozenset(segment.addresses)
-    filters = [TransferFilter(tokens=addresses)]
-    if segment.kind == "wallet":
-        filters = [TransferFilter(senders=addresses), TransferFilter(recipients=addresses)]
+    filters = transfer_filters(segment)
     parts = fetch_transfers(client, filters, *segment.covered, max_range=max_log_range)
     for covered, rows in _gathered(parts):
         frames = [rows]
@@ -47,6 +44,14 @@ def collect_transfers(
         if any(frame.height for frame in frames[1:]):
             rows = pl.concat(frames).sort(TOKEN_TRANSFERS.key)
         yield Part(covered, {TOKEN_TRANSFERS.name: rows})
+
+
+def transfer_filters(segment: Segment) -> list[TransferFilter]:
+    """Which transfers a segment of tokens or wallets is about: those that match at least one filter."""
+    addresses = frozenset(segment.addresses)
+    if segment.kind == "wallet":
+        return [TransferFilter(senders=addresses), TransferFilter(recipients=addresses)]
+    return [TransferFilter(tokens=addresses)]
 
 
 def _gathered(answers: Iterable[Transfers]) -> Iterator[tuple[BlockRange, pl.DataFrame]]:

@@ -24,13 +24,13 @@ from pipelines.extract.evm.holders import read_likely_holders, read_senders
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
+from pipelines.extract.evm.proofs import RECEIPTS_CALL, find_excluded, prove_transfers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.extract.family import METADATA, PAST_BALANCES, TRACES, BalanceRange, Header, Node, Part
+from pipelines.extract.family import METADATA, PAST_BALANCES, PROVABLE, TRACES, BalanceRange, Header, Node, Part
 from pipelines.extract.metering import Meter
 from pipelines.rows import Segment
-from pipelines.tables.evm import TABLES
+from pipelines.tables.evm import TABLES, TOKEN_TRANSFERS
 
-RECEIPTS_CALL = "eth_getBlockReceipts"
 # A node without archive keeps the state of about so many blocks, and that of the genesis block.
 _KEPT_STATES = 128
 
@@ -77,6 +77,7 @@ class EvmNode:
         named = {
             PAST_BALANCES: self._probed.has_archive,
             TRACES: self._probed.trace_method is not None,
+            PROVABLE: self._probed.recomputes_headers,
             "multicall": self._probed.multicall is not None,
         }
         return frozenset(name for name, is_there in named.items() if is_there)
@@ -99,11 +100,13 @@ class EvmNode:
         return collect_transfers(self.client, segment, final_number, self._own.max_log_range)
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
-        detail = "this version recomputes no receipts"
-        raise NotProvable(self.network.name, RECEIPTS_CALL, *segment.covered, detail, reason="kind")
+        if segment.kind == "native":
+            detail = "not provable: receipts do not contain what moves inside transactions"
+            raise NotProvable(self.network.name, RECEIPTS_CALL, *segment.covered, detail, reason="kind")
+        return {TOKEN_TRANSFERS.name: prove_transfers(self.client, segment, hashes)}
 
     def excluded(self, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
-        return frozenset()
+        return frozenset() if segment.kind == "native" else find_excluded(self.client, segment, hashes)
 
     def keeps_state(self, block_number: int, head: Header) -> bool:
         return self._facts.has_archive or block_number == 0 or block_number > head.number - _KEPT_STATES

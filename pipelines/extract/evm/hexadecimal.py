@@ -9,6 +9,7 @@ Quantity = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{1,64}\Z")]
 Address = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
 Hash = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{64}\Z")]
 Data = Annotated[str, msgspec.Meta(pattern=r"^0x([0-9a-fA-F]{2})*\Z")]
+Bloom = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{512}\Z")]
 
 WORD_CHARACTERS = 64
 

@@ -1,10 +1,15 @@
 """What a node is and can do, asked in few requests, since it is asked again in each cycle."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
+from pipelines.extract.evm.blocks import HEADER_CALL
 from pipelines.extract.evm.hexadecimal import Quantity
+from pipelines.extract.evm.proofs import recomputes
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.evm.traces import TraceMethod, trace_call
 
@@ -22,12 +27,14 @@ class NodeFacts:
         has_archive: the state of an early block is readable.
         trace_method: by which the calls inside transactions can be read; None where they cannot.
         multicall: address of the Multicall3 that exists at the head; None where there is none.
+        recomputes_headers: the head, and the earlier headers that the node has, recompute to their hashes.
     """
 
     chain_id: int
     has_archive: bool
     trace_method: TraceMethod | None
     multicall: str | None
+    recomputes_headers: bool
 
 
 def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | None) -> NodeFacts:
@@ -45,13 +52,26 @@ def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | No
     if multicall_address is not None:
         calls.append(("eth_getCode", [multicall_address, "latest"]))
     balance, traces, *code = client.batch(calls, Any, allow_errors=True)
+    headers = client.batch(_header_calls(head), msgspec.Raw, allow_errors=True)
     trace_method: TraceMethod | None = "trace_block" if _is_served(traces) else None
     if trace_method is None:
         tracing = trace_call("debug_traceBlockByNumber", early)
         if _is_served(client.batch([tracing], Any, allow_errors=True)[0]):
             trace_method = "debug_traceBlockByNumber"
     multicall = multicall_address if code and _is_code(client, code[0]) else None
-    return NodeFacts(expected_chain_id, isinstance(balance, str), trace_method, multicall)
+    return NodeFacts(expected_chain_id, isinstance(balance, str), trace_method, multicall, _recompute(headers))
+
+
+def _header_calls(head: int) -> list[Call]:
+    """Ask for the newest header and four others, spread over the forks of the chain's past."""
+    numbers = sorted({min(1, head), *(head * quarter // 4 for quarter in (1, 2, 3, 4))})
+    return [(HEADER_CALL, [hex(number), False]) for number in numbers]
+
+
+def _recompute(answers: Sequence[msgspec.Raw | CallRefused | StateUnavailable]) -> bool:
+    """Whether the last header, the newest, recomputes to its hash, and so do all others that the node has."""
+    found = [recomputes(answer) for answer in answers]
+    return found[-1] is True and False not in found
 
 
 def _is_served(answer: object) -> bool:

@@ -380,40 +380,43 @@ def full_node(**handlers: Callable[[list[Any]], Any]) -> ScriptedNode:
 
 def test_a_node_with_everything(make_client: MakeClient) -> None:
     with full_node() as node:
-        assert probe(make_client(node), 10, MULTICALL) == NodeFacts(10, True, "trace_block", MULTICALL)
-        assert node.requests == 3
+        assert probe(make_client(node), 10, MULTICALL) == NodeFacts(10, True, "trace_block", MULTICALL, False)
+        assert node.requests == 4
 
 
 @pytest.mark.parametrize(
     ("handlers", "facts"),
     [
-        ({"eth_getBalance": refuse(-32000, "missing trie node")}, NodeFacts(10, False, "trace_block", MULTICALL)),
+        (
+            {"eth_getBalance": refuse(-32000, "missing trie node")},
+            NodeFacts(10, False, "trace_block", MULTICALL, False),
+        ),
         (
             {"trace_block": refuse(-32601, "method not found")},
-            NodeFacts(10, True, "debug_traceBlockByNumber", MULTICALL),
+            NodeFacts(10, True, "debug_traceBlockByNumber", MULTICALL, False),
         ),
         (
             {
                 "trace_block": refuse(-32601, "method not found"),
                 "debug_traceBlockByNumber": refuse(-32601, "method not found"),
             },
-            NodeFacts(10, True, None, MULTICALL),
+            NodeFacts(10, True, None, MULTICALL, False),
         ),
         (
             {
                 "trace_block": refuse(-32601, "method not found"),
                 "debug_traceBlockByNumber": refuse(-32000, "required historical state unavailable (reexec=128)"),
             },
-            NodeFacts(10, True, "debug_traceBlockByNumber", MULTICALL),
+            NodeFacts(10, True, "debug_traceBlockByNumber", MULTICALL, False),
         ),
         (
             {
                 "trace_block": refuse(-32000, "Archive, Debug and Trace requests are not on your current plan"),
                 "debug_traceBlockByNumber": refuse(-32000, "trace requests need an archive plan"),
             },
-            NodeFacts(10, True, None, MULTICALL),
+            NodeFacts(10, True, None, MULTICALL, False),
         ),
-        ({"eth_getCode": lambda _: "0x"}, NodeFacts(10, True, "trace_block", None)),
+        ({"eth_getCode": lambda _: "0x"}, NodeFacts(10, True, "trace_block", None, False)),
     ],
 )
 def test_what_a_node_lacks(
