@@ -143,9 +143,9 @@ class Form(Schema, frozen=True, kw_only=True):
 MetadataStatus = Annotated[
     Literal["Unconfirmed", "Confirmed", "Contradicted"],
     Meta(
-        description="Result of a second reading of the token's contract, at another block. `Unconfirmed`: the contract was "
-        "read once. `Confirmed`: a later reading agreed. `Contradicted`: the latest reading differs; amounts still use "
-        "the earlier one."
+        description="Result of a second reading of the token's contract, at another block. `Unconfirmed`: the contract "
+        "was read once. `Confirmed`: a later reading agreed. `Contradicted`: the latest reading differs; amounts "
+        "still use the earlier one."
     ),
 ]
 

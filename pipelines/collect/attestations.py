@@ -16,7 +16,7 @@ import duckdb
 from control.attestations import read_moment
 from control.networks.definitions import Network
 from pipelines.collect.readings import owed_to, read_owed
-from pipelines.collect.segments import Collector, NetworkReport, record_others
+from pipelines.collect.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.extract.errors import CallRefused, ExtractError, StateUnavailable
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, Header, Node
@@ -206,6 +206,7 @@ class _Slice:
         return self._is_over() or _waits(self.connection, self.network)
 
     def _note(self, error: ExtractError) -> None:
+        log_words(error)
         self.report.error = str(error)
         blocks = (error.from_block, error.to_block)
         record_failure(self.connection, self.network, error.call, blocks, str(error), self.batch_id)

@@ -16,7 +16,7 @@ import duckdb
 
 from control.history import Bound, BoundKind, native_mode, parse_bound
 from control.networks.definitions import NativeMode, Network
-from pipelines.collect.segments import Collector, NetworkReport, record_others
+from pipelines.collect.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.collect.views import FIRST_BLOCK, missing_segments
 from pipelines.extract.errors import (
     CallRefused,
@@ -224,6 +224,7 @@ def _told(
 
 
 def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:
+    log_words(error)
     report.error = str(error)
     record_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
 

@@ -4,7 +4,7 @@ import duckdb
 
 from pipelines.collect.holders import search_holders
 from pipelines.collect.observations import observe
-from pipelines.collect.segments import Collector, NetworkReport, record_others
+from pipelines.collect.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
 from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
@@ -111,10 +111,12 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             report.error = str(error)
             call, covered, status = node.header_call, (error.block_number, None), "Unhealthy"
         except ExtractError as error:
+            log_words(error)
             report.error = str(error)
             call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
         except Exception as error:  # noqa: BLE001 - a defect met on one network stops no other; it fails the run
-            report.error = f"{network}: {type(error).__name__}: {error}"
+            # Without its words, which may be the provider's.
+            report.error = f"{network}: error of the service ({type(error).__name__}); its stack trace is in the log"
             report.defect = error
             call, covered, status = "collect", (None, None), "Unhealthy"
         record_unhealthy(connection, network, status, call, covered, report.error, batch_id)

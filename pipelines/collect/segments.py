@@ -1,5 +1,6 @@
 """Collecting what is missing, segment by segment: the rows of some addresses over a range, write by write."""
 
+import logging
 import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from pipelines.load.spending import record_spending
 from pipelines.ranges import BlockRange
 from pipelines.rows import Purpose, Segment, Spending
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass
 class NetworkReport:
@@ -41,6 +44,12 @@ class NetworkReport:
     def count(self, table: str, rows: int) -> None:
         """Add to the rows written to a table."""
         self.rows[table] = self.rows.get(table, 0) + rows
+
+
+def log_words(error: ExtractError) -> None:
+    """Log what the provider said with an error, which tenants do not read."""
+    if error.words:
+        _LOG.warning("%s", error.for_the_log())
 
 
 def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: Purpose) -> None:
@@ -134,5 +143,6 @@ class Collector:
 
     def note(self, error: ExtractError, detail: str) -> None:
         """Note what could not be read, without a word on the network's status."""
+        log_words(error)
         blocks = (error.from_block, error.to_block)
         record_failure(self.connection, self.network, error.call, blocks, detail, self.batch_id)

@@ -11,6 +11,7 @@
     ├── ChainReorganised     the chain moved while it was being read
     ├── FalseBlockTime       a block is dated before an earlier one, or after now
     ├── NotProvable          a block's rows cannot be recomputed to its hash
+    ├── BudgetSpent          the network used up what a cycle gives it
     └── PriceSourceError     a price source gave no usable answer
         ├── SourceUnreachable    no connection, a time-out, an answer cut off, HTTP 5xx, maintenance
         ├── SourceRateLimited    asked too often, still so after waiting
@@ -31,8 +32,11 @@ class ExtractError(Exception):
         network: name of the network, as in networks.toml; of a price source, its id.
         call: what the node was asked for; of a price source, what it was asked for.
         from_block, to_block: blocks that were asked for, both included; None where the call names none.
-        detail: what happened, in words; the provider's message where there is one.
+        detail: what happened, in our own words, because tenants read it: neither host nor words of the provider.
+        words: what the provider said, cut and without keys; for the log alone.
     """
+
+    words = ""
 
     def __init__(
         self, network: str, call: str, from_block: int | None = None, to_block: int | None = None, detail: str = ""
@@ -46,6 +50,10 @@ class ExtractError(Exception):
 
     def __str__(self) -> str:
         return self.told_of(self.from_block, self.to_block)
+
+    def for_the_log(self) -> str:
+        """What happened, with the provider's words where there are any."""
+        return f"{self}; the provider's words: {self.words}" if self.words else str(self)
 
     def told_of(self, from_block: int | None, to_block: int | None) -> str:
         """What happened, as it is told to those who asked for these of the blocks alone; None: of no block."""
@@ -187,12 +195,19 @@ class NotProvable(ExtractError):
         self.reason = reason
 
 
+class BudgetSpent(ExtractError):
+    """The network used up a budget of the cycle; the detail names the budget and its setting."""
+
+
 class PriceSourceError(ExtractError):
     """A price source gave no usable answer to a call; `retry_after` is the number of seconds that it named, if any."""
 
-    def __init__(self, source_id: str, call: str, detail: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, source_id: str, call: str, detail: str, *, retry_after: float | None = None, words: str = ""
+    ) -> None:
         super().__init__(source_id, call, detail=detail)
         self.retry_after = retry_after
+        self.words = words
 
 
 class SourceUnreachable(PriceSourceError):

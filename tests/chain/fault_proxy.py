@@ -85,6 +85,13 @@ class ActionFault(RequestFault):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HostileFault(RequestFault):
+    """An answer that is meant to harm: one of `tests.chain.hostile_answers`, made of the request's calls."""
+
+    answer: Callable[[Sequence[dict[str, Any]]], Reply]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RpcFault(Fault):
     """A JSON-RPC error inside a 200; `when` says of a call's parameters whether it is spoilt, by default all are."""
 
@@ -223,6 +230,8 @@ class FaultProxy(LoopbackServer):
             return Reply(fault.body)
         if isinstance(fault, LateFault):
             return LATE
+        if isinstance(fault, HostileFault):
+            return fault.answer(calls)
         if isinstance(fault, ActionFault):
             with self._acting:
                 fault.action()

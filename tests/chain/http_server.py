@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -20,7 +20,8 @@ from tests.chain.process import free_port
 class Reply:
     """What goes back: after `delay_seconds`, sooner when the server stops, and cut off after `cut_after` bytes.
 
-    What is cut off closes the connection.
+    What is cut off closes the connection. `stream` yields the bytes of the whole exchange, header and all, in the place
+    of everything else, until the client or the server goes away.
     """
 
     body: bytes = b""
@@ -28,6 +29,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
     cut_after: int | None = None
+    stream: Callable[[], Iterator[bytes]] | None = None
 
 
 class LoopbackServer(ABC):
@@ -128,6 +130,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, reply: Reply) -> None:
         if reply.delay_seconds:
             self.server.owner.stopping.wait(reply.delay_seconds)
+        if reply.stream is not None:
+            self.close_connection = True
+            for piece in reply.stream():
+                if self.server.owner.stopping.is_set():
+                    return
+                self.wfile.write(piece)
+            return
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(reply.body)))

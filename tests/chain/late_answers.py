@@ -17,10 +17,10 @@ def late_answers_time_out() -> Iterator[None]:
     """Have every transport report a time-out of reading in place of an answer that is `LATE`."""
     send = Transport.send
 
-    def send_or_time_out(transport: Transport, method: str, url: str, label: str, *arguments: Any) -> Reply:
-        reply = send(transport, method, url, label, *arguments)
+    def send_or_time_out(transport: Transport, *arguments: Any) -> Reply:
+        reply = send(transport, *arguments)
         if reply.status == LATE.status:
-            raise TransportFault(f"{label}: no answer in time", timed_out=True)
+            raise TransportFault("no complete answer in time", timed_out=True)
         return reply
 
     with mock.patch.object(Transport, "send", send_or_time_out):

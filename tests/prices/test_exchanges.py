@@ -217,7 +217,7 @@ def test_429_for_ever_is_an_error_after_bounded_attempts(
     name: str, server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     server.always_reply(name, rate_limited())
-    with pytest.raises(SourceRateLimited, match=f"src_{name}: fetchTrades: 127.0.0.1: HTTP 429") as caught:
+    with pytest.raises(SourceRateLimited, match=f"src_{name}: fetchTrades: HTTP 429$") as caught:
         open_exchange(name, known(name), max_attempts=3).poll(bitcoin_trade(name))
     assert caught.value.retry_after == 1
     assert len(server.requests) == 3
@@ -275,7 +275,7 @@ def test_faults_that_stay_are_errors(
 def test_an_exchange_that_hangs_is_given_up(name: str, server: ExchangeServer, open_exchange: OpenExchange) -> None:
     server.always_reply(name, hanging(60))
     client = open_exchange(name, known(name), timeout_seconds=0.1, max_attempts=2)
-    with pytest.raises(SourceUnreachable, match="no answer in time"):
+    with pytest.raises(SourceUnreachable, match="no complete answer in time"):
         client.poll(bitcoin_trade(name))
 
 
@@ -488,8 +488,9 @@ def test_no_error_shows_a_credential(
     client = open_exchange("kraken", known("kraken"), credentials=(("apiKey", "SOME_KEY"),))
     with pytest.raises(SourceRefused) as caught:
         client.poll(bitcoin_trade("kraken"))
-    assert "hush-hush" not in str(caught.value)
-    assert "Permission denied for ***" in str(caught.value)
+    assert "hush-hush" not in caught.value.for_the_log()
+    assert "Permission denied for ***" in caught.value.for_the_log()
+    assert "denied" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -507,9 +508,10 @@ def test_errors_within_a_success_are_understood(
     message: str, kind: type[PriceSourceError], server: ExchangeServer, open_exchange: OpenExchange
 ) -> None:
     server.always_reply("kraken", Reply(json.dumps({"error": [message]}).encode()))
-    with pytest.raises(kind, match=message) as caught:
+    with pytest.raises(kind) as caught:
         open_exchange("kraken", known("kraken"), max_attempts=3).poll([(IDS["kraken"][0], "Bid")])
     assert type(caught.value) is kind
+    assert message in caught.value.for_the_log()
     is_retried = kind in (SourceRateLimited, SourceUnreachable)
     assert len(server.requests) == (3 if is_retried else 2)  # once more for all markets where the batch was refused
 

@@ -13,6 +13,7 @@ import duckdb
 from control.pricing.definitions import PriceSource
 from pipelines.collect.prices.asking import LateAnswer, OpenClient, ask_all, listed_markets
 from pipelines.collect.prices.routes import update_routes
+from pipelines.collect.segments import log_words
 from pipelines.extract.errors import ExtractError, SourceMalformed
 from pipelines.extract.prices.protocol import Market, MarketPrice, PollResult, PriceClient, Problem
 from pipelines.load.prices import (
@@ -204,6 +205,8 @@ def _poll_one(source_id: str, wanted: list[tuple[str, str]], client: PriceClient
 
 
 def _describe(source_id: str, error: Exception, report: PriceReport) -> str:
+    if isinstance(error, ExtractError):
+        log_words(error)
     if isinstance(error, ExtractError | LateAnswer):
         return str(error)
     report.defects.append(error)

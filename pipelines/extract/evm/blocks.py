@@ -12,7 +12,7 @@ import polars as pl
 
 from pipelines.extract.errors import CallRefused, ChainReorganised, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.family import Header
 from pipelines.extract.headers import check_clock, check_links, header_frame
 from pipelines.extract.prefetch import map_in_order
@@ -80,7 +80,7 @@ class _ReceiptAnswer(msgspec.Struct, rename="camel"):
 
 def read_head(client: RpcClient) -> Header:
     """The newest block that the node knows."""
-    answer = client.call(HEADER_CALL, ["latest", False], _HeaderAnswer | None)
+    answer = client.call(HEADER_CALL, ["latest", False], _HeaderAnswer | None, max_response_bytes=SMALL_ANSWER)
     if answer is None:
         raise MalformedAnswer(client.network, HEADER_CALL, detail="the node has no newest block")
     return _header(client.network, answer)
@@ -94,7 +94,7 @@ def read_final_number(client: RpcClient, head: Header, finality_depth: int) -> i
         finality_depth: blocks, for nodes that know no `finalized` tag.
     """
     try:
-        answer = client.call(HEADER_CALL, ["finalized", False], _HeaderAnswer | None)
+        answer = client.call(HEADER_CALL, ["finalized", False], _HeaderAnswer | None, max_response_bytes=SMALL_ANSWER)
     except (CallRefused, StateUnavailable):
         answer = None
     if answer is None:
@@ -334,7 +334,7 @@ def _number(quantity: str | None) -> int:
 
 
 def _read_header(client: RpcClient, number: int) -> Header:
-    answer = client.call(HEADER_CALL, [hex(number), False], _HeaderAnswer | None)
+    answer = client.call(HEADER_CALL, [hex(number), False], _HeaderAnswer | None, max_response_bytes=SMALL_ANSWER)
     return _asked_header(client.network, answer, number)
 
 

@@ -1,6 +1,7 @@
 """One URL of a provider: posts a body, reads a bounded answer. What the answer says is not its business.
 
 A URL may hold a key, in its path, query or user part. It leaves this module only towards the provider.
+Errors name the URL by its position in the network's definition, because tenants read them.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ class Endpoint:
 
     Args:
         url: http or https, with whatever keys the provider wants in it.
+        name: what errors call it.
         timeout: seconds to connect, and to wait for the next bytes.
         connections: kept alive at most.
     """
@@ -26,34 +28,37 @@ class Endpoint:
     def __init__(
         self,
         url: str,
+        name: str,
         timeout: tuple[float, float],
         connections: int,
         sleep: Callable[[float], None],
         clock: Callable[[], float],
     ) -> None:
         parts, self.label = _parse(url)
-        self.host = str(parts.hostname)
+        self.name = name
         self._url = f"{parts.scheme}://{self.label}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
         self._headers = {
             "Content-Type": "application/json",
             "User-Agent": "ledgermart",
             **urllib3.util.make_headers(accept_encoding="gzip"),
         }
-        secrets = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query))]
+        secrets = [parts.query, *parts.path.split("/"), *(value for _, value in parse_qsl(parts.query))]
+        secrets += [field.partition("=")[2] for field in parts.query.split("&")]
         if parts.username is not None:
             user, password = unquote(parts.username), unquote(parts.password or "")
-            self._headers |= urllib3.util.make_headers(basic_auth=f"{user}:{password}")
-            secrets += [user, password]
+            basic = urllib3.util.make_headers(basic_auth=f"{user}:{password}")
+            self._headers |= basic
+            secrets += [user, password, parts.username, parts.password or "", basic["authorization"].split()[-1]]
         self._secrets = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
         self._transport = Transport(timeout, connections, clock)
         self.pacer = Pacer(sleep, clock)
         self.is_chain_checked = False
 
     def redact(self, text: str) -> str:
-        """The text without any part of the URL that may be a key."""
+        """The text without any part of the URL that may be a key, and without control characters: for the log."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text
+        return "".join(character if character.isprintable() else " " for character in text)
 
     def post(self, body: bytes, deadline: float, max_bytes: int) -> Reply:
         """Send a JSON body and read the answer.
@@ -66,7 +71,7 @@ class Endpoint:
             TransportFault: no connection, a time-out, or an answer cut off.
             AnswerTooLarge: more than max_bytes.
         """
-        return self._transport.send("POST", self._url, self.label, self._headers, body, deadline, max_bytes)
+        return self._transport.send("POST", self._url, self._headers, body, deadline, max_bytes)
 
     def close(self) -> None:
         """Close the kept connections."""

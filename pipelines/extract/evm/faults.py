@@ -5,8 +5,10 @@ The messages are those of the providers' documentation and issue trackers; tests
 
 import enum
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from pipelines.extract.errors import CallRefused
 
@@ -14,11 +16,11 @@ from pipelines.extract.errors import CallRefused
 class FaultKind(enum.Enum):
     """What to do about an error: wait, ask for less, give up, or look elsewhere."""
 
-    RATE_LIMITED = "rate limited"
-    RANGE_REFUSED = "range refused"
-    TRANSIENT = "transient"
-    STATE_UNAVAILABLE = "state unavailable"
-    REFUSED = "refused"
+    RATE_LIMITED = "wants fewer requests"
+    RANGE_REFUSED = "wants a narrower block range"
+    TRANSIENT = "fails at present"
+    STATE_UNAVAILABLE = "lacks the state or history of the block"
+    REFUSED = "refuses the call"
 
 
 @dataclass(frozen=True)
@@ -60,22 +62,35 @@ _STATE = re.compile(
     r"|history.{0,30}(not available|unavailable)|state histories",
     re.IGNORECASE,
 )
-_HEX_RANGE = re.compile(r"\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]", re.IGNORECASE)
-_DECIMAL_RANGE = re.compile(r"range\s+(\d+)\s*-\s*(\d+)", re.IGNORECASE)
+# Block numbers have at most 19 digits, as in a 64-bit integer.
+_HEX_RANGE = re.compile(r"\[\s{0,9}(0x[0-9a-f]{1,16})\s{0,9},\s{0,9}(0x[0-9a-f]{1,16})\s{0,9}\]", re.IGNORECASE)
+_DECIMAL_RANGE = re.compile(r"range\s{1,9}([0-9]{1,19})\s{0,9}-\s{0,9}([0-9]{1,19})(?![0-9])", re.IGNORECASE)
 _PRUNED_HISTORY = 4444
 _RESOURCE_NOT_FOUND = -32001
 _LIMIT_EXCEEDED = -32005
 _QUICKNODE_REQUESTS = -32007
 _QUICKNODE_RANGE = -32614
+_LONGEST_DATA = 1_000
+_BlockNumber = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{1,16}\Z")]
 
 
-def classify(method: str, status: int, code: int | None, message: str, data: object = None) -> Fault:
+class _RangeData(msgspec.Struct, rename={"first": "from", "last": "to"}):
+    """The data of an error that proposes a block range."""
+
+    first: _BlockNumber
+    last: _BlockNumber
+
+
+_RANGE_DATA = msgspec.json.Decoder(_RangeData)
+
+
+def classify(method: str, status: int, code: int | None, message: str, data: bytes = b"") -> Fault:
     """Say what a provider's error means.
 
     Args:
         method: JSON-RPC method that was called; only `eth_getLogs` can have too wide a range.
         status: HTTP status.
-        code, message, data: of the JSON-RPC error; code None where the body held none.
+        code, message, data: of the JSON-RPC error, data as received; code None where the body held none.
 
     Returns:
         The fault; `suggested` is the block range that the provider proposed, first and last included.
@@ -105,14 +120,14 @@ def classify(method: str, status: int, code: int | None, message: str, data: obj
     return fault(FaultKind.REFUSED)
 
 
-def _suggestion(message: str, data: object) -> tuple[int, int] | None:
-    if isinstance(data, Mapping):
-        first, last = data.get("from"), data.get("to")
-        if isinstance(first, str) and isinstance(last, str):
-            try:
-                return int(first, 16), int(last, 16)
-            except ValueError:
-                return None
+def _suggestion(message: str, data: bytes) -> tuple[int, int] | None:
+    if data.startswith(b"{") and len(data) <= _LONGEST_DATA:
+        try:
+            proposed = _RANGE_DATA.decode(data)
+        except msgspec.DecodeError:
+            pass
+        else:
+            return int(proposed.first, 16), int(proposed.last, 16)
     if found := _HEX_RANGE.search(message):
         return int(found[1], 16), int(found[2], 16)
     if found := _DECIMAL_RANGE.search(message):

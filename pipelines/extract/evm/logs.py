@@ -15,13 +15,13 @@ import polars as pl
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.rpc import LARGE_ANSWER, Call, RpcClient
 from pipelines.tables.sources import TABLES
 
 TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 # Addresses or topics in one request; what providers take lies between some hundreds and some thousands.
 _ALTERNATIVES = 200
-# Answers of a good size have 1 to 6 MB; a single block gets all that the client takes.
+# Answers of a good size have 1 to 6 MB.
 _ANSWER_BYTES = 32 * 1024 * 1024
 _TIMEOUTS_IN_A_ROW = 3
 _TOPICS = 3
@@ -57,11 +57,24 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{40}", re.IGNORECASE)
 _BYTES = re.compile(r"0x(?:[0-9a-f]{2})*", re.IGNORECASE)
 
 
+class Topics(msgspec.Struct, gc=False, array_like=True, forbid_unknown_fields=True):
+    """The topics of a log: at most four, so that decoding stops at the fifth. A list would be made to its end first."""
+
+    first: str | msgspec.UnsetType = msgspec.UNSET
+    second: str | msgspec.UnsetType = msgspec.UNSET
+    third: str | msgspec.UnsetType = msgspec.UNSET
+    fourth: str | msgspec.UnsetType = msgspec.UNSET
+
+    def present(self) -> list[str]:
+        """Return those that are there, in order."""
+        return [topic for topic in msgspec.structs.astuple(self) if topic is not msgspec.UNSET]
+
+
 class Log(msgspec.Struct, gc=False, rename="camel"):
     """A JSON-RPC log, hex as received."""
 
     address: str
-    topics: tuple[str, ...]
+    topics: Topics
     data: str
     block_number: str
     block_hash: str
@@ -234,7 +247,7 @@ def padded_address(address: str) -> str:
 def _ask_piece(client: RpcClient, asks: Sequence[TransferFilter], piece: BlockRange) -> list[msgspec.Raw]:
     blocks = {"fromBlock": hex(piece[0]), "toBlock": hex(piece[1])}
     is_single = piece[0] == piece[1]
-    max_bytes = None if is_single else _ANSWER_BYTES
+    max_bytes = LARGE_ANSWER if is_single else _ANSWER_BYTES
     return [
         client.call(
             "eth_getLogs",
@@ -344,7 +357,7 @@ class _Decoder:
                 yield pl.col(name).is_in(asked).all().alias(f"is_asked_{name}")
 
     def _check(self, log: Log) -> None:
-        if log.removed:
+        if log.removed and _BLOCK_NUMBER.fullmatch(log.block_number):
             number = int(log.block_number, 16)
             detail = f"block {number} left the chain while its logs were read"
             raise ChainReorganised(self.network, "eth_getLogs", *self.piece, detail, block_number=number)
@@ -354,11 +367,12 @@ class _Decoder:
             and _INDEX.fullmatch(log.log_index)
             and _ADDRESS.fullmatch(log.address)
             and _BYTES.fullmatch(log.data)
-            and all(map(_WORD.fullmatch, (log.block_hash, log.transaction_hash, *log.topics)))
+            and all(map(_WORD.fullmatch, (log.block_hash, log.transaction_hash, *log.topics.present())))
         )
         if not is_well_formed:
-            raise self._malformed(log, "is not well-formed")
-        topics = [topic.lower() for topic in log.topics]
+            # Without what it holds: that may be any text, and tenants read errors.
+            raise MalformedAnswer(self.network, "eth_getLogs", *self.piece, "a log is not well-formed")
+        topics = [topic.lower() for topic in log.topics.present()]
         is_asked = topics[:1] == [TRANSFER_TOPIC] and self.piece[0] <= int(log.block_number, 16) <= self.piece[1]
         if self.ask.tokens is not None:
             is_asked &= log.address.lower() in self.ask.tokens
@@ -366,28 +380,26 @@ class _Decoder:
             if addresses is not None:
                 is_asked &= len(topics) > position and "0x" + topics[position][26:] in addresses
         if not is_asked:
-            raise self._malformed(log, f"of block {log.block_number} was not requested")
-
-    def _malformed(self, log: Log, problem: str) -> MalformedAnswer:
-        detail = f"log {log.log_index} of transaction {log.transaction_hash} {problem}"
-        return MalformedAnswer(self.network, "eth_getLogs", *self.piece, detail)
+            named = f"log {log.log_index} of transaction {log.transaction_hash} of block {log.block_number}"
+            raise MalformedAnswer(self.network, "eth_getLogs", *self.piece, f"{named} was not requested")
 
 
 def _are_plain(logs: Sequence[Log]) -> bool:
     """Whether all are events of the right kind with two more topics; nothing else is checked."""
     return (
-        {len(log.topics) for log in logs} <= {_TOPICS}
-        and {log.topics[0] for log in logs} <= {TRANSFER_TOPIC}
+        {log.topics.first for log in logs} <= {TRANSFER_TOPIC}
+        and not any(log.topics.third is msgspec.UNSET or log.topics.fourth is not msgspec.UNSET for log in logs)
         and not any(log.removed for log in logs)
     )
 
 
 def _is_transfer(log: Log) -> bool:
     """Whether a checked log has the shape of an ERC-20 transfer: two addresses in topics, one number in data."""
+    topics = log.topics.present()
     return (
-        len(log.topics) == _TOPICS
+        len(topics) == _TOPICS
         and len(log.data) == _WORD_LENGTH
-        and all(topic.startswith(_ADDRESS_PADDING) for topic in log.topics[1:])
+        and all(topic.startswith(_ADDRESS_PADDING) for topic in topics[1:])
     )
 
 
@@ -399,8 +411,8 @@ def _texts(logs: Sequence[Log]) -> pl.DataFrame:
         "transaction_hash": [log.transaction_hash for log in logs],
         "log_index": [log.log_index for log in logs],
         "token_address": [log.address for log in logs],
-        "from_topic": [log.topics[1] for log in logs],
-        "to_topic": [log.topics[2] for log in logs],
+        "from_topic": [log.topics.second for log in logs],
+        "to_topic": [log.topics.third for log in logs],
         "data": [log.data for log in logs],
     }
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))

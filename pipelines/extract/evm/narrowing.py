@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.extract.errors import StateUnavailable
 from pipelines.extract.evm.hexadecimal import Data, Quantity
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.family import BALANCE_CHANGES, BalanceRange
 
 
@@ -43,7 +43,9 @@ def find_balance_changes(client: RpcClient, intervals: Sequence[BalanceRange], m
         pending = []
         left -= len(wide)
         calls: list[Call] = [("eth_getBalance", [one.wallet, hex(_middle(one))]) for one in wide]
-        for one, answer in zip(wide, client.batch(calls, Quantity, allow_errors=True), strict=True):
+        for one, answer in zip(
+            wide, client.batch(calls, Quantity, allow_errors=True, max_response_bytes=SMALL_ANSWER), strict=True
+        ):
             if isinstance(answer, StateUnavailable):
                 # So the states before are gone too.
                 left = 0
@@ -101,5 +103,5 @@ def find_creation_block(client: RpcClient, address: str, head: int) -> int | Non
 
 
 def _has_code(client: RpcClient, address: str, number: int) -> bool:
-    code: str = client.call("eth_getCode", [address, hex(number)], Data)
+    code: str = client.call("eth_getCode", [address, hex(number)], Data, max_response_bytes=SMALL_ANSWER)
     return code != "0x"

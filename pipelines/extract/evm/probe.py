@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from pipelines.extract.errors import CallRefused, MalformedAnswer, StateUnavailable
 from pipelines.extract.evm.blocks import HEADER_CALL
-from pipelines.extract.evm.hexadecimal import Quantity
+from pipelines.extract.evm.hexadecimal import Data, Quantity
 from pipelines.extract.evm.proofs import recomputes
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.evm.traces import TraceMethod, trace_call
 
 _ANY_ADDRESS = "0x" + 40 * "0"
 # A provider may answer with these words for a method that the plan does not include.
+_TRACES_BYTES = 4 * SMALL_ANSWER
 _PLAN_WORDS = ("plan", "tier", "upgrade", "debug", "trace request")
+
+
+_QUANTITY = msgspec.json.Decoder(Quantity)
+_DATA = msgspec.json.Decoder(Data)
 
 
 @dataclass(frozen=True)
@@ -45,21 +49,21 @@ def probe(client: RpcClient, expected_chain_id: int, multicall_address: str | No
         NodeUnreachable: it does not answer.
     """
     client.expect_chain(expected_chain_id)
-    head = int(client.call("eth_blockNumber", [], Quantity), 16)
+    head = int(client.call("eth_blockNumber", [], Quantity, max_response_bytes=SMALL_ANSWER), 16)
     # Nodes without archive keep the genesis state all the same.
     early = min(1, head)
     calls: list[Call] = [("eth_getBalance", [_ANY_ADDRESS, hex(early)]), trace_call("trace_block", early)]
     if multicall_address is not None:
         calls.append(("eth_getCode", [multicall_address, "latest"]))
-    balance, traces, *code = client.batch(calls, Any, allow_errors=True)
+    balance, traces, *code = client.batch(calls, msgspec.Raw, allow_errors=True, max_response_bytes=_TRACES_BYTES)
     headers = client.batch(_header_calls(head), msgspec.Raw, allow_errors=True)
     trace_method: TraceMethod | None = "trace_block" if _is_served(traces) else None
     if trace_method is None:
         tracing = trace_call("debug_traceBlockByNumber", early)
-        if _is_served(client.batch([tracing], Any, allow_errors=True)[0]):
+        if _is_served(client.batch([tracing], msgspec.Raw, allow_errors=True, max_response_bytes=_TRACES_BYTES)[0]):
             trace_method = "debug_traceBlockByNumber"
     multicall = multicall_address if code and _is_code(client, code[0]) else None
-    return NodeFacts(expected_chain_id, isinstance(balance, str), trace_method, multicall, _recompute(headers))
+    return NodeFacts(expected_chain_id, _is_balance(balance), trace_method, multicall, _recompute(headers))
 
 
 def _header_calls(head: int) -> list[Call]:
@@ -77,13 +81,25 @@ def _recompute(answers: Sequence[msgspec.Raw | CallRefused | StateUnavailable]) 
 def _is_served(answer: object) -> bool:
     """Whether the method exists: it answered, or it lacked only the state of so early a block."""
     if isinstance(answer, StateUnavailable):
-        return not any(word in answer.detail.lower() for word in _PLAN_WORDS)
+        return not any(word in answer.words.lower() for word in _PLAN_WORDS)
     return not isinstance(answer, CallRefused)
 
 
-def _is_code(client: RpcClient, answer: object) -> bool:
+def _is_balance(answer: msgspec.Raw | CallRefused | StateUnavailable) -> bool:
+    return isinstance(answer, msgspec.Raw) and _is_of(_QUANTITY, answer)
+
+
+def _is_code(client: RpcClient, answer: msgspec.Raw | CallRefused | StateUnavailable) -> bool:
     if isinstance(answer, CallRefused | StateUnavailable):
         raise answer
-    if not isinstance(answer, str):
-        raise MalformedAnswer(client.network, "eth_getCode", detail="the code of a contract is not text")
-    return answer != "0x"
+    if not _is_of(_DATA, answer):
+        raise MalformedAnswer(client.network, "eth_getCode", detail="the code of a contract is not hex")
+    return bytes(memoryview(answer)[:5]) != b'"0x"'
+
+
+def _is_of(decoder: msgspec.json.Decoder[str], answer: msgspec.Raw) -> bool:
+    try:
+        decoder.decode(answer)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

@@ -28,7 +28,7 @@ from pipelines.extract.evm.commitments import (
     header_hash,
     receipts_root,
 )
-from pipelines.extract.evm.logs import TRANSFER_TOPIC, Log, TransferFilter, decode_transfers
+from pipelines.extract.evm.logs import TRANSFER_TOPIC, Log, Topics, TransferFilter, decode_transfers
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.family import PROVEN_BLOCKS
 from pipelines.rows import Segment
@@ -185,7 +185,7 @@ def _transfer_logs(number: int, hash_: str, receipts: Iterable[Receipt]) -> Iter
             if log.topics and log.topics[0].lower() == TRANSFER_TOPIC:
                 yield Log(
                     address=log.address,
-                    topics=log.topics,
+                    topics=Topics(*log.topics),
                     data=log.data,
                     block_number=hex(number),
                     block_hash=hash_,

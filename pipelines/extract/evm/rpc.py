@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 import sys
 import threading
 import time
@@ -11,7 +12,9 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
+from pipelines.extract.budget import Budget
 from pipelines.extract.errors import (
+    BudgetSpent,
     CallRefused,
     ExtractError,
     MalformedAnswer,
@@ -34,18 +37,58 @@ Attempt: TypeAlias = Callable[[Endpoint, float], T]
 
 # Hosted providers take 100 to 1,000 calls in one body; where one takes fewer, it says so and is believed.
 _BATCH_CALLS = 100
-_LONGEST_MESSAGE = 300
+# Errors are understood by their first words; the log gets fewer of them.
+_LONGEST_MESSAGE = 2_000
+_LOGGED_CHARACTERS = 300
 _ENDPOINT_STATUSES = range(300, 500)
 # Contracts call each other up to 1,024 deep, and a trace has two levels of JSON for each call.
 _DEEPEST_JSON = 3_000
+_MIB = 1024 * 1024
+# Limits of an answer, decompressed. A node may fill each of its places with one: 4 times 64 MiB, and while one block's
+# logs or traces are read alone, 4 times 128 MiB.
+SMALL_ANSWER = 4 * _MIB
+"""Limit of a header, a number, a balance, or the code of a contract; a header names all transactions of its block."""
+ANSWER = 64 * _MIB
+"""Limit of a batch, a block with its transactions, or the results of many calls of contracts."""
+LARGE_ANSWER = 128 * _MIB
+"""Limit of the logs or the traces of a single block, which cannot be asked for in parts."""
+
+
+class _Error(msgspec.Struct):
+    """The error of an answer, as received: providers send any type in any field."""
+
+    code: msgspec.Raw = msgspec.Raw()
+    message: msgspec.Raw = msgspec.Raw()
+    data: msgspec.Raw = msgspec.Raw()
+
+    def number(self) -> int:
+        """Return the code, 0 where there is none."""
+        found = _CODE.fullmatch(_beginning(self.code))
+        return int(found[1]) if found else 0
+
+    def text(self) -> str:
+        """Return the message, or else the data, cut."""
+        return _text(self.message) or _text(self.data) or "no message"
 
 
 class _Answer(msgspec.Struct):
-    """One JSON-RPC answer; `result` and `error` as received."""
+    """One JSON-RPC answer. What is `Raw` is a view of the answer's bytes: nothing is made of it here."""
 
-    id: Any = None
+    id: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
-    error: Any = None
+    error: msgspec.Raw = msgspec.Raw()
+
+    def is_of(self, number: int) -> bool:
+        """Whether it answers the call with that id."""
+        return _beginning(self.id) == str(number).encode()
+
+    def has_id(self) -> bool:
+        """Whether it names a call."""
+        return _beginning(self.id) not in _NOTHING
+
+    def has_error(self) -> bool:
+        """Whether it holds an error."""
+        return _beginning(self.error) not in _NOTHING
 
 
 class _EndpointRefused(CallRefused):
@@ -73,8 +116,11 @@ class _Asked:
         return self.network, self.method, self.from_block, self.to_block
 
 
+_NOTHING = (b"", b"null")
+_SPACES = b" \t\r\n"
+_CODE = re.compile(rb'"?(-?[0-9]{1,18})"?')
 _SINGLE = msgspec.json.Decoder(_Answer)
-_SINGLE_OR_BATCH = msgspec.json.Decoder(list[_Answer] | _Answer)
+_ERROR = msgspec.json.Decoder(_Error)
 
 
 class RpcClient:
@@ -90,8 +136,9 @@ class RpcClient:
         timeout: seconds to connect, and to wait for the next bytes.
         max_attempts: per URL.
         max_in_flight: requests under way at once.
-        max_response_bytes: of one answer, decompressed.
+        max_response_bytes: of one answer, decompressed, where the caller names no other limit.
         max_seconds: one call may take, retries and all; shared among the URLs.
+        budget: of all calls together; None: without bound.
         sleep, clock: replaced in tests.
     """
 
@@ -103,8 +150,9 @@ class RpcClient:
         timeout: tuple[float, float] = (5.0, 30.0),
         max_attempts: int = 6,
         max_in_flight: int = 4,
-        max_response_bytes: int = 256 * 1024 * 1024,
+        max_response_bytes: int = ANSWER,
         max_seconds: float = 120.0,
+        budget: Budget | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -113,7 +161,11 @@ class RpcClient:
         self.network = network
         self.max_in_flight = max_in_flight
         self.meter = Meter()
-        self._endpoints = [Endpoint(url, timeout, max_in_flight, sleep, clock) for url in urls]
+        self.budget = budget
+        self._endpoints = [
+            Endpoint(url, _name(number, len(urls)), timeout, max_in_flight, sleep, clock)
+            for number, url in enumerate(urls, 1)
+        ]
         self._active = 0
         self._max_attempts = max_attempts
         self._max_response_bytes = max_response_bytes
@@ -179,7 +231,7 @@ class RpcClient:
 
         Args:
             type_: what msgspec decodes the result to.
-            max_response_bytes: tighter than the client's.
+            max_response_bytes: in place of the client's.
             retry_timeouts: False where the caller will rather ask for less.
 
         Raises:
@@ -194,22 +246,50 @@ class RpcClient:
         return self._exchange(asked, attempt, retry_timeouts)
 
     @overload
-    def batch(self, calls: Sequence[Call], type_: type[T], allow_errors: Literal[False] = False) -> list[T]: ...
+    def batch(
+        self,
+        calls: Sequence[Call],
+        type_: type[T],
+        allow_errors: Literal[False] = False,
+        *,
+        max_response_bytes: int | None = None,
+    ) -> list[T]: ...
 
     @overload
     def batch(
-        self, calls: Sequence[Call], type_: type[T], allow_errors: Literal[True]
+        self,
+        calls: Sequence[Call],
+        type_: type[T],
+        allow_errors: Literal[True],
+        *,
+        max_response_bytes: int | None = None,
     ) -> list[T | CallRefused | StateUnavailable]: ...
 
     @overload
-    def batch(self, calls: Sequence[Call], type_: Any, allow_errors: bool = False) -> list[Any]: ...
+    def batch(
+        self,
+        calls: Sequence[Call],
+        type_: Any,
+        allow_errors: bool = False,
+        *,
+        max_response_bytes: int | None = None,
+    ) -> list[Any]: ...
 
-    def batch(self, calls: Sequence[Call], type_: Any, allow_errors: bool = False) -> list[Any]:
+    def batch(
+        self,
+        calls: Sequence[Call],
+        type_: Any,
+        allow_errors: bool = False,
+        *,
+        max_response_bytes: int | None = None,
+    ) -> list[Any]:
         """Call many methods in few requests, and one by one where the provider takes no batches.
 
         Args:
             type_: what msgspec decodes each result to.
             allow_errors: return CallRefused and StateUnavailable in the place of the result instead of raising them.
+            max_response_bytes: of the answer to one call, in place of the client's. Calls whose answers are too large
+                together are asked in smaller batches.
 
         Returns:
             The results in the order of the calls.
@@ -219,11 +299,12 @@ class RpcClient:
         """
         results: list[Any] = []
         size = self._batch_calls
+        limit = self._max_response_bytes if max_response_bytes is None else max_response_bytes
         while len(results) < len(calls):
             size = min(size, self._batch_calls)
             piece = calls[len(results) : len(results) + size]
             if len(piece) == 1:
-                results.append(self._call_in_batch(piece[0], type_, allow_errors))
+                results.append(self._call_in_batch(piece[0], type_, allow_errors, limit))
                 continue
             try:
                 results += self._call_together(piece, type_, allow_errors)
@@ -233,9 +314,9 @@ class RpcClient:
                     self._batch_calls = size
         return results
 
-    def _call_in_batch(self, call: Call, type_: Any, allow_errors: bool) -> Any:
+    def _call_in_batch(self, call: Call, type_: Any, allow_errors: bool, max_bytes: int) -> Any:
         try:
-            return self.call(*call, type_)
+            return self.call(*call, type_, max_response_bytes=max_bytes)
         except (CallRefused, StateUnavailable) as error:
             if allow_errors:
                 return error
@@ -252,13 +333,14 @@ class RpcClient:
                 reply = self._post(endpoint, body, deadline, self._max_response_bytes, asked, len(pending))
             except AnswerTooLarge:
                 raise _BatchRefused(is_size=True) from None
-            answers = self._read_batch(endpoint, reply, asked)
-            if sorted(map(repr, (answer.id for answer in answers))) != sorted(map(repr, pending)):
-                detail = f"{endpoint.host}: the ids of a batch of {len(pending)} came back missing, twice or foreign"
+            answers = self._read_batch(endpoint, reply, asked, len(pending))
+            answered = {number: answer for answer in answers for number in pending if answer.is_of(number)}
+            if not len(answers) == len(answered) == len(pending):
+                detail = f"{endpoint.name}: the ids of a batch of {len(pending)} came back missing, twice or foreign"
                 raise MalformedAnswer(*asked.names(), detail)
             delayed: RateLimited | NodeUnreachable | None = None
-            for answer in answers:
-                call = calls[pending[answer.id]]
+            for number, answer in answered.items():
+                call = calls[pending[number]]
                 try:
                     result = self._read_answer(endpoint, answer, reply, self._asked([call]), type_)
                 except (RateLimited, NodeUnreachable) as error:
@@ -268,7 +350,7 @@ class RpcClient:
                     raise
                 except (CallRefused, StateUnavailable) as error:
                     result = error
-                results[pending.pop(answer.id)] = result
+                results[pending.pop(number)] = result
             if delayed is not None:
                 raise delayed
 
@@ -281,10 +363,28 @@ class RpcClient:
         return ordered
 
     def _exchange(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool = True) -> T:
+        self._check_budget(asked)
+        try:
+            return self._ask_endpoints(asked, attempt, retry_timeouts)
+        except (NodeUnreachable, RateLimited) as error:
+            self._check_budget(asked, error.words)
+            raise
+
+    def _check_budget(self, asked: _Asked, words: str = "") -> None:
+        overrun = None if self.budget is None else self.budget.overrun()
+        if overrun is not None:
+            spent = BudgetSpent(*asked.names(), overrun)
+            spent.words = words
+            raise spent
+
+    def _ask_endpoints(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool) -> T:
         deadline = self._clock() + self._max_seconds
+        if self.budget is not None:
+            deadline = min(deadline, self.budget.deadline)
         count = len(self._endpoints)
         first = self._active
         failures: list[str] = []
+        words: list[str] = []
         for turn in range(count):
             index = (first + turn) % count
             now = self._clock()
@@ -293,9 +393,10 @@ class RpcClient:
                 result = self._persist(self._endpoints[index], asked, attempt, share, retry_timeouts)
             except (NodeUnreachable, RateLimited, _EndpointRefused) as error:
                 failures.append(error.detail)
+                words += [error.words] if error.words else []
                 is_slow = isinstance(error, NodeUnreachable) and error.timed_out and not retry_timeouts
                 if is_slow or turn + 1 == count:
-                    error.detail = "; ".join(failures)
+                    error.detail, error.words = "; ".join(failures), "; ".join(words)
                     raise
             else:
                 self._active = index
@@ -307,7 +408,7 @@ class RpcClient:
     ) -> T:
         for number in itertools.count(1):
             if not endpoint.pacer.wait_turn(deadline):
-                raise RateLimited(*asked.names(), f"{endpoint.host}: asked for a longer pause than a call may take")
+                raise RateLimited(*asked.names(), f"{endpoint.name}: asked for a longer pause than a call may take")
             is_last = number == self._max_attempts
             try:
                 self._check_chain(endpoint, deadline, asked)
@@ -331,10 +432,10 @@ class RpcClient:
         if self._chain_id is None or endpoint.is_chain_checked:
             return
         call: Call = ("eth_chainId", [])
-        answered = self._ask_once(endpoint, deadline, call, self._asked([call]), Quantity, self._max_response_bytes)
+        answered = self._ask_once(endpoint, deadline, call, self._asked([call]), Quantity, SMALL_ANSWER)
         chain_id = int(answered, 16)
         if chain_id != self._chain_id:
-            detail = f"{endpoint.host} serves chain {chain_id}, not {self._chain_id} as configured"
+            detail = f"{endpoint.name} serves chain {chain_id}, not {self._chain_id} as configured"
             raise WrongChain(self.network, "eth_chainId", detail=detail)
         endpoint.is_chain_checked = True
 
@@ -346,15 +447,15 @@ class RpcClient:
         try:
             reply = self._post(endpoint, body, deadline, max_bytes, asked)
         except AnswerTooLarge:
-            detail = f"{endpoint.host}: the answer is larger than {max_bytes} bytes"
+            detail = f"{endpoint.name}: the answer is larger than {max_bytes} bytes"
             kind = RangeRefused if asked.method == "eth_getLogs" else MalformedAnswer
             raise kind(*asked.names(), detail) from None
         try:
             answer = _decode(_SINGLE, reply.body)
         except msgspec.DecodeError as error:
             raise self._unreadable(endpoint, reply, asked, error) from None
-        if answer.error is None and answer.result and answer.id != number:
-            raise MalformedAnswer(*asked.names(), f"{endpoint.host}: the answer to another call ({answer.id!r})")
+        if not answer.has_error() and answer.result and not answer.is_of(number):
+            raise MalformedAnswer(*asked.names(), f"{endpoint.name}: the answer to another call")
         return self._read_answer(endpoint, answer, reply, asked, type_)
 
     def _post(
@@ -365,70 +466,84 @@ class RpcClient:
             try:
                 reply = endpoint.post(body, deadline, max_bytes)
             except TransportFault as fault:
-                raise NodeUnreachable(*asked.names(), fault.reason, timed_out=fault.timed_out) from None
-        self.meter.received(len(reply.body))
+                detail = f"{endpoint.name}: {fault.reason}"
+                raise NodeUnreachable(*asked.names(), detail, timed_out=fault.timed_out) from None
+            except AnswerTooLarge:
+                self._received(max_bytes)
+                raise
+        self._received(len(reply.body))
         return reply
 
-    def _read_batch(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> list[_Answer]:
+    def _received(self, answer_bytes: int) -> None:
+        self.meter.received(answer_bytes)
+        if self.budget is not None:
+            self.budget.received(answer_bytes)
+
+    def _read_batch(self, endpoint: Endpoint, reply: Reply, asked: _Asked, calls: int) -> list[_Answer]:
         try:
-            answers: list[_Answer] | _Answer = _decode(_SINGLE_OR_BATCH, reply.body)
+            if reply.body[:_LONGEST_MESSAGE].lstrip(_SPACES).startswith(b"["):
+                filled = msgspec.structs.astuple(_decode(_batch_decoder(calls), reply.body))
+                answers = [answer for answer in filled if answer is not None]
+            else:
+                answers = [_decode(_SINGLE, reply.body)]
         except msgspec.DecodeError as error:
             unreadable = self._unreadable(endpoint, reply, asked, error)
             if isinstance(unreadable, CallRefused) and not isinstance(unreadable, _EndpointRefused):
                 raise _BatchRefused(is_size=reply.status == 413) from None
             raise unreadable from None
-        if isinstance(answers, _Answer):
-            answers = [answers]
-        elif not any(answer.id is None for answer in answers):
+        if answers and all(answer.has_id() for answer in answers):
             return answers
         # An error without an id is about the batch as a whole.
         for answer in answers:
-            if answer.error is not None:
+            if answer.has_error():
                 refusal = self._error(endpoint, answer.error, reply, asked)
                 if isinstance(refusal, RateLimited | NodeUnreachable | _EndpointRefused):
                     raise refusal
         raise _BatchRefused(is_size=reply.status == 413)
 
     def _read_answer(self, endpoint: Endpoint, answer: _Answer, reply: Reply, asked: _Asked, type_: Any) -> Any:
-        if answer.error is not None:
+        if answer.has_error():
             raise self._error(endpoint, answer.error, reply, asked)
         if not answer.result:
             if reply.status != 200:
                 raise self._http_error(endpoint, reply, asked)
-            raise MalformedAnswer(*asked.names(), f"{endpoint.host}: neither result nor error in the answer")
+            raise MalformedAnswer(*asked.names(), f"{endpoint.name}: neither result nor error in the answer")
         try:
             return _decode(_decoder(type_), answer.result)
         except msgspec.DecodeError as error:
-            raise MalformedAnswer(*asked.names(), f"{endpoint.host}: {error}") from None
+            raise MalformedAnswer(*asked.names(), f"{endpoint.name}: {error}") from None
 
     def _unreadable(self, endpoint: Endpoint, reply: Reply, asked: _Asked, error: msgspec.DecodeError) -> ExtractError:
         if reply.status != 200:
             return self._http_error(endpoint, reply, asked)
         if isinstance(error, msgspec.ValidationError):
-            return MalformedAnswer(*asked.names(), f"{endpoint.host}: {error}")
-        return NodeUnreachable(*asked.names(), f"{endpoint.host}: the answer was cut off or is not JSON")
+            return MalformedAnswer(*asked.names(), f"{endpoint.name}: {error}")
+        return NodeUnreachable(*asked.names(), f"{endpoint.name}: the answer was cut off or is not JSON")
 
     def _http_error(self, endpoint: Endpoint, reply: Reply, asked: _Asked) -> ExtractError:
         text = bytes(reply.body[:_LONGEST_MESSAGE]).decode("utf-8", "replace").strip()
         message = f"HTTP {reply.status}" + (f" {text}" if text and not text.startswith("<") else "")
         return self._of_fault(endpoint, classify(asked.method, reply.status, None, message), reply, asked)
 
-    def _error(self, endpoint: Endpoint, error: Any, reply: Reply, asked: _Asked) -> ExtractError:
-        code, message, data = None, str(error), None
-        if isinstance(error, dict):
-            data = error.get("data")
-            message = str(error.get("message") or data or "no message")
-            try:
-                code = int(error.get("code", 0))
-            except (TypeError, ValueError):
-                code = 0
-        fault = classify(asked.method, reply.status, code, message, data)
+    def _error(self, endpoint: Endpoint, error: msgspec.Raw, reply: Reply, asked: _Asked) -> ExtractError:
+        if _beginning(error).startswith(b"{"):
+            read = _decode(_ERROR, error)
+            data = _beginning(read.data)
+            fault = classify(asked.method, reply.status, read.number(), read.text(), data)
+        else:
+            fault = classify(asked.method, reply.status, None, _text(error))
         return self._of_fault(endpoint, fault, reply, asked)
 
     def _of_fault(self, endpoint: Endpoint, fault: Fault, reply: Reply, asked: _Asked) -> ExtractError:
+        words = endpoint.redact(fault.message)[:_LOGGED_CHARACTERS]
+        error = self._error_of(endpoint, fault, words, reply, asked)
+        error.words = words
+        return error
+
+    def _error_of(self, endpoint: Endpoint, fault: Fault, words: str, reply: Reply, asked: _Asked) -> ExtractError:
         names = asked.names()
-        message = endpoint.redact(fault.message)[:_LONGEST_MESSAGE]
-        detail = f"{endpoint.host}: {message}" + ("" if fault.code is None else f" (code {fault.code})")
+        said = f"code {fault.code}" if fault.code is not None else f"HTTP status {reply.status}"
+        detail = f"{endpoint.name} {fault.kind.value} ({said})"
         match fault.kind:
             case FaultKind.RATE_LIMITED:
                 return RateLimited(*names, detail, retry_after=reply.retry_after)
@@ -445,13 +560,35 @@ class RpcClient:
                     fault.code is None and reply.status in _ENDPOINT_STATUSES and reply.status not in (400, 405, 413)
                 )
                 kind = _EndpointRefused if is_endpoint else CallRefused
-                return kind(*names, detail, code=fault.code, message=message)
+                return kind(*names, detail, code=fault.code, message=words)
 
     def _asked(self, calls: Sequence[Call]) -> _Asked:
         ranges = [blocks for call in calls if (blocks := _blocks_of(call)) is not None]
         first = min((first for first, _ in ranges), default=None)
         last = max((last for _, last in ranges), default=None)
         return _Asked(self.network, calls[0][0], first, last)
+
+
+def _name(number: int, count: int) -> str:
+    """What errors call a URL: tenants read them, so they name no host."""
+    return "the node" if count == 1 else f"node {number} of {count}"
+
+
+def _beginning(raw: msgspec.Raw) -> bytes:
+    return bytes(memoryview(raw)[:_LONGEST_MESSAGE])
+
+
+def _text(raw: msgspec.Raw) -> str:
+    """The first characters of what a provider wrote, of whatever type; empty where it wrote nothing."""
+    beginning = _beginning(raw)
+    if beginning in _NOTHING:
+        return ""
+    if len(raw) == len(beginning):
+        try:
+            return msgspec.json.decode(beginning, type=str)
+        except msgspec.DecodeError:
+            pass  # another type: its JSON is shown
+    return beginning.decode("utf-8", "replace")
 
 
 def _request(number: int, call: Call) -> dict[str, Any]:
@@ -489,6 +626,17 @@ def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) 
         return decoder.decode(encoded)
     except RecursionError:
         raise msgspec.ValidationError("the answer is nested too deeply") from None
+
+
+@functools.lru_cache(maxsize=_BATCH_CALLS)
+def _batch_decoder(calls: int) -> msgspec.json.Decoder[Any]:
+    """A decoder of at most so many answers, which makes nothing of an answer too many.
+
+    A list would be made first and counted afterwards, and one of empty objects needs 24 times its bytes.
+    """
+    fields = [(f"answer_{number}", _Answer | None, None) for number in range(calls)]
+    answers = msgspec.defstruct(f"Batch{calls}", fields, array_like=True, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(answers)
 
 
 @functools.lru_cache(maxsize=64)

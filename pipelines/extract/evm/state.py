@@ -19,7 +19,7 @@ from pipelines.extract.errors import (
 )
 from pipelines.extract.evm.faults import is_revert
 from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, Data, Hash, Quantity
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.rpc import SMALL_ANSWER, Call, RpcClient
 from pipelines.extract.family import NATIVE
 from pipelines.extract.prefetch import map_in_order
 
@@ -190,11 +190,15 @@ def check_canonical(client: RpcClient, block: BlockPoint) -> BlockPoint:
     """
     number = block.number
     if number is None:
-        answer = client.call("eth_getBlockByHash", [block.hash, False], _NumberAndHash | None)
+        answer = client.call(
+            "eth_getBlockByHash", [block.hash, False], _NumberAndHash | None, max_response_bytes=SMALL_ANSWER
+        )
         if answer is None:
             raise StateUnavailable(client.network, "eth_getBlockByHash", detail=f"block {block.hash} is not known")
         number = int(answer.number, 16)
-    answer = client.call("eth_getBlockByNumber", [hex(number), False], _NumberAndHash | None)
+    answer = client.call(
+        "eth_getBlockByNumber", [hex(number), False], _NumberAndHash | None, max_response_bytes=SMALL_ANSWER
+    )
     if answer is None or answer.hash.lower() != block.hash:
         detail = f"block {number} is not {block.hash} any more"
         raise ChainReorganised(client.network, "eth_getBlockByNumber", number, number, detail, block_number=number)

@@ -14,7 +14,7 @@ import polars as pl
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer
 from pipelines.extract.evm.blocks import HEADER_CALL, read_transaction_hashes
 from pipelines.extract.evm.hexadecimal import Address, Hash, Quantity
-from pipelines.extract.evm.rpc import Call, RpcClient
+from pipelines.extract.evm.rpc import LARGE_ANSWER, Call, RpcClient
 from pipelines.extract.family import Header
 from pipelines.extract.headers import check_links
 from pipelines.extract.prefetch import map_in_order
@@ -39,6 +39,11 @@ _KINDS: dict[str, str | None] = {
     "suicide": "selfdestruct",
     "selfdestruct": "selfdestruct",
 }
+
+
+# A path of numbers: calls are at most 1,024 deep.
+_LONGEST_PATH = 16_000
+_PATH = msgspec.json.Decoder(list[int])
 
 
 class _Frame(NamedTuple):
@@ -71,11 +76,17 @@ class _FlatTrace(msgspec.Struct, rename="camel"):
 
     type: str
     action: _Action
-    trace_address: list[int]
+    trace_address: msgspec.Raw
     block_hash: Hash
     result: _Result | None = None
     error: str | None = None
     transaction_hash: Hash | None = None
+
+    def path(self) -> list[int]:
+        """Return where in the tree of calls it is; as long as it is deep."""
+        if len(self.trace_address) > _LONGEST_PATH:
+            raise msgspec.ValidationError("the address of a trace is too long")
+        return _PATH.decode(self.trace_address)
 
 
 class _NestedCall(msgspec.Struct):
@@ -177,10 +188,10 @@ def _read_moves(
     ]
     calls = [trace_call(method, number) for number in numbers]
     if method == "trace_block":
-        flat = client.batch(calls, list[_FlatTrace] | None)
+        flat = client.batch(calls, list[_FlatTrace] | None, max_response_bytes=LARGE_ANSWER)
         traced = [_flat_frames(block, answer) for block, answer in zip(blocks, flat, strict=True)]
     else:
-        nested = client.batch(calls, list[_NestedTrace] | None)
+        nested = client.batch(calls, list[_NestedTrace] | None, max_response_bytes=LARGE_ANSWER)
         traced = [_nested_frames(block, answer) for block, answer in zip(blocks, nested, strict=True)]
     _check_unmoved(client, blocks, traced)
     rows = [
@@ -200,19 +211,26 @@ def _flat_frames(block: _Block, traces: Sequence[_FlatTrace] | None) -> dict[str
     if any(trace.block_hash.lower() != block.header.hash for trace in traces):
         raise block.reorganised()
     # A reward belongs to no transaction.
-    inside = [trace for trace in traces if trace.transaction_hash is not None]
-    inside.sort(key=lambda trace: (str(trace.transaction_hash).lower(), trace.trace_address))
+    try:
+        inside = [
+            (str(trace.transaction_hash).lower(), trace.path(), trace)
+            for trace in traces
+            if trace.transaction_hash is not None
+        ]
+    except msgspec.DecodeError as error:
+        raise block.malformed(str(error)) from None
+    inside.sort(key=lambda placed: placed[:2])
     frames: dict[str, list[_Frame]] = {}
-    for transaction, group in groupby(inside, lambda trace: str(trace.transaction_hash).lower()):
+    for transaction, group in groupby(inside, lambda placed: placed[0]):
         ordered = list(group)
-        addresses = [trace.trace_address for trace in ordered]
-        if addresses[0] or any(earlier == later for earlier, later in pairwise(addresses)):
+        paths = [path for _, path, _ in ordered]
+        if paths[0] or any(earlier == later for earlier, later in pairwise(paths)):
             raise block.malformed(f"traces of transaction {transaction} are missing or duplicated")
-        frames[transaction] = [_flat_frame(trace) for trace in ordered]
+        frames[transaction] = [_flat_frame(trace, len(path)) for _, path, trace in ordered]
     return frames
 
 
-def _flat_frame(trace: _FlatTrace) -> _Frame:
+def _flat_frame(trace: _FlatTrace, depth: int) -> _Frame:
     action = trace.action
     type_ = (action.call_type or trace.type) if trace.type == "call" else trace.type
     sender, receiver, value = action.from_, action.to, action.value
@@ -220,7 +238,7 @@ def _flat_frame(trace: _FlatTrace) -> _Frame:
         receiver = trace.result.address if trace.result is not None else None
     elif _KINDS.get(type_) == "selfdestruct":
         sender, receiver, value = action.address, action.refund_address, action.balance
-    return _Frame(len(trace.trace_address), type_, trace.error is not None, sender, receiver, int(value or "0x0", 16))
+    return _Frame(depth, type_, trace.error is not None, sender, receiver, int(value or "0x0", 16))
 
 
 def _nested_frames(block: _Block, traces: Sequence[_NestedTrace] | None) -> dict[str, list[_Frame]]:
@@ -233,7 +251,7 @@ def _nested_frames(block: _Block, traces: Sequence[_NestedTrace] | None) -> dict
     for position, trace in enumerate(traces):
         transaction = block.transactions[position] if trace.tx_hash is None else trace.tx_hash.lower()
         if trace.result is None:
-            raise block.malformed(f"transaction {transaction} is not traced: {trace.error or 'no reason given'}")
+            raise block.malformed(f"transaction {transaction} is not traced")
         frames[transaction] = list(_walk(trace.result))
     return frames
 
@@ -286,7 +304,7 @@ def _moves(block: _Block, frames: Iterable[_Frame]) -> Iterator[tuple[str, str, 
         if frame.has_failed or frame.depth == 0:
             continue
         if frame.type not in _KINDS:
-            raise block.malformed(f"a trace has the unknown type {frame.type!r}")
+            raise block.malformed("a trace has an unknown type")
         kind = _KINDS[frame.type]
         if kind is None or not frame.amount:
             continue

@@ -99,7 +99,9 @@ def understood(http: HttpClient, call: str) -> Iterator[None]:
     """Turn what ccxt raises into our errors; what it stumbles over is an answer of another form."""
 
     def of(kind: type[PriceSourceError], error: Exception) -> PriceSourceError:
-        return kind(http.source_id, call, http.redact(str(error)))
+        return kind(
+            http.source_id, call, f"the exchange refuses: {type(error).__name__}", words=http.redact(str(error))
+        )
 
     try:
         yield
@@ -114,7 +116,8 @@ def understood(http: HttpClient, call: str) -> Iterator[None]:
     except ccxt.BaseError as error:
         raise of(SourceRefused, error) from None
     except _UNREADABLE as error:
-        raise SourceMalformed(http.source_id, call, http.redact(f"unexpected form: {error!r}")) from error
+        detail = f"the answer has an unexpected form ({type(error).__name__})"
+        raise SourceMalformed(http.source_id, call, detail, words=http.redact(repr(error))) from error
 
 
 def read_credentials(source: PriceSource, environ: Mapping[str, str]) -> dict[str, str]:

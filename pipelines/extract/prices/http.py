@@ -7,7 +7,6 @@ import itertools
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import urllib3
 
@@ -89,33 +88,32 @@ class HttpClient:
     def _ask_once(
         self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None, deadline: float
     ) -> T:
-        host = urlsplit(url).hostname or "no host"
         sent = {"User-Agent": "ledgermart", **urllib3.util.make_headers(accept_encoding="gzip"), **(headers or {})}
         try:
-            reply = self._transport.send("GET", url, host, sent, None, deadline, _MOST_BYTES)
+            reply = self._transport.send("GET", url, sent, None, deadline, _MOST_BYTES)
         except TransportFault as fault:
             raise SourceUnreachable(self.source_id, call, fault.reason) from None
         except AnswerTooLarge:
-            raise SourceMalformed(self.source_id, call, f"{host}: more than {_MOST_BYTES} bytes") from None
-        message = f"{host}: {self.describe(reply)}"
+            raise SourceMalformed(self.source_id, call, f"the answer is larger than {_MOST_BYTES} bytes") from None
+        message, words = f"HTTP {reply.status}", self.describe(reply)
         if reply.status in _RATE_STATUSES:
-            raise SourceRateLimited(self.source_id, call, message, retry_after=reply.retry_after)
+            raise SourceRateLimited(self.source_id, call, message, retry_after=reply.retry_after, words=words)
         if reply.status >= 500 or reply.status == 408:
             if reply.retry_after is not None:
-                raise SourceRateLimited(self.source_id, call, message, retry_after=reply.retry_after)
-            raise SourceUnreachable(self.source_id, call, message)
+                raise SourceRateLimited(self.source_id, call, message, retry_after=reply.retry_after, words=words)
+            raise SourceUnreachable(self.source_id, call, message, words=words)
         return read(reply)
 
     def describe(self, reply: Reply) -> str:
-        """Return status and the beginning of the text, for an error."""
+        """Return status and the beginning of the text, for the log."""
         text = bytes(reply.body[:_LONGEST_MESSAGE]).decode("utf-8", "replace").strip()
         return self.redact(f"HTTP {reply.status}" + (f" {text}" if text and not text.startswith("<") else ""))
 
     def redact(self, text: str) -> str:
-        """Return a text, at most 300 characters of it, without secrets."""
+        """Return a text for the log: at most 300 characters, without secrets and control characters."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text[:_LONGEST_MESSAGE]
+        return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_MESSAGE])
 
     def check_status(self, reply: Reply, call: str) -> None:
         """Refuse any answer but 200.
@@ -124,7 +122,7 @@ class HttpClient:
             SourceRefused: names the status.
         """
         if reply.status != 200:
-            raise SourceRefused(self.source_id, call, self.describe(reply))
+            raise SourceRefused(self.source_id, call, f"HTTP {reply.status}", words=self.describe(reply))
 
     def close(self) -> None:
         """Close the kept connections."""

@@ -113,6 +113,7 @@ def test_other_shapes_are_left_out(changes: dict[str, Any]) -> None:
         {"topics": [TRANSFER_TOPIC, "0x" + word(1)[1:], "0x" + word(2)]},
         {"topics": [TRANSFER_TOPIC[:-1] + "0", "0x" + word(1), "0x" + word(2)]},
         {"topics": []},
+        {"topics": [TRANSFER_TOPIC, "0x" + word(1), "0x" + word(2) + "\n"]},
         {"blockHash": "0x12"},
         {"transactionHash": "0x" + "z" * 64},
         {"logIndex": "0x80000000"},
@@ -128,7 +129,23 @@ def test_malformed_logs_are_named(changes: dict[str, Any]) -> None:
     bad = transfer_log(1, 2, 20, **changes)
     with pytest.raises(MalformedAnswer) as caught:
         decode(transfer_log(1, 1, 10), bad, transfer_log(1, 3, 30))
-    assert f"log {bad['logIndex']} of transaction {bad['transactionHash']}" in str(caught.value)
+    told = str(caught.value)
+    assert (
+        f"log {bad['logIndex']} of transaction {bad['transactionHash']} " in told or "a log is not well-formed" in told
+    )
+
+
+@pytest.mark.parametrize("field", ["logIndex", "transactionHash", "blockNumber", "data"])
+def test_text_in_a_log_is_not_shown(field: str) -> None:
+    with pytest.raises(MalformedAnswer) as caught:
+        decode(transfer_log(1, 2, 20, **{field: "call me at example.org"}))
+    assert "example" not in str(caught.value)
+
+
+@pytest.mark.parametrize("topics", [["0x"] * 5, [None], [TRANSFER_TOPIC, None, "0x"], [7], "0x", [[]]])
+def test_topics_are_at_most_four_texts(topics: Any) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode(transfer_log(1, 2, 20, topics=topics))
 
 
 def test_a_log_that_is_there_twice_is_refused() -> None:

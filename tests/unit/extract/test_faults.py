@@ -1,5 +1,8 @@
 """What providers' errors mean: the messages as their documentation and issue trackers quote them."""
 
+import json
+import random
+
 import pytest
 
 from pipelines.extract.evm.faults import FaultKind, classify
@@ -107,10 +110,33 @@ def test_errors_of_other_methods(method: str, status: int, code: int | None, mes
 
 
 def test_a_range_in_the_data_is_the_suggestion() -> None:
-    fault = classify("eth_getLogs", 200, -32005, "query returned too much", {"from": "0x10", "to": "0x1f"})
+    fault = classify("eth_getLogs", 200, -32005, "query returned too much", b'{"from": "0x10", "to": "0x1f"}')
     assert (fault.kind, fault.suggested) == (RANGE, (16, 31))
 
 
 @pytest.mark.parametrize("data", [{"from": "soon", "to": "later"}, {"from": 1, "to": 2}, ["0x1"], "0x1", None])
 def test_data_that_is_no_range_suggests_nothing(data: object) -> None:
-    assert classify("eth_getLogs", 200, -32005, "query returned more than 10000 results", data).suggested is None
+    encoded = json.dumps(data).encode()
+    assert classify("eth_getLogs", 200, -32005, "query returned more than 10000 results", encoded).suggested is None
+
+
+@pytest.mark.parametrize("digits", [20, 5_000])
+@pytest.mark.parametrize("form", ["range {}-{}", "range 1-{}", "range {}-1", "[0x{}, 0x{}]", "[0x1, 0x{}]"])
+def test_a_proposed_range_of_endless_digits_is_none(form: str, digits: int) -> None:
+    message = "too many results, use " + form.format("9" * digits, "9" * digits)
+    fault = classify("eth_getLogs", 200, -32005, message)
+    assert (fault.kind, fault.suggested) == (RANGE, None)
+    data = json.dumps({"from": "0x" + "9" * digits, "to": "0x1"}).encode()
+    assert classify("eth_getLogs", 200, -32005, "too many results", data).suggested is None
+
+
+def test_any_message_is_understood_as_something() -> None:
+    """Words, numbers and brackets of the known messages in any order raise nothing."""
+    random.seed(34)
+    pieces = [*"[]{}-,: \n\0", "0x", "range", "retry with the range", "results", "exceed", "9" * 30, "\u0663", "block"]
+    for _ in range(2_000):
+        message = "".join(random.choices(pieces, k=random.randrange(40)))
+        for method in ("eth_getLogs", "eth_call"):
+            classify(
+                method, random.choice([200, 400, 503]), random.choice([None, -32000, 3]), message, message.encode()
+            )

@@ -103,7 +103,7 @@ def test_lasting_faults_end_after_the_attempts(make_client: MakeClient, fault: F
         assert node.requests == 4
         assert (caught.value.network, caught.value.call) == ("testnet", "eth_getLogs")
         assert (caught.value.from_block, caught.value.to_block) == (5, 9)
-        assert "testnet: eth_getLogs of blocks 5 to 9: 127.0.0.1" in str(caught.value)
+        assert str(caught.value).startswith("testnet: eth_getLogs of blocks 5 to 9: the node")
 
 
 def test_no_node_at_all_is_unreachable(make_client: MakeClient, naps: Naps) -> None:
@@ -176,9 +176,11 @@ def test_other_errors_are_never_retried(
 ) -> None:
     with ScriptedNode() as node:
         node.handlers["eth_getBalance"] = refuse(code, message)
-        with pytest.raises(kind, match=message):
+        with pytest.raises(kind, match=f"code {code}") as caught:
             make_client(node).call("eth_getBalance", ["0x", "latest"], str)
         assert (node.requests, naps.taken) == (1, [])
+        assert caught.value.words == message
+        assert message not in str(caught.value)
 
 
 def test_a_refused_call_keeps_code_and_message(make_client: MakeClient) -> None:
@@ -289,7 +291,7 @@ def test_errors_in_a_batch_are_raised_or_returned_in_place(make_client: MakeClie
     with ScriptedNode(batch_limit=batch_limit) as node:
         node.handlers["eth_getBalance"] = refuse(-32000, "missing trie node")
         client = make_client(node)
-        with pytest.raises(CallRefused, match="does not exist"):
+        with pytest.raises(CallRefused, match="code -32601"):
             client.batch(calls, str)
         first, second, third, fourth = client.batch(calls, str, allow_errors=True)
         assert (first, fourth) == ("0x1", "0x1")
@@ -316,7 +318,7 @@ def test_a_url_that_refuses_us_is_left_at_once(make_client: MakeClient) -> None:
         assert make_client(first, second).call("eth_chainId", [], str) == "0x1"
         assert (first.requests, second.requests) == (1, 1)
         first.faults.append(Reply(b'{"message": "invalid key"}', status=401))
-        with pytest.raises(CallRefused, match="HTTP 401"):
+        with pytest.raises(CallRefused, match="HTTP status 401"):
             make_client(first).call("eth_chainId", [], str)
 
 

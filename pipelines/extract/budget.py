@@ -1,0 +1,49 @@
+"""What one network may use in one cycle: time and bytes of answers. A node that uses more fails alone.
+
+Memory and processor time follow. An answer has a limit of its own, at most as many as a client has places are read at
+once, and no answer is decoded to more than a few times its size; decoding costs processor time by the byte.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+SECONDS_SETTING = "LEDGERMART_NETWORK_SECONDS"
+BYTES_SETTING = "LEDGERMART_NETWORK_ANSWER_MB"
+
+
+class Budget:
+    """Time from now on, and bytes of answers, decompressed; thread-safe.
+
+    Args:
+        seconds: from now on.
+        megabytes: of answers.
+        clock: that of the client that uses it.
+    """
+
+    def __init__(self, seconds: float, megabytes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._megabytes = megabytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._bytes_left = megabytes * 1_000_000
+        self.deadline = clock() + seconds
+
+    def received(self, answer_bytes: int) -> None:
+        """Take the bytes of an answer off the budget."""
+        with self._lock:
+            self._bytes_left -= answer_bytes
+
+    def overrun(self) -> str | None:
+        """Return which budget is used up, and the setting that raises it; None where neither is."""
+        if self._clock() >= self.deadline:
+            return (
+                f"the network used up its {self._seconds:g} s of this cycle; the next cycles continue; if the node is "
+                f"honest and slow, raise {SECONDS_SETTING}"
+            )
+        if self._bytes_left <= 0:
+            return (
+                f"the network used up its {self._megabytes} MB of answers of this cycle; the next cycles continue; if "
+                f"the node is honest, raise {BYTES_SETTING}"
+            )
+        return None

@@ -1,0 +1,275 @@
+"""The client against a node that means harm: each call is bounded in time, in memory, and in what errors show."""
+
+import base64
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.extract.budget import Budget
+from pipelines.extract.errors import (
+    BudgetSpent,
+    CallRefused,
+    ExtractError,
+    MalformedAnswer,
+    NodeUnreachable,
+    RangeRefused,
+)
+from pipelines.extract.evm.blocks import read_head
+from pipelines.extract.evm.logs import TransferFilter, fetch_transfers
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.transport import Reply as Answered
+from pipelines.extract.transport import Transport, TransportFault
+from tests.chain.hostile_answers import BOMBS, NEVER_ENDING, Answer, endless_hint
+from tests.chain.http_server import Reply
+from tests.chain.scripted_node import ScriptedNode
+from tests.unit.extract.conftest import MakeClient
+from tests.waiting import PATIENCE_SECONDS, Naps
+
+_CHECKOUT = Path(__file__).parents[3]
+_SHORT_SECONDS = 0.3
+_MIB = 1024 * 1024
+
+
+class HostileNode(ScriptedNode):
+    """Answers each request in the same hostile way."""
+
+    def __init__(self, hostile: Answer) -> None:
+        super().__init__()
+        self._hostile = hostile
+
+    def answer(self, body: bytes) -> Reply:
+        """Answer one request."""
+        asked = json.loads(body)
+        self.requests += 1
+        return self._hostile(asked if isinstance(asked, list) else [asked])
+
+
+def impatient(url: str, seconds: float = _SHORT_SECONDS, **options: Any) -> RpcClient:
+    """A client whose calls have a deadline, and else all the time that there is."""
+    patience = (PATIENCE_SECONDS, PATIENCE_SECONDS)
+    return RpcClient("testnet", [url], timeout=patience, max_attempts=1, max_seconds=seconds, **options)
+
+
+@pytest.mark.parametrize("mode", NEVER_ENDING)
+def test_an_answer_that_never_ends_is_given_up_at_the_deadline(mode: str) -> None:
+    """Whoever waited for it would wait for ever: the time limit of the test would end it."""
+    with HostileNode(NEVER_ENDING[mode]) as node:
+        client = impatient(node.url)
+        with pytest.raises(NodeUnreachable, match="the node: no complete answer in time") as caught:
+            client.call("eth_chainId", [], str)
+        assert caught.value.timed_out
+        client.close()
+
+
+def test_a_kept_connection_has_the_deadline_of_each_call() -> None:
+    with ScriptedNode() as node:
+        client = impatient(node.url)
+        assert client.call("eth_chainId", [], str) == "0x1"
+        node.faults.append(NEVER_ENDING["drip_header"]([]))
+        with pytest.raises(NodeUnreachable, match="in time"):
+            client.call("eth_chainId", [], str)
+        # The connection that was shut down is not used again.
+        assert client.call("eth_chainId", [], str) == "0x1"
+        client.close()
+
+
+class Listener:
+    """A port that accepts connections and does with each what a test says."""
+
+    def __init__(self, meet: Any) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._meet = meet
+        self._met: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connected, _ = self._listener.accept()
+            except OSError:
+                return
+            self._met.append(connected)
+            threading.Thread(target=self._meet, args=(connected,), daemon=True).start()
+
+    def __enter__(self) -> "Listener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connected in (self._listener, *self._met):
+            connected.close()
+
+
+def never_reads(_: socket.socket) -> None:
+    """Let the other side send until no more fits."""
+
+
+def drips_tls(connected: socket.socket) -> None:
+    """Begin a handshake record of the greatest length, and send its bytes one by one."""
+    try:
+        connected.sendall(b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb")
+        while True:
+            connected.sendall(b"\0")
+            threading.Event().wait(0.01)
+    except OSError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("scheme", "meet", "body"),
+    [("http", never_reads, b" " * 50_000_000), ("https", drips_tls, b""), ("https", never_reads, b"")],
+)
+def test_sending_and_tls_end_at_the_deadline(scheme: str, meet: Any, body: bytes) -> None:
+    with Listener(meet) as listener:
+        naps = Naps()
+        transport = Transport((PATIENCE_SECONDS, PATIENCE_SECONDS), 1, naps.clock)
+        with pytest.raises(TransportFault, match="in time") as caught:
+            transport.send("POST", f"{scheme}://127.0.0.1:{listener.port}/", {}, body, naps.now + _SHORT_SECONDS, 1_000)
+        assert caught.value.timed_out
+        transport.close()
+
+
+def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them replies, and each may take the whole time-out of a connection."""
+    naps = Naps()
+    tried: list[str] = []
+
+    def connect(address: tuple[str, int], seconds: float, **_: Any) -> socket.socket:
+        tried.append(address[0])
+        naps.sleep(seconds)
+        raise TimeoutError
+
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"10.0.{n // 250}.{n % 250}", 80)) for n in range(5_000)]
+    monkeypatch.setattr("pipelines.extract.transport.create_connection", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    transport = Transport((5.0, 30.0), 1, naps.clock)
+    with pytest.raises(TransportFault, match="no connection in time"):
+        transport.send("GET", "http://node.example/", {}, None, naps.now + 20, 1_000)
+    assert len(tried) <= 5
+
+
+def met_bombs(megabytes: int) -> dict[str, dict[str, Any]]:
+    """What each bomb did to a process of its own: growth of its greatest memory in MiB, and how each call ended."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.unit.extract.bombed", str(megabytes)],
+        cwd=_CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("megabytes", [8, pytest.param(60, marks=pytest.mark.long)])
+def test_a_bomb_costs_little_more_than_its_bytes(megabytes: int) -> None:
+    """As Python's lists and texts, each would cost 12 to 24 times its bytes. Several may be under way at once."""
+    for mode, met in met_bombs(megabytes).items():
+        assert met["growth"] < 20 + 6 * megabytes, (mode, met)
+        assert set(met["errors"]) <= {"MalformedAnswer", "CallRefused", "none"}, (mode, met)
+
+
+def test_a_head_takes_a_few_megabytes_and_no_more(make_client: MakeClient) -> None:
+    with (
+        HostileNode(BOMBS["more"](60 * _MIB)) as node,
+        pytest.raises(MalformedAnswer, match="larger than 4194304 bytes"),
+    ):
+        read_head(make_client(node))
+
+
+def test_a_hint_of_5000_digits_is_a_refusal_like_any_other(make_client: MakeClient) -> None:
+    with HostileNode(endless_hint) as node:
+        with pytest.raises(RangeRefused) as caught:
+            list(fetch_transfers(make_client(node), TransferFilter(), 1, 100))
+        assert caught.value.suggested is None
+        assert "999" not in str(caught.value)
+
+
+def test_the_budget_of_a_cycle_ends_all_calls_together(make_client: MakeClient, naps: Naps) -> None:
+    """Each call is within its own deadline; each retry and pause counts."""
+    with ScriptedNode() as node:
+        budget = Budget(60, 10, naps.clock)
+        client = make_client(node, budget=budget, max_attempts=3)
+        truly = node.handlers["eth_chainId"]
+
+        def late(params: list[Any]) -> Any:
+            naps.sleep(10)
+            return truly(params)
+
+        node.handlers["eth_chainId"] = late
+        for _ in range(6):
+            client.call("eth_chainId", [], str)
+        with pytest.raises(BudgetSpent, match=r"used up its 60 s of this cycle.*LEDGERMART_NETWORK_SECONDS") as caught:
+            client.call("eth_chainId", [], str)
+        assert (caught.value.network, caught.value.call, node.requests) == ("testnet", "eth_chainId", 6)
+
+
+def test_a_call_that_fails_at_the_end_of_the_budget_says_so(make_client: MakeClient, naps: Naps) -> None:
+    with ScriptedNode() as node:
+        client = make_client(node, budget=Budget(30, 10, naps.clock), max_attempts=1_000)
+        node.faults.extend([Reply(b"overloaded", status=503)] * 1_000)
+        began = naps.now
+        with pytest.raises(BudgetSpent, match="30 s") as caught:
+            client.call("eth_chainId", [], str)
+        assert naps.now - began <= 31
+        assert caught.value.words == "HTTP 503 overloaded"
+
+
+def test_the_budget_of_bytes_counts_what_was_not_read_to_its_end(make_client: MakeClient, naps: Naps) -> None:
+    with HostileNode(BOMBS["more"](8 * _MIB)) as node:
+        client = make_client(node, budget=Budget(60, 10, naps.clock))
+        for _ in range(3):
+            with pytest.raises(MalformedAnswer):
+                read_head(client)
+        with pytest.raises(BudgetSpent, match=r"10 MB of answers.*LEDGERMART_NETWORK_ANSWER_MB"):
+            read_head(client)
+        assert node.requests == 3
+
+
+_URL = "http://user1:p%40ss%2Fword@{host}/v3/s3cretpath?k=abc&token=a%20b%2Bc"
+
+
+def derived(host: str) -> Iterator[str]:
+    """Every form of what the URL holds that a provider may repeat."""
+    yield from ("user1", "p@ss/word", "p%40ss%2Fword", "s3cretpath", "k=abc", "token=a%20b%2Bc", "a b+c", "a%20b%2Bc")
+    yield base64.b64encode(b"user1:p@ss/word").decode()
+    yield from (host, host.split(":")[0], host.split(":")[1])
+
+
+@pytest.mark.parametrize("status", [200, 401, 500])
+def test_no_part_of_a_url_and_no_words_of_a_provider_are_in_an_error(status: int, make_client: MakeClient) -> None:
+    with ScriptedNode() as node:
+        host = node.url.removeprefix("http://")
+        client = make_client(_URL.format(host=host), max_attempts=1)
+        for said in derived(host):
+            message = f"call us at \x1b[31m{said}\u202e"
+            body = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": message, "data": message}}
+            node.faults.append(Reply(json.dumps(body).encode(), status=status))
+            node.faults.append(Reply(message.encode(), status=status))
+            for _ in range(2):
+                with pytest.raises(ExtractError) as caught:
+                    client.call("eth_chainId", [], str)
+                for shown in (str(caught.value), repr(caught.value), caught.value.told_of(None, None)):
+                    assert said not in shown.replace("testnet: eth_chainId", "").replace("32000", "")
+                    assert "call us" not in shown
+                assert caught.value.words.isprintable()
+        with pytest.raises(CallRefused, match="the node refuses the call"):
+            client.call("eth_other", [], str)
+
+
+def test_a_reply_is_read_through_kept_connections(naps: Naps) -> None:
+    with ScriptedNode() as node:
+        transport = Transport((60.0, 60.0), 1, naps.clock)
+        body = b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'
+        for _ in range(3):
+            reply = transport.send("POST", node.url, {}, body, naps.now + 60, 1_000)
+            assert isinstance(reply, Answered)
+            assert json.loads(reply.body)["result"] == "0x1"
+        transport.close()
