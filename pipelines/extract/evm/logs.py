@@ -357,10 +357,6 @@ class _Decoder:
                 yield pl.col(name).is_in(asked).all().alias(f"is_asked_{name}")
 
     def _check(self, log: Log) -> None:
-        if log.removed and _BLOCK_NUMBER.fullmatch(log.block_number):
-            number = int(log.block_number, 16)
-            detail = f"block {number} left the chain while its logs were read"
-            raise ChainReorganised(self.network, "eth_getLogs", *self.piece, detail, block_number=number)
         is_well_formed = (
             _BLOCK_NUMBER.fullmatch(log.block_number)
             and _INDEX.fullmatch(log.transaction_index)
@@ -372,6 +368,10 @@ class _Decoder:
         if not is_well_formed:
             # Without what it holds: that may be any text, and tenants read errors.
             raise MalformedAnswer(self.network, "eth_getLogs", *self.piece, "a log is not well-formed")
+        if log.removed:
+            number = int(log.block_number, 16)
+            detail = f"block {number} left the chain while its logs were read"
+            raise ChainReorganised(self.network, "eth_getLogs", *self.piece, detail, block_number=number)
         topics = [topic.lower() for topic in log.topics.present()]
         is_asked = topics[:1] == [TRANSFER_TOPIC] and self.piece[0] <= int(log.block_number, 16) <= self.piece[1]
         if self.ask.tokens is not None:

@@ -191,7 +191,7 @@ def test_an_encoded_receipt_reads_back(
 
 
 @pytest.mark.long
-@settings(max_examples=3_000)
+@settings(max_examples=1_000)
 @given(*ARGUMENTS)
 def test_many_encoded_receipts_read_back(
     status: int, gas: int, kind: int | None, logs: list[tuple[bytes, list[bytes], bytes]]

@@ -2,13 +2,14 @@
 
 import csv
 import json
+import string
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer
@@ -69,6 +70,85 @@ def test_any_amounts_in_any_order_come_back_in_chain_order(entries: list[tuple[i
     chance.shuffle(raw)
     rows = decode(*raw)
     assert rows.select("block_number", "log_index", "amount_raw").rows() == expected
+
+
+# Almost hex: what Python's int() takes beyond it, other scripts' digits, and lengths of any kind.
+ODD_TEXT = st.text("0123456789abcdefABCDEFxX_+- \n\0g\u0663", max_size=70) | st.integers(-5, 2**70).map(hex)
+ODD_JSON = ODD_TEXT | st.none() | st.booleans() | st.integers() | st.lists(ODD_TEXT, max_size=5)
+TOPICS = st.lists(st.sampled_from([TRANSFER_TOPIC, "0x" + word(1), "0x" + "1f" * 32]) | ODD_TEXT, max_size=5)
+WORD_TEXT = st.integers(0, 2**256 - 1).map(lambda number: "0x" + word(number))
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "address": ODD_JSON,
+        "topics": TOPICS | ODD_JSON,
+        "data": WORD_TEXT | ODD_JSON,
+        "blockNumber": st.integers(0, 1_001).map(hex) | ODD_JSON,
+        "blockHash": ODD_JSON,
+        "transactionHash": WORD_TEXT | ODD_JSON,
+        "transactionIndex": st.integers(0, 2**31).map(hex) | ODD_JSON,
+        "logIndex": st.integers(0, 2**31).map(hex) | ODD_JSON,
+        "removed": st.booleans() | ODD_JSON,
+        "unknown": ODD_JSON,
+    },
+)
+ODD_LOGS = st.lists(st.tuples(st.integers(0, 1_000), CHANGES), max_size=4)
+
+
+def number(text: str) -> int:
+    """The number in hex text of ASCII digits alone."""
+    assert text[:2].lower() == "0x"
+    assert set(text[2:]) <= set(string.hexdigits)
+    return sum(string.hexdigits.index(digit.lower()) * 16**place for place, digit in enumerate(reversed(text[2:])))
+
+
+def decodes_exactly_or_is_refused(entries: list[tuple[int, dict[str, Any]]]) -> None:
+    """Compare what was decoded with the JSON, read digit by digit."""
+    raw = [transfer_log(block, index, 5, **changes) for index, (block, changes) in enumerate(entries)]
+    try:
+        rows = decode_transfers(msgspec.json.decode(json.dumps(raw), type=list[Log]), "testnet", 0, 1_000)
+    except (msgspec.DecodeError, MalformedAnswer, ChainReorganised):
+        return
+    expected = sorted(
+        (
+            number(log["blockNumber"]),
+            number(log["logIndex"]),
+            number(log["transactionIndex"]),
+            number(log["blockHash"]),
+            number(log["transactionHash"]),
+            number(log["address"]),
+            *(number(topic) for topic in log["topics"][1:]),
+            str(number(log["data"])),
+        )
+        for log in raw
+        if len(log["topics"]) == 3 and len(log["data"]) == 66 and max(map(number, log["topics"][1:])) < 2**160
+    )
+    found = rows.select(
+        "block_number",
+        "log_index",
+        "transaction_index",
+        *("block_hash", "transaction_hash", "token_address", "from_address", "to_address"),
+        "amount_raw",
+    )
+    assert [(*row[:3], *map(number, row[3:8]), row[8]) for row in found.rows()] == expected
+
+
+@settings(max_examples=60)
+@given(ODD_LOGS)
+def test_any_log_is_decoded_exactly_or_refused(entries: list[tuple[int, dict[str, Any]]]) -> None:
+    decodes_exactly_or_is_refused(entries)
+
+
+@pytest.mark.long
+@settings(max_examples=2_000)
+@given(ODD_LOGS)
+def test_many_logs_are_decoded_exactly_or_refused(entries: list[tuple[int, dict[str, Any]]]) -> None:
+    decodes_exactly_or_is_refused(entries)
+
+
+def test_a_removed_log_of_no_block_is_malformed() -> None:
+    with pytest.raises(MalformedAnswer, match="is not well-formed"):
+        decode(transfer_log(1, 1, 1, removed=True, blockNumber="0xnone"))
 
 
 def test_upper_case_hex_is_lowered() -> None:
