@@ -162,7 +162,7 @@ class Node(Protocol):
             Rows of exactly the range, in the form and order of `Part.rows`, computed from all receipts of each block.
 
         Raises:
-            NotProvable: the node lacks what is needed, or it does not fit the stored hash. Its `reason` says which. A
+            NotProvable: the node lacks the block or its receipts, or they do not fit the stored hash; see `reason`. A
                 family without such proofs raises it always, and so does the kind `native` of one that proves logs.
             ExtractError: the node does not answer at all. Nothing follows about the rows.
         """
@@ -174,8 +174,8 @@ class Node(Protocol):
             hashes: the stored block hash of each number to check, inside the segment's range.
 
         Returns:
-            Numbers whose header recomputes to the stored hash and excludes every address. A missing header, one that
-            does not fit and a family or kind without such a filter exclude nothing.
+            Numbers with a header that recomputes to the stored hash and excludes all addresses. Nothing is excluded by
+            a missing header, one that does not fit, and a family or kind without such a filter.
 
         Raises:
             ExtractError: the node does not answer at all.

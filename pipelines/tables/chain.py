@@ -116,8 +116,8 @@ SOURCE = Source(
             optional(
                 "capabilities",
                 TEXTS,
-                "Capabilities of the node: past_balances, traces, and those that the family defines; null if not "
-                "probed yet.",
+                "Capabilities of the node: past_balances, traces, provable, and those that the family defines; null "
+                "if not probed yet.",
             ),
         ),
         Table(

@@ -1,8 +1,8 @@
-"""What a block's hash commits to: header hash, receipts root and bloom, recomputed from JSON-RPC answers. Pure.
+"""Header hashes and receipts roots, recomputed from JSON-RPC answers. Pure.
 
-A header names its receipts root; its own hash names the header. So receipts whose root equals that of a header whose
-hash is known are exactly the receipts of that block: each status, each log, in their order. They do not commit to the
-hashes of the transactions, which the transactions root names.
+A known block hash proves a header that recomputes to it. The header's receipts root and bloom are then proven too.
+Receipts that recompute to this root are exactly those of the block, with each status and each log in their order. They
+do not prove the hashes of the transactions, which only the transactions root commits to.
 
 Hashes and roots are lower-case 0x text of 32 bytes. The encodings are those of
 https://ethereum.github.io/yellowpaper/paper.pdf (sections 4.3 and 4.4, appendices B and D) and these EIPs:

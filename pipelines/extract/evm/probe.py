@@ -73,7 +73,7 @@ def _header_calls(head: int) -> list[Call]:
 
 
 def _recompute(answers: Sequence[msgspec.Raw | CallRefused | StateUnavailable]) -> bool:
-    """Whether the last header, the newest, recomputes to its hash, and so do all others that the node has."""
+    """Check that the newest header, the last answer, recomputes to its hash, and so do the others that exist."""
     found = [recomputes(answer) for answer in answers]
     return found[-1] is True and False not in found
 

@@ -67,7 +67,7 @@ def prove_transfers(client: RpcClient, segment: Segment, hashes: Mapping[int, st
 
 
 def find_excluded(client: RpcClient, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
-    """Find the blocks whose recomputed header excludes a segment of tokens or wallets, as `Node.excluded`."""
+    """Find blocks that cannot hold transfers of a segment, by their recomputed headers, as `Node.excluded`."""
     filters = transfer_filters(segment)
     numbers = sorted(hashes)
     excluded: set[int] = set()
@@ -91,7 +91,7 @@ def _excludes(answer: msgspec.Raw | ExtractError, hash_: str, filters: Sequence[
 
 
 def recomputes(answer: msgspec.Raw | ExtractError) -> bool | None:
-    """Whether the header in a raw answer recomputes to the hash that it names; None where there is no header."""
+    """Check that the header in a raw answer recomputes to its own `hash`; None without a header."""
     if isinstance(answer, ExtractError):
         return None
     try:

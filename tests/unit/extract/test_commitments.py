@@ -30,7 +30,7 @@ PUBLISHED = {
     1_000_000: "0x8e38b4dbf6b11fcc3b9dee84fb7986e29ca0a02cecd8977c161ff7333329681e",
     20_000_000: "0xd24fd73f794058a3807db926d8898c6481e902b7edb91ce0d479d6760f276183",
 }
-# The recording has zeros in the place of the mixHash of these headers.
+# The recording has a mixHash of zeros in these headers.
 WITHOUT_MIX_HASH = {1_755_634, 1_755_635, 17_173_049, 17_173_050}
 # The root of a trie without items, as the yellow paper gives it.
 EMPTY_ROOT = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"
@@ -126,7 +126,7 @@ def test_tampered_receipts_have_another_root(tamper: Callable[[list[Json]], None
 @with_real_blocks
 def test_each_field_of_a_header_counts() -> None:
     block = next(block for block, _ in real_blocks() if block["number"] == hex(20_000_000))
-    # What the JSON names but the hash does not commit to.
+    # Fields of the JSON that the hash does not commit to.
     uncommitted = {"hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals"}
     assert block.keys() > uncommitted
     for name in block.keys() - uncommitted:

@@ -103,7 +103,7 @@ def number(text: str) -> int:
 
 
 def decodes_exactly_or_is_refused(entries: list[tuple[int, dict[str, Any]]]) -> None:
-    """Compare what was decoded with the JSON, read digit by digit."""
+    """Compare decoded rows with the JSON, read digit by digit."""
     raw = [transfer_log(block, index, 5, **changes) for index, (block, changes) in enumerate(entries)]
     try:
         rows = decode_transfers(msgspec.json.decode(json.dumps(raw), type=list[Log]), "testnet", 0, 1_000)
