@@ -5,10 +5,9 @@ All forms are made from the same structs as the JSON. Which rows there are does 
 
 import csv
 import io
-import re
 import types
 import typing
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal, Union
@@ -24,6 +23,7 @@ from litestar.response import Stream
 from api import media_types
 from api.errors import ApiError
 from api.file_context import FileContext
+from warehouse.spreadsheets import guard_cell
 
 Batches = Generator[Sequence[msgspec.Struct]]
 
@@ -34,10 +34,7 @@ _READERS = RunVar[CapacityLimiter]("file-readers")
 # The framework adds the charset of every text.
 _CSV_TYPE = f"{media_types.CSV}; header=present"
 
-# What makes a spreadsheet compute a cell, in its full-width forms too.
-_FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")  # noqa: RUF001 - these are meant
 _ARROW_TYPES = {bool: pa.bool_(), int: pa.int64(), datetime: pa.timestamp("us", tz="UTC")}
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def negotiate(accept: str | None, offered: Sequence[str]) -> str:
@@ -88,16 +85,14 @@ def stream_rows(
 
 
 def stream_file(row_type: type[msgspec.Struct], batches: Batches, headers: dict[str, str]) -> Stream:
-    """Answer all rows as a CSV file to be saved and opened in a spreadsheet; columns as `stream_rows`.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe in front; plain numbers stay as they are.
+    """Answer all rows as a CSV file to be saved and opened in a spreadsheet; columns and cells as `stream_rows`.
 
     Args:
         row_type: struct of every row.
         batches: rows in order, read as the client takes them.
         headers: response headers.
     """
-    return _stream(_csv(_columns(row_type), batches, _spreadsheet_text), batches, _CSV_TYPE, headers)
+    return _stream(_csv(_columns(row_type), batches), batches, _CSV_TYPE, headers)
 
 
 def attachment(file_name: str) -> dict[str, str]:
@@ -217,7 +212,6 @@ def _without_none(annotation: Any) -> Any:
 def _csv(
     columns: Sequence[_Column],
     batches: Batches,
-    to_text: Callable[[str | None], str | None] | None = None,
     context: FileContext | None = None,
     context_form: str | None = None,
 ) -> Generator[bytes]:
@@ -225,12 +219,12 @@ def _csv(
     writer = csv.writer(buffer)
     repeated: dict[str, str | None] = {}
     if context is not None and context_form == "columns":
-        repeated = context.columns()
+        repeated = {name: guard_cell(value) for name, value in context.columns().items()}
     elif context is not None and context_form == "comment":
         buffer.write(context.comment())
     writer.writerow([*(column.name for column in columns), *repeated])
     for batch in batches:
-        cells = (_csv_cells(column, batch, to_text) for column in columns)
+        cells = (_csv_cells(column, batch) for column in columns)
         writer.writerows(zip(*cells, *([value] * len(batch) for value in repeated.values()), strict=True))
         yield buffer.getvalue().encode("utf-8")
         buffer.seek(0)
@@ -239,22 +233,14 @@ def _csv(
         yield buffer.getvalue().encode("utf-8")
 
 
-def _csv_cells(
-    column: _Column, batch: Sequence[msgspec.Struct], to_text: Callable[[str | None], str | None] | None
-) -> list[Any]:
+def _csv_cells(column: _Column, batch: Sequence[msgspec.Struct]) -> list[Any]:
     """Return what the writer takes: texts, whole numbers, and None for nothing; all else as in JSON."""
     values = column.of(batch)
     if column.kind == pa.string():
-        return values if to_text is None else list(map(to_text, values))
+        return list(map(guard_cell, values))
     if column.kind == pa.int64():
         return values
     return [None if value is None else msgspec.json.encode(value).decode("utf-8").strip('"') for value in values]
-
-
-def _spreadsheet_text(text: str | None) -> str | None:
-    if text and text[0] in _FORMULA_STARTS and _NUMBER.fullmatch(text) is None:
-        return f"'{text}"
-    return text
 
 
 def _ndjson(batches: Batches) -> Generator[bytes]:

@@ -343,8 +343,8 @@ def export(
 ) -> None:
     """Write a tenant's rows of the published marts as Parquet or CSV files for programs, with all rows and digits.
 
-    Decimals, and integers of any size, are text. CSV cells are not changed, even if a spreadsheet reads them as
-    formulas. The folder appears when all files are complete; its manifest.json lists them.
+    Decimals, and integers of any size, are text. In CSV, a text that a spreadsheet would read as a formula gets an
+    apostrophe in front. The folder appears when all files are complete; its manifest.json lists them.
     """
     from cli.export import print_export, run_export
     from pipelines.deliver.export import Format

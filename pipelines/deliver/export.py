@@ -16,6 +16,7 @@ import duckdb
 from control.settings import Settings
 from warehouse.folders import FolderError, new_folder
 from warehouse.port import Warehouse
+from warehouse.spreadsheets import guarded_sql
 from warehouse.versions import Publication, tenant_versions_of
 
 _POLL_SECONDS = 0.2
@@ -102,6 +103,8 @@ class _Column:
             return f"{quoted}::varchar as {quoted}"
         if self.type.endswith("[]") and form is Format.CSV:
             return f"to_json({quoted})::varchar as {quoted}"
+        if self.type == "VARCHAR" and form is Format.CSV:
+            return f"{guarded_sql(quoted)} as {quoted}"
         if self.type == "TIMESTAMP":
             # An instant, so that no reader takes it for its own local time.
             return f"timezone('UTC', {quoted}) as {quoted}"

@@ -95,3 +95,11 @@ def test_types_of_holders(client: TestClient[Any], world: World, monkeypatch: py
     monkeypatch.setattr(EvmAddressCodec, "burns", frozenset({HOLDERS["h2"]}))
     rows = rows_of(client, f"{TOKEN}/cap-table")
     assert [row["holderType"] for row in rows if row["wallet"].lower() == HOLDERS["h2"]] == ["Burn"]
+
+
+def test_files_guard_names_that_a_spreadsheet_would_compute(client: TestClient[Any]) -> None:
+    (known,) = client.get("/v1/wallets", params={"ledgerId": HOLDERS["h2"]}).json()["data"]
+    assert client.patch(f"/v1/wallets/{known['id']}", json={"name": "=1+1"}).status_code == 200
+    assert "=1+1" in {row["name"] for row in rows_of(client, f"{TOKEN}/cap-table")}
+    file = client.get(f"{TOKEN}/cap-table", headers={"Accept": "text/csv"}).text
+    assert "'=1+1" in {row["name"] for row in csv.DictReader(io.StringIO(file))}

@@ -171,11 +171,11 @@ def test_parquet_keeps_every_digit_and_instants(settings: Settings, tmp_path: Pa
     assert json.loads(metadata.metadata[b"columns"]).keys() == marts.contract()["tokens"].keys()
 
 
-def test_csv_keeps_cells_as_they_are(settings: Settings, tmp_path: Path) -> None:
+def test_csv_keeps_numbers_and_guards_formulas(settings: Settings, tmp_path: Path) -> None:
     _export(settings, tmp_path / "out", Format.CSV)
     text = (tmp_path / "out" / "wallet_balances.csv").read_text()
     rows = {row["token_address"]: row for row in csv.DictReader(text.splitlines())}
-    assert rows["native"]["token_symbol"] == '=1+1,"x"'
+    assert rows["native"]["token_symbol"] == '\'=1+1,"x"'
     assert rows["0x1"]["quantity_raw"] == "-1"
     # An empty text is quoted, a missing one is not.
     assert "acme,7,0x1,,," in text
