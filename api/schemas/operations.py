@@ -98,7 +98,10 @@ class HistoryOperation(Schema, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="`op_...`")]
     status: HistoryStatus
     progress: Progress
-    rate: Annotated[Decimal | None, Meta(description="Recent speed in blocks per second; null until it was measured.")]
+    rate: Annotated[
+        Decimal | None,
+        Meta(description="Recent speed in blocks per second, to three significant digits; null until measured."),
+    ]
     estimated_end: Instant | None
     resumes_at: Annotated[
         Instant | None,

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import duckdb
 
 from control.instants import write_instant
+from control.pricing.decimals import write_decimal
 from pipelines.load.attestations import attestations_wait
 from pipelines.load.coverage import tracked_kind
 from pipelines.load.spending import Budget, read_budget
@@ -16,6 +17,7 @@ from pipelines.ranges import BlockRange
 from pipelines.rows import Kind
 
 _OPEN = ("Pending", "Running")
+_MEASURED = Context(prec=3)
 
 
 @dataclass(frozen=True)
@@ -326,7 +328,6 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
         rate = Decimal(worked_blocks) / Decimal(worked_seconds) if worked_blocks and worked_seconds else None
         left = None if total is None else total - done
         ends_at = now + timedelta(seconds=float(left / rate)) if rate and left else None
-        text = None if rate is None else f"{rate:.1f}"
         states.append(
             RequestState(
                 operation_key=key,
@@ -338,12 +339,17 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
                 error=error,
                 done=done,
                 total=total,
-                rate=text,
+                rate=None if rate is None else write_rate(rate),
                 estimated_end=ends_at,
                 waits_until=waits[network] if status in _OPEN and done != total else None,
             )
         )
     return states
+
+
+def write_rate(rate: Decimal) -> str:
+    """Return a measured speed as a canonical decimal of three significant digits; a slow one is not 0."""
+    return write_decimal(_MEASURED.plus(rate))
 
 
 def waits_until(connection: duckdb.DuckDBPyConnection, network: str, budget: Budget) -> datetime | None:
