@@ -26,8 +26,9 @@ from litestar.di import Provide
 from litestar.handlers import BaseRouteHandler
 
 from api import media_types
-from api.errors import ApiError, invalid_body
+from api.errors import ApiError, invalid_body, listed_errors
 from api.schemas.common import DECIMAL_INPUT, ExactNumber, FieldError, Schema
+from control.errors import shortened
 
 Body = TypeVar("Body", bound=Schema)
 
@@ -206,7 +207,7 @@ class _Findings:
 
     def check(self) -> None:
         if self.unknown:
-            raise invalid_body(self.unknown, status=400, code="unknown-field")
+            raise listed_errors(400, "unknown-field", self.unknown)
         if self.wrong:
             raise invalid_body(self.wrong)
 
@@ -247,7 +248,7 @@ def _decode(content: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "malformed-json", f"the body is not JSON: {error}") from error
     if repeated is not None:
-        raise invalid_body([repeated], status=400, code="repeated-field")
+        raise listed_errors(400, "repeated-field", [repeated])
     return read
 
 
@@ -319,7 +320,9 @@ def _read(values: Any, body_type: type[Body], pointer: str, label: str, findings
     known = {found.encode_name for found in fields}
     unknown = [name for name in values if name not in known]
     for name in unknown:
-        detail = f"{label}unknown field {name!r}; known here: {', '.join(found.encode_name for found in fields)}"
+        detail = (
+            f"{label}unknown field {shortened(name)!r}; known here: {', '.join(found.encode_name for found in fields)}"
+        )
         findings.unknown.append(FieldError(pointer=pointer + _pointer(name), code="unknown-field", detail=detail))
     read: dict[str, Any] = {}
     for found in fields:

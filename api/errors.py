@@ -32,7 +32,13 @@ from control.errors import (
 )
 
 _log = logging.getLogger("ledgermart.api")
-_MOST_ERRORS = 100  # of a body with many rows; enough to see what is wrong with it
+_MOST_ERRORS = 20
+_MOST_ERRORS_IN_ROWS = 100  # enough to see what is wrong with a body of many rows
+_MOST_DETAILS = 10
+# An answer must not repeat a large request: longer texts are cut.
+_LONGEST_DETAIL = 2000
+_LONGEST_DETAIL_OF_ONE = 500
+_LONGEST_PLACE = 200
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # What the framework raises before a handler runs; its own words are kept where they help.
@@ -98,16 +104,20 @@ def invalid_parameter(parameter: str, code: str, detail: str) -> ApiError:
 
 def malformed_parameters(errors: Sequence[FieldError]) -> ApiError:
     """Return the 400 of query parameters that cannot be read as what they are."""
-    return ApiError(400, "malformed-parameter", "; ".join(error.detail for error in errors), errors=errors)
+    return listed_errors(400, "malformed-parameter", errors)
 
 
-def invalid_body(errors: Sequence[FieldError], status: int = 422, code: str = "invalid-body") -> ApiError:
-    """Return the error, a 422 by default, of one or more bad body fields; the first hundred are named."""
-    shown = errors[:_MOST_ERRORS]
-    details = [error.detail for error in shown]
-    if len(errors) > len(shown):
-        details.append(f"and {len(errors) - len(shown)} more")
-    return ApiError(status, code, "; ".join(details), errors=shown)
+def invalid_body(errors: Sequence[FieldError]) -> ApiError:
+    """Return the 422 of one or more bad body fields; the first hundred are named."""
+    return listed_errors(422, "invalid-body", errors, _MOST_ERRORS_IN_ROWS)
+
+
+def listed_errors(status: int, code: str, errors: Sequence[FieldError], most: int = _MOST_ERRORS) -> ApiError:
+    """Return the error of one or more bad values: the first ones, at most `most`, and how many others there are."""
+    details = [error.detail for error in errors[:_MOST_DETAILS]]
+    if len(errors) > len(details):
+        details.append(f"and {len(errors) - len(details)} more")
+    return ApiError(status, code, "; ".join(details), errors=errors[:most])
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
@@ -125,11 +135,11 @@ def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Respon
         type=f"urn:ledgermart:problem:{error.code}",
         title=HTTPStatus(error.status).phrase,
         status=error.status,
-        detail=error.detail,
-        instance=request.scope["path"],
+        detail=_cut(error.detail, _LONGEST_DETAIL),
+        instance=_cut(request.scope["path"], _LONGEST_PLACE),
         code=error.code,
         request_id=request_id(request.scope),
-        errors=error.errors,
+        errors=[_cut_error(each) for each in error.errors],
         existing_id=error.existing_id,
         required_role=error.required_role,
         pairs=error.pairs or UNSET,
@@ -141,6 +151,20 @@ def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Respon
     return Response(
         msgspec.json.encode(body), status_code=error.status, media_type=media_types.PROBLEM, headers=headers
     )
+
+
+def _cut_error(error: FieldError) -> FieldError:
+    place = _LONGEST_PLACE
+    return FieldError(
+        code=error.code,
+        detail=_cut(error.detail, _LONGEST_DETAIL_OF_ONE),
+        pointer=UNSET if error.pointer is UNSET else _cut(error.pointer, place),
+        parameter=UNSET if error.parameter is UNSET else _cut(error.parameter, place),
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _to_api_error(request: Request[Any, Any, Any], error: Exception) -> ApiError | None:
@@ -185,7 +209,7 @@ def _from_control(error: ControlError, *, body_fields: bool) -> ApiError | None:
 def _from_values(found: Sequence[Invalid]) -> ApiError:
     errors = [FieldError(pointer=f"/{each.field}", code=each.code, detail=each.detail) for each in found]
     if any(isinstance(each, Unparseable) for each in found):
-        return invalid_body(errors, status=400, code="malformed-field")
+        return listed_errors(400, "malformed-field", errors, _MOST_ERRORS_IN_ROWS)
     return invalid_body(errors)
 
 
@@ -196,8 +220,9 @@ def _from_validation(error: ValidationException, names: Mapping[str, str]) -> Ap
     for finding in findings:
         name = names.get(str(finding.get("key")), str(finding.get("key")))
         errors.append(FieldError(parameter=name, code="invalid", detail=f"{name}: {finding.get('message')}"))
-    detail = "; ".join(found.detail for found in errors) or error.detail
-    return ApiError(422, "invalid-parameter", detail, errors=errors)
+    if not errors:
+        return ApiError(422, "invalid-parameter", error.detail)
+    return listed_errors(422, "invalid-parameter", errors)
 
 
 def _kebab(text: str) -> str:

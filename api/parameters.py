@@ -16,7 +16,7 @@ from litestar.openapi.spec import Example
 from litestar.params import PathParameter, QueryParameter, SkipValidation
 
 from api import media_types
-from api.errors import ApiError, invalid_parameter, malformed_parameters
+from api.errors import invalid_parameter, listed_errors, malformed_parameters
 from api.operations import (
     EXAMPLE_LEDGER,
     EXAMPLE_MARKET_PAIR_ID,
@@ -28,6 +28,7 @@ from api.operations import (
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
 from api.schemas.tokens import HolderChangeKind, HolderChangeOrder, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
+from control.errors import shortened
 from control.instants import FORMS, NAMED_DAYS, is_day, pattern_of, read_block, read_instant_or_day, write_day
 
 Provided = TypeVar("Provided")
@@ -337,7 +338,8 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
         known: what the operation declares, by name.
 
     Raises:
-        ApiError: names each; 400 for the first three, 422 for a value that is empty, `null`, missing or not listed.
+        ApiError: names the first ones; 400 for the first three, 422 for a value that is empty, `null`, missing or not
+            listed.
     """
     errors: list[FieldError] = []
     malformed: list[FieldError] = []
@@ -345,7 +347,7 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
     seen: set[str] = set()
     for name, value in query_items(connection):
         if name not in known:
-            detail = f"unknown query parameter {name!r}; known here: {', '.join(sorted(known)) or 'none'}"
+            detail = f"unknown query parameter {shortened(name)!r}; known here: {', '.join(sorted(known)) or 'none'}"
             errors.append(FieldError(parameter=name, code="unknown-parameter", detail=detail))
         elif name in seen:
             detail = f"{name} is given more than once"
@@ -368,11 +370,11 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
         if declared.is_required and name not in seen:
             absent.append(FieldError(parameter=name, code="missing", detail=f"{name} is missing; give a value"))
     if errors:
-        raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
+        raise listed_errors(400, errors[0].code, errors)
     if malformed:
         raise malformed_parameters(malformed)
     if absent:
-        raise ApiError(422, "invalid-parameter", "; ".join(error.detail for error in absent), errors=absent)
+        raise listed_errors(422, "invalid-parameter", absent)
 
 
 def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) -> None:
@@ -394,7 +396,7 @@ def check_form(connection: ASGIConnection[Any, Any, Any, Any], media_type: str) 
             detail = f"{name} is only for CSV, not for {media_type}; leave it out, or accept {media_types.CSV}"
             errors.append(FieldError(parameter=name, code="csv-only", detail=detail))
     if errors:
-        raise ApiError(400, errors[0].code, "; ".join(error.detail for error in errors), errors=errors)
+        raise listed_errors(400, errors[0].code, errors)
 
 
 def context_form(connection: ASGIConnection[Any, Any, Any, Any]) -> str | None:

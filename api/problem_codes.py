@@ -234,7 +234,7 @@ PROBLEM_CODES = (
 FIELD_CODES = {
     "bad-cursor": "the cursor is damaged or belongs to another list",
     "conflicting-parameters": "two parameters exclude each other",
-    "control-character": "the text has a control character",
+    "control-character": "the text has a control character, or an invisible one",
     "csv-only": "the parameter is for CSV only",
     "earlier-than-from": "`to` is before `from`",
     "empty": "the value is empty",

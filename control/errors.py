@@ -17,6 +17,13 @@ Errors of the environment are `control.settings.SettingsError`, of network defin
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_MOST_SHOWN = 60
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a text of a request, as far as errors show it."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
 
 class ControlError(Exception):
     """Base of every error a rule of the control store raises; `detail` is a sentence for people."""
@@ -51,7 +58,7 @@ class NotFound(ControlError):
     """No object of this kind and id (or name) exists for the tenant."""
 
     def __init__(self, kind: str, identifier: str) -> None:
-        super().__init__(f"no {kind} {identifier!r}")
+        super().__init__(f"no {kind} {shortened(identifier)!r}")
         self.kind = kind
         self.identifier = identifier
 

@@ -3,7 +3,7 @@
 Whether a text fits what is stored (duplicates, references) does not go here.
 """
 
-import unicodedata
+import re
 
 from control.errors import Invalid
 
@@ -11,15 +11,25 @@ NAME_LENGTH = 200
 SYMBOL_LENGTH = 64
 EXTERNAL_ID_LENGTH = 200
 DESCRIPTION_LENGTH = 2000
+FILTER_LENGTH = max(NAME_LENGTH, EXTERNAL_ID_LENGTH)
+"""No text that a filter is compared with is longer, except descriptions, which no filter reads."""
 
-_PRINTED = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
+# Control characters (with NUL, which Postgres cannot store) and line separators.
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+# Zero-width characters, and those that change the order in which others appear. Emoji and some scripts need the joiners
+# U+200C and U+200D, so those are allowed.
+_INVISIBLE = r"\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+# JSON in UTF-8 has no lone surrogates, and patterns of JSON Schema cannot name them.
+_SURROGATES = r"\ud800-\udfff"
+_PRINTED = f"[^{_CONTROL}{_INVISIBLE}]"
 LINE_PATTERN = rf"^(?!\s){_PRINTED}*(?<!\s)$"
 """Pattern (JSON Schema) of a text that `check_text` takes."""
 TEXT_PATTERN = rf"^(?!\s)(?:{_PRINTED}|[\n\t])*(?<!\s)$"
 """The same of several lines."""
 
-# Control characters (with NUL, which Postgres cannot store), lone surrogates (which UTF-8 cannot), line separators.
-_REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_REFUSED = re.compile(f"[{_CONTROL}{_INVISIBLE}{_SURROGATES}]")
+_REFUSED_IN_LINES = re.compile(rf"(?![\n\t]){_REFUSED.pattern}")
+_REFUSED_IN_FILTERS = re.compile(f"[{_CONTROL}{_SURROGATES}]")
 
 
 def check_text(field: str, value: str, maximum: int, *, is_multiline: bool = False) -> str:
@@ -32,13 +42,13 @@ def check_text(field: str, value: str, maximum: int, *, is_multiline: bool = Fal
         is_multiline: line feeds and tabs are allowed.
 
     Raises:
-        Invalid: empty, too long, blank at an end, or with control characters.
+        Invalid: empty, too long, blank at an end, or with control or invisible characters.
     """
     if not value.strip():
         raise Invalid(field, "empty", f"{field} is empty; write 1 to {maximum} characters")
     if len(value) > maximum:
         raise Invalid(field, "too-long", f"{field} has {len(value)} characters; shorten it to {maximum}")
-    _refuse_control_characters(field, value, allowed="\n\t" if is_multiline else "")
+    _refuse(_REFUSED_IN_LINES if is_multiline else _REFUSED, field, value)
     if value != value.strip():
         raise Invalid(field, "surrounding-space", f"{field} begins or ends with white space; remove it")
     return value
@@ -54,22 +64,27 @@ def check_optional_text(field: str, value: str | None, maximum: int, *, is_multi
 
 
 def check_filter(field: str, value: str) -> str:
-    """Return the value of a filter unchanged; it may be blank, but hold no character that no stored text has.
+    """Return the value of a filter unchanged; it may be blank.
+
+    Invisible characters are allowed: names of older releases may have them.
 
     Raises:
-        Invalid: empty, or with control characters.
+        Invalid: empty, longer than any text that it may fit, or with control characters.
     """
     if not value:
         raise Invalid(field, "empty", f"{field} is empty; give it a value or leave it out")
-    _refuse_control_characters(field, value, allowed="")
+    if len(value) > FILTER_LENGTH:
+        raise Invalid(field, "too-long", f"{field} has {len(value)} characters; shorten it to {FILTER_LENGTH}")
+    _refuse(_REFUSED_IN_FILTERS, field, value)
     return value
 
 
-def _refuse_control_characters(field: str, value: str, allowed: str) -> None:
-    for position, character in enumerate(value, start=1):
-        if unicodedata.category(character) in _REFUSED_CATEGORIES and character not in allowed:
-            raise Invalid(
-                field,
-                "control-character",
-                f"{field} has the control character U+{ord(character):04X} at position {position}; remove it",
-            )
+def _refuse(characters: re.Pattern[str], field: str, value: str) -> None:
+    found = characters.search(value)
+    if found is not None:
+        raise Invalid(
+            field,
+            "control-character",
+            f"{field} has the control or invisible character U+{ord(found[0]):04X} at position {found.start() + 1}; "
+            "remove it",
+        )

@@ -114,7 +114,8 @@ def update(
     ledger = _lock(session, principal.tenant_id, name_or_id)
     shown = ledger.display_name if display_name is UNSET else display_name
     described = ledger.description if description is UNSET else description
-    _check_texts(shown, described)
+    # Only new texts: a stored one may be of a release that allowed other characters.
+    _check_texts(None if display_name is UNSET else display_name, None if description is UNSET else description)
     _change(session, principal, ledger, shown, described, now)
     return ledger
 

@@ -18,7 +18,7 @@ from control import access, audit, fields, ids, ledgers, revision
 from control.access import Principal, Role
 from control.cancellation import cancel_unfinished
 from control.clock import utc_now, whole_second
-from control.errors import Conflict, Invalid, NotFound
+from control.errors import Conflict, Invalid, NotFound, shortened
 from control.models import Ledger, NetworkInUse, PricedItem, PricePair, Subject, TrackingWindow
 from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, codec_for
@@ -150,7 +150,7 @@ def create(
         raise Invalid(
             "ledger",
             "unknown-ledger",
-            f"there is no ledger {ledger!r}; create it, or use the name or id of an existing one",
+            f"there is no ledger {shortened(ledger)!r}; create it, or use the name or id of an existing one",
         )
     family = session.get_one(NetworkInUse, found.network).family
     try:

@@ -235,7 +235,7 @@ def test_every_wrong_cell_is_named_and_nothing_is_stored(client: TestClient[Any]
 def test_of_many_errors_the_first_hundred_are_named(client: TestClient[Any]) -> None:
     found = problem(client.post(PRICES, json=[{"price": 0, "effectiveFrom": "x"}] * 75), 422, "invalid-body")
     assert len(found["errors"]) == 100
-    assert found["detail"].endswith("; and 50 more")
+    assert found["detail"].endswith("; and 140 more")
 
 
 def test_csv_that_cannot_be_read(client: TestClient[Any]) -> None:

@@ -36,7 +36,7 @@ def test_other_texts_are_no_ids(text: str) -> None:
     assert not is_id("tok_", text)
 
 
-@pytest.mark.parametrize("text", ["a", "é", "名前", "a b", "👩‍👩‍👧", "x" * 10])
+@pytest.mark.parametrize("text", ["a", "é", "名前", "a b", "👩‍👩‍👧", "می‌خواهم", "x" * 10])
 def test_good_texts_pass_unchanged(text: str) -> None:
     assert check_text("name", text, 10) == text
     assert check_optional_text("name", text, 10) == text
@@ -54,6 +54,7 @@ def test_good_texts_pass_unchanged(text: str) -> None:
         ("a\x9bb", "control-character"),
         ("a\u2028b", "control-character"),
         ("a\ud800b", "control-character"),
+        *((f"a{chr(code)}b", "control-character") for code in (0x200B, 0x202E, 0x2066, 0x2069, 0xFEFF, 0xAD)),
         (" a", "surrounding-space"),
         ("a\u00a0", "surrounding-space"),
     ],
@@ -71,11 +72,15 @@ def test_null_is_no_text_and_lines_are_allowed_where_said() -> None:
     assert check_text("description", "a\n\tb", 10, is_multiline=True) == "a\n\tb"
     with pytest.raises(Invalid):
         check_text("description", "a\x00b", 10, is_multiline=True)
+    with pytest.raises(Invalid, match="description has the control or invisible character U\\+202A at position 3"):
+        check_text("description", "a\n\u202ab", 10, is_multiline=True)
 
 
 def test_a_filter_may_be_blank_but_not_empty() -> None:
     assert check_filter("q", " ") == " "
-    for text in ("", "\x00"):
+    assert check_filter("symbol", "stored by an older release\u202e") == "stored by an older release\u202e"
+    assert check_filter("q", "x" * 200) == "x" * 200
+    for text in ("", "\x00", "x" * 201, "\ud800"):
         with pytest.raises(Invalid):
             check_filter("q", text)
 
