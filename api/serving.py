@@ -502,6 +502,6 @@ def _not_published(detail: str | None = None) -> ApiError:
     return ApiError(
         503,
         "not-published",
-        detail or "no version of the marts is published yet; run `ledgermart init`",
+        detail or "no version of the marts is published; the next cycle publishes one",
         headers={"Retry-After": "5"},
     )

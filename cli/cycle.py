@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from sqlalchemy.exc import DatabaseError
 
 from cli.exit_codes import EXIT_BUSY, EXIT_FAILED, EXIT_NETWORK_FAILED
+from control.errors import StoreLost, StoreUnavailable
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from pipelines.definitions import build_definitions
 from pipelines.defs.cycle import JOB, assets_of_cycle
 from pipelines.defs.keys import OUTCOME
-from pipelines.defs.records import keep_connections
+from pipelines.defs.records import RESTART, find_damaged, keep_connections, set_aside_damaged
+from pipelines.defs.runs import NEW_WAREHOUSE_TAG, REBUILD_TAG
 from pipelines.deliver.progress import Progress, read_progress
-from warehouse.lock import WriterBusyError
+from warehouse.damage import DamagedFileError
+from warehouse.lock import WriterBusyError, is_locked
 from warehouse.port import Warehouse
 from warehouse.versions import Publication
 
@@ -68,19 +72,48 @@ class CycleResult:
         }
 
 
-def _busy(result: dg.ExecuteInProcessResult) -> str | None:
-    """Return the message of the WriterBusyError that kept the run from starting; None if there was none."""
+_MOST_CAUSE = 300
+# Errors whose message is all that a person needs, by the code with which the command ends.
+_EXIT_CODES = {
+    WriterBusyError.__name__: EXIT_BUSY,
+    DamagedFileError.__name__: EXIT_FAILED,
+    StoreLost.__name__: EXIT_FAILED,
+    StoreUnavailable.__name__: EXIT_FAILED,
+}
+
+
+def _known_error(result: dg.ExecuteInProcessResult) -> tuple[int, str] | None:
+    """Return exit code and message of the first error that says what to do; None if there was none."""
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         while error is not None:
-            if error.cls_name == WriterBusyError.__name__:
-                return str(error.message).strip()
+            if error.cls_name in _EXIT_CODES:
+                # Dagster writes the class in front.
+                return _EXIT_CODES[error.cls_name], error.message.partition(f"{error.cls_name}: ")[2].strip()
             error = error.cause
     return None
 
 
+def _begin_new_records(settings: Settings) -> bool:
+    """Set Dagster's records aside if they are damaged; tell whether they were.
+
+    Raises:
+        DamagedFileError: the service uses them.
+    """
+    if not is_locked(settings.data_dir / "up.lock"):
+        return set_aside_damaged(settings.dagster_dir) is not None
+    if damaged := find_damaged(settings.dagster_dir):
+        raise DamagedFileError(f"{damaged} is damaged; {RESTART}")
+    return False
+
+
 def run_cycle(
-    settings: Settings, networks: list[str] | None, begins: Callable[[str], None] = lambda _: None
+    settings: Settings,
+    networks: list[str] | None,
+    begins: Callable[[str], None] = lambda _: None,
+    *,
+    rebuild: bool = False,
+    new_warehouse: bool = False,
 ) -> CycleResult:
     """Run one cycle in this process and return its result.
 
@@ -88,6 +121,8 @@ def run_cycle(
         networks: names of the networks to collect; None for all enabled networks. If it is empty, no network is
             collected, and only the marts are built.
         begins: called with the name of each phase at its start.
+        rebuild: build all marts again from the raw tables.
+        new_warehouse: begin an empty warehouse in place of one that is lost or damaged.
 
     Raises:
         UnknownNetwork: a network is not defined or is disabled; the message names it and the reason.
@@ -111,12 +146,22 @@ def run_cycle(
     # The output of dbt and Dagster, with stack traces of failed steps, goes to the log; the result is one line.
     keep_connections(settings.dagster_dir)
     begins("building and publishing the marts")
-    with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
-        result = job.execute_in_process(
+
+    def execute() -> dg.ExecuteInProcessResult:
+        return job.execute_in_process(
             instance=dg.DagsterInstance.get(),
             asset_selection=assets_of_cycle(definitions, chosen),
+            tags={REBUILD_TAG: str(rebuild).lower(), NEW_WAREHOUSE_TAG: str(new_warehouse).lower()},
             raise_on_error=False,
         )
+
+    with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+        try:
+            result = execute()
+        except DatabaseError:
+            if not _begin_new_records(settings):
+                raise
+            result = execute()
     after = Warehouse(settings).published()
     progress = read_progress(settings.data_dir)
     if progress is not None and progress.run_id != result.run_id:
@@ -124,11 +169,23 @@ def run_cycle(
     is_new = after is not None and (before is None or after.version > before.version)
     if result.success:
         return CycleResult(0, None, progress, after, is_new)
-    if busy := _busy(result):
-        return CycleResult(EXIT_BUSY, busy, progress, after, is_new)
-    failed = [event.step_key for event in result.all_events if event.is_step_failure]
-    if progress is not None and failed == [OUTCOME.to_python_identifier()]:
+    if known := _known_error(result):
+        return CycleResult(*known, progress, after, is_new)
+    failed = [event for event in result.all_events if event.is_step_failure]
+    if progress is not None and [event.step_key for event in failed] == [OUTCOME.to_python_identifier()]:
         return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new)
-    return CycleResult(
-        EXIT_FAILED, f"failed steps: {', '.join(str(step) for step in failed)}; see {log_path}", progress, after, is_new
-    )
+    causes = "; ".join(f"{event.step_key}: {_cause(event)}" for event in failed)
+    return CycleResult(EXIT_FAILED, f"failed steps: {causes}; stack traces are in {log_path}", progress, after, is_new)
+
+
+def _cause(event: dg.DagsterEvent) -> str:
+    """Return the first line of the error that made a step fail, shortened."""
+    data = event.step_failure_data
+    if data.user_failure_data is not None and data.user_failure_data.description:
+        words = data.user_failure_data.description
+    else:
+        error = data.error
+        while error is not None and error.cause is not None:
+            error = error.cause
+        words = "" if error is None else error.message
+    return words.strip().partition("\n")[0][:_MOST_CAUSE]

@@ -17,6 +17,7 @@ from cli.data_folder import check_writable
 from cli.environment import age
 from cli.exit_codes import EXIT_FAILED
 from cli.ports import find_unusable, ports_of
+from cli.stores import lost_beside_warehouse
 from cli.tables import print_rows
 from control import tenants
 from control.errors import StoreUnavailable
@@ -24,6 +25,7 @@ from control.networks.definitions import Network, load_networks
 from control.networks.in_force import networks_in_force
 from control.settings import CHECKOUT, Settings, SettingsError
 from control.store import open_store
+from pipelines.defs.records import find_damaged
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, TRACES
@@ -109,7 +111,7 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
     except StoreUnavailable as error:
         networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))
-    checks += [_published(settings), *_ports(settings)]
+    checks += [_published(settings), *_files(settings), *_ports(settings)]
     for name in chosen:
         if name not in networks:
             raise UnknownNetwork(f"network {name!r} is not defined; there are {', '.join(networks)}")
@@ -173,6 +175,8 @@ def _folder(settings: Settings) -> list[Check]:
 
 def _store(settings: Settings) -> Check:
     with closing(open_store(settings)) as store:
+        if not store.exists() and Warehouse(settings).has_remains():
+            return Check("control store", "wrong", lost_beside_warehouse(settings, store))
         if not store.is_current():
             return Check("control store", "note", "missing, or from an earlier release; run `ledgermart init`")
         with store.read() as session:
@@ -186,6 +190,14 @@ def _published(settings: Settings) -> Check:
     if publication is None:
         return Check("published", "note", "no version yet; run `ledgermart init` to publish the first")
     return Check("published", "ok", f"version {publication.version}, {age(publication.published_at)} old")
+
+
+def _files(settings: Settings) -> list[Check]:
+    """Open every file of the warehouse and of Dagster's records, as far as no process writes it."""
+    found = Warehouse(settings).damage()
+    if not is_locked(settings.data_dir / "up.lock") and (damaged := find_damaged(settings.dagster_dir)):
+        found.append(f"{damaged} is damaged; the next `ledgermart cycle` or `ledgermart up` begins new records of runs")
+    return [Check("files", "wrong", words) for words in found] or [Check("files", "ok", "none is damaged")]
 
 
 def _ports(settings: Settings) -> list[Check]:

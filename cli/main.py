@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,14 +15,16 @@ from rich.console import Console
 
 from cli import environment
 from cli.data_folder import check_writable
+from cli.stores import check_exists, lost_beside_warehouse, open_existing
 from cli.tables import print_rows
 from control import access, tenants
-from control.errors import ControlError
+from control.errors import ControlError, StoreLost, StoreUnavailable
 from control.networks.definitions import NetworksError
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import PriceSourcesError
 from control.settings import Settings, SettingsError
 from control.store import open_store
+from warehouse.damage import DamagedFileError
 from warehouse.folders import FolderError
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NetworksError, PriceSourcesError, ControlError, FolderError) as error:
+        except (SettingsError, NetworksError, PriceSourcesError, ControlError, FolderError, DamagedFileError) as error:
             raise click.UsageError(str(error)) from error
 
 
@@ -67,9 +70,14 @@ def main(ctx: click.Context) -> None:
 
 @main.command()
 @click.option("--tenant", "name", required=True, help="Name of the tenant.")
+@click.option(
+    "--new-control-store",
+    is_flag=True,
+    help="Create a control store although the data folder holds the data of an installation whose store is lost.",
+)
 @_json_option
 @click.pass_obj
-def init(settings: Settings, name: str, as_json: bool) -> None:
+def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) -> None:
     """Create the stores and a tenant, and print the tenant's first admin key once.
 
     The first call also builds and publishes empty marts, so that the API can answer immediately.
@@ -83,8 +91,10 @@ def init(settings: Settings, name: str, as_json: bool) -> None:
             _err.print(f"[dim]{time.monotonic() - began_at:4.0f} s  {phase}")
 
     check_writable(settings)
-    begins("creating the control store")
     store = open_store(settings)
+    if not store.exists() and Warehouse(settings).has_remains() and not new_control_store:
+        raise StoreLost(lost_beside_warehouse(settings, store))
+    begins("creating the control store")
     store.migrate()
     if Warehouse(settings).published() is None:
         begins("loading the pipeline; publishing the first, empty version takes about 15 s")
@@ -192,15 +202,28 @@ def api(settings: Settings, host: str | None, port: int | None) -> None:
     from cli.ports import Port, check_ports
 
     host, port = host or settings.api_host, port or settings.api_port
+    try:
+        with closing(open_store(settings)) as store:
+            check_exists(settings, store)
+    except StoreUnavailable as error:
+        # An API that starts before its database answers 503 until that is reachable.
+        if isinstance(error, StoreLost):
+            raise
     check_ports([Port("API", "LEDGERMART_API_PORT or --port", host, port)])
     serve(settings, host, port)
 
 
 @main.command()
 @click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
+@click.option("--rebuild", is_flag=True, help="Delete the build file of the marts, and build all of them again.")
+@click.option(
+    "--new-warehouse",
+    is_flag=True,
+    help="Rename a damaged warehouse, and begin an empty one; what it lacks then is in the manual.",
+)
 @_json_option
 @click.pass_obj
-def cycle(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+def cycle(settings: Settings, networks: tuple[str, ...], rebuild: bool, new_warehouse: bool, as_json: bool) -> None:
     """Run one pipeline cycle: extract, transform, publish.
 
     Exit codes: 0 success; 1 a step failed; 3 a network failed and the others continued; 4 another process was writing.
@@ -208,10 +231,10 @@ def cycle(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
     from cli.backfill import progress_bars
     from cli.cycle import UnknownNetwork, run_cycle
 
-    open_store(settings).migrate()
+    open_existing(settings).close()
     try:
         with progress_bars(settings, _err):
-            result = run_cycle(settings, list(networks) or None)
+            result = run_cycle(settings, list(networks) or None, rebuild=rebuild, new_warehouse=new_warehouse)
     except UnknownNetwork as error:
         raise click.BadParameter(str(error), param_hint="--network") from error
     _tell(result, as_json)
@@ -229,7 +252,7 @@ def backfill(settings: Settings, networks: tuple[str, ...], as_json: bool) -> No
     from cli.backfill import run_backfill
     from cli.cycle import UnknownNetwork
 
-    open_store(settings).migrate()
+    open_existing(settings).close()
     try:
         result = run_backfill(settings, list(networks) or None, _err)
     except UnknownNetwork as error:
@@ -268,6 +291,7 @@ def up(settings: Settings) -> None:
     from cli.exit_codes import EXIT_BUSY
     from cli.ports import PATIENCE_SECONDS, check_ports, ports_of
     from cli.up import run
+    from pipelines.defs.records import set_aside_damaged
     from warehouse.lock import WriterBusyError, describe_holder, writer_lock
 
     check_writable(settings)
@@ -276,11 +300,14 @@ def up(settings: Settings) -> None:
         with writer_lock(lock, "ledgermart up", 0):
             # Children of a service that was killed hold their ports until they have stopped.
             check_ports(ports_of(settings), PATIENCE_SECONDS)
-            store = open_store(settings)
-            store.migrate()
+            store = open_existing(settings)
             with store.read() as session:
                 has_tenant = tenants.exists(session)
             store.close()
+            if damaged := set_aside_damaged(settings.dagster_dir):
+                _err.print(
+                    f"{damaged} is damaged; Dagster begins new records of runs, and no data is lost", markup=False
+                )
             run(settings, _out, has_tenant=has_tenant)
     except WriterBusyError:
         _err.print(

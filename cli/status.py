@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from cli.environment import age
+from cli.stores import check_exists
 from cli.tables import print_rows
 from control import operations, version_pins
 from control.instants import write_instant
@@ -27,6 +28,8 @@ def read_status(settings: Settings) -> dict[str, Any]:
     networks = networks_in_force(settings)
     store = open_store(settings)
     snapshot, unfinished, pinned = None, [], set[int]()
+    if Warehouse(settings).has_remains():
+        check_exists(settings, store)
     if store.is_current():
         with store.read() as session:
             snapshot = read_snapshot(session)

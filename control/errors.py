@@ -9,6 +9,7 @@ ControlError
 ├── Unauthenticated    no valid key                                               (HTTP 401)
 ├── Denied             a valid key whose role is too low                          (HTTP 403)
 └── StoreUnavailable   the database cannot be reached, is locked or not migrated  (HTTP 503)
+    └── StoreLost      the database is missing or damaged                         (HTTP 503)
 
 Errors of the environment are `control.settings.SettingsError`, of network definitions
 `control.networks.definitions.NetworksError`. How an error looks on the wire does not go here.
@@ -108,3 +109,7 @@ class Denied(ControlError):
 
 class StoreUnavailable(ControlError):
     """The control store cannot be used now: not reachable, locked too long, or not migrated."""
+
+
+class StoreLost(StoreUnavailable):
+    """The control store is missing or damaged, and must be restored; the message names it."""

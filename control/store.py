@@ -20,15 +20,24 @@ from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, select, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError, ProgrammingError, TimeoutError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    DisconnectionError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    TimeoutError,
+)
 from sqlalchemy.orm import Session
 
 from control import service_secrets
-from control.errors import StoreUnavailable
+from control.errors import StoreLost, StoreUnavailable
 from control.models import ServiceSecret
 from control.settings import Settings
 
 _WAIT_SECONDS = 10
+RESTORE = "restore it from a back-up (docs/how-to/backup-and-upgrade.md)"
 
 _MIGRATION_LOCK = 0x6C65646765726D31  # key of the Postgres advisory lock that one migration at a time holds
 _SECRET_BYTES = 32
@@ -54,7 +63,7 @@ class ControlStore:
         Raises:
             StoreUnavailable: not reachable, or made by a newer version of Ledgermart.
         """
-        with _translated(), self._migration_lock(), self._writer.begin() as connection:
+        with self._translated(), self._migration_lock(), self._writer.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             config = _alembic_config()
@@ -65,6 +74,23 @@ class ControlStore:
                 raise StoreUnavailable(f"the control store was made by another version: {error}") from error
             _add_missing_secrets(connection)
 
+    def exists(self) -> bool:
+        """Tell whether the database holds a control store, of whatever release; creates nothing.
+
+        Raises:
+            StoreUnavailable: not reachable or damaged.
+        """
+        path = self._sqlite_path()
+        if path is not None and not (path.exists() and path.stat().st_size):
+            return False
+        with self._translated(), self._reader.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision() is not None
+
+    @property
+    def place(self) -> str:
+        """The database's file; of a server, the setting that names it, because its URL may hold a password."""
+        return str(self._sqlite_path() or "LEDGERMART_CONTROL_URL")
+
     def is_current(self) -> bool:
         """Say whether the store exists with the schema of this version; creates nothing.
 
@@ -74,7 +100,7 @@ class ControlStore:
         path = self._sqlite_path()
         if path is not None and not path.exists():
             return False
-        with _translated(), self._reader.connect() as connection:
+        with self._translated(), self._reader.connect() as connection:
             stored = MigrationContext.configure(connection).get_current_revision()
         return stored == ScriptDirectory.from_config(_alembic_config()).get_current_head()
 
@@ -88,7 +114,7 @@ class ControlStore:
         Raises:
             StoreUnavailable: not reachable, locked for too long, or not migrated.
         """
-        with _translated(), Session(self._writer, expire_on_commit=False) as session, session.begin():
+        with self._translated(), Session(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -98,7 +124,7 @@ class ControlStore:
         Raises:
             StoreUnavailable: not reachable or not migrated.
         """
-        with _translated(), Session(self._reader, expire_on_commit=False) as session, session.begin():
+        with self._translated(), Session(self._reader, expire_on_commit=False) as session, session.begin():
             yield session
 
     def close(self) -> None:
@@ -108,6 +134,23 @@ class ControlStore:
     def _sqlite_path(self) -> Path | None:
         url = self._engine.url
         return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        path = self._sqlite_path()
+        try:
+            yield
+        except (DatabaseError, InterfaceError) as error:
+            if lost := _loss(path, error):
+                raise StoreLost(f"the control store {path} {lost}; {RESTORE}") from error
+            # A wrong parameter of the URL is an error of no statement; one of a statement is a mistake in it.
+            is_mistake = isinstance(error, ProgrammingError) and error.statement is not None
+            if is_mistake or not isinstance(error, OperationalError | InterfaceError | ProgrammingError):
+                raise
+            # The driver names hosts and files, never the password, on several lines and with advice.
+            raise StoreUnavailable(f"the control store cannot be used: {' '.join(str(error.orig).split())}") from error
+        except TimeoutError as error:
+            raise StoreUnavailable("the control store has no free connection") from error
 
     @contextmanager
     def _migration_lock(self) -> Iterator[None]:
@@ -154,7 +197,8 @@ def _postgres_engine(url: URL, wait_seconds: int) -> Engine:
 
 
 def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
-    path = quote(str(url.database))
+    file = Path(str(url.database))
+    path = quote(str(file))
 
     def connect() -> sqlite3.Connection:
         # mode=rw: only `migrate` makes the file; anyone else must not leave an empty one behind.
@@ -163,34 +207,39 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
     engine = create_engine(url, creator=connect)
 
     @event.listens_for(engine, "connect")
-    def set_up(dbapi_connection: Any, _record: Any) -> None:
+    def set_up(dbapi_connection: Any, record: Any) -> None:
+        record.info["file"] = file.stat().st_ino
         dbapi_connection.isolation_level = None  # the driver sends no BEGIN of its own; `begin` below does
         dbapi_connection.execute("pragma foreign_keys = on")
         dbapi_connection.execute("pragma synchronous = full")  # a committed key or window survives a power cut
+
+    @event.listens_for(engine, "checkout")
+    def follow(_dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+        # A restored file has another inode: leave the one that was deleted.
+        if file.exists() and file.stat().st_ino != record.info["file"]:
+            raise DisconnectionError
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         access = connection.get_execution_options().get("ledgermart_access")
         if access is None:
             return
+        if access == "write" and not file.exists():
+            # What is written into a deleted file is lost, although the write succeeds.
+            raise StoreLost(f"the control store {file} is missing; {RESTORE}")
         connection.exec_driver_sql(f"pragma query_only = {'on' if access == 'read' else 'off'}")
         connection.exec_driver_sql("begin" if access == "read" else "begin immediate")
 
     return engine
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (OperationalError, InterfaceError, ProgrammingError) as error:
-        # A wrong parameter of the URL is an error of no statement; one of a statement is a mistake in it.
-        if isinstance(error, ProgrammingError) and error.statement is not None:
-            raise
-        # The driver names hosts and files, never the password, on several lines and with advice.
-        raise StoreUnavailable(f"the control store cannot be used: {' '.join(str(error.orig).split())}") from error
-    except TimeoutError as error:
-        raise StoreUnavailable("the control store has no free connection") from error
+def _loss(path: Path | None, error: DBAPIError) -> str | None:
+    """Say how an SQLite file was lost or damaged; None if the error has another cause."""
+    if path is None:
+        return None
+    if getattr(error.orig, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return f"is damaged ({error.orig})"
+    return None if path.exists() else "is missing"
 
 
 def _alembic_config() -> Config:

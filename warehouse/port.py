@@ -6,16 +6,24 @@ A warehouse of another kind is a second class with these methods. What is in it,
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 
 from control.settings import Settings
 from warehouse import copies, versions
+from warehouse.damage import DamagedFileError, check_length, damage_named, damaged_tables, is_damage
 from warehouse.folders import FolderError
 from warehouse.lock import copy_lock, describe_holder, is_locked, writer_lock
 from warehouse.opening import connect, open_for_writing
 from warehouse.versions import Publication
+
+RESTORE = (
+    "restore it from a back-up (docs/how-to/backup-and-upgrade.md); without one, `ledgermart cycle --new-warehouse` "
+    "begins an empty warehouse"
+)
+REBUILD = "the next build makes it again, as does `ledgermart cycle --rebuild`"
 
 
 class NothingPublishedError(FolderError):
@@ -64,9 +72,98 @@ class Warehouse:
 
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open it for writing, within the memory of the pipeline; closed on leaving."""
-        with open_for_writing(self._settings.warehouse_path, self._settings.pipeline_memory_mb) as connection:
+        """Open it for writing, within the memory of the pipeline; closed on leaving.
+
+        Raises:
+            DamagedFileError: its file is damaged.
+        """
+        path = self._settings.warehouse_path
+        with damage_named(path, RESTORE), open_for_writing(path, self._settings.pipeline_memory_mb) as connection:
+            check_length(connection, path)
             yield connection
+
+    def exists(self) -> bool:
+        """Tell whether the file of the warehouse exists."""
+        return self._settings.warehouse_path.exists()
+
+    def has_remains(self) -> bool:
+        """Tell whether any file of a warehouse exists: the warehouse itself, its marts, or a version."""
+        return self.exists() or self.has_marts() or self.published() is not None
+
+    def lost(self, what: str) -> DamagedFileError:
+        """Return the error that says that the warehouse is lost, and with it `what`."""
+        return DamagedFileError(
+            f"{self._settings.warehouse_path} is lost, with what was collected of {what}; {RESTORE}"
+        )
+
+    def set_aside(self) -> Path | None:
+        """Rename the warehouse's file, so that the next writer begins an empty one; return its new name."""
+        path = self._settings.warehouse_path
+        if not path.exists():
+            return None
+        aside = path.with_name(f"{path.name}.{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.aside")
+        log = path.with_name(f"{path.name}.wal")
+        if log.exists():
+            log.rename(aside.with_name(f"{aside.name}.wal"))
+        path.rename(aside)
+        return aside
+
+    def check_rows(self, schema: str) -> None:
+        """Read all rows of a schema.
+
+        Raises:
+            DamagedFileError: some cannot be read; names the tables.
+        """
+        path = self._settings.warehouse_path
+        with damage_named(path, RESTORE):
+            damaged = [table for table in damaged_tables(path) if table.startswith(f"{schema}.")]
+        if damaged:
+            raise DamagedFileError(f"{path} is damaged (in {', '.join(damaged)}); {RESTORE}")
+
+    def damage(self) -> list[str]:
+        """Open each file briefly; return a message for each that is damaged. A file that is written is left out."""
+        settings, found = self._settings, []
+        files = [(settings.warehouse_path, RESTORE), (settings.marts_path, REBUILD)]
+        for path, fix in [] if self.is_written() else files:
+            if not path.exists():
+                continue
+            try:
+                with damage_named(path, fix), closing(connect(path, 0.0, read_only=True)) as connection:
+                    check_length(connection, path)
+            except DamagedFileError as error:
+                found.append(str(error))
+        if not self.is_newest_readable() and versions.published_versions(settings.serving_dir):
+            found.append(
+                f"the newest version in {settings.serving_dir} cannot be read; the next cycle publishes it again"
+            )
+        return found
+
+    def has_marts(self) -> bool:
+        """Tell whether the file in which dbt builds the marts exists."""
+        return self._settings.marts_path.exists()
+
+    def mark_marts(self, token: str) -> str | None:
+        """Write into the build file of the marts which build writes it next; return the mark of the last one.
+
+        None if the file is missing, damaged or of an earlier release.
+        """
+        try:
+            with closing(connect(self._settings.marts_path)) as connection:
+                check_length(connection, self._settings.marts_path)
+                connection.execute("create table if not exists main.build (token varchar)")
+                before = connection.execute("select max(token) from main.build").fetchone()
+                connection.execute("create or replace table main.build as select ? as token", [token])
+        except duckdb.Error as error:
+            if not is_damage(str(error)):
+                raise
+            return None
+        return None if before is None else before[0]
+
+    def discard_marts(self) -> None:
+        """Delete the build file of the marts; published versions stay."""
+        path = self._settings.marts_path
+        path.unlink(missing_ok=True)
+        path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
 
     def dbt_environment(self) -> dict[str, str]:
         """The variables by which dbt's profile finds raw and marts."""
@@ -133,7 +230,8 @@ class Warehouse:
         with copy_lock(settings.lock_path, listener.waits):
             publication = self._expect_published()
             # A child of a killed writer may still have it open.
-            connect(settings.warehouse_path, read_only=True).close()
+            with damage_named(settings.warehouse_path, RESTORE):
+                connect(settings.warehouse_path, read_only=True).close()
             is_reflinked = copies.copy_files(settings.warehouse_path, settings.marts_path, analyst, listener)
             copies.link(settings.serving_dir / publication.file, analyst / copies.PUBLISHED)
             yield Copy(publication, is_reflinked)
@@ -143,5 +241,6 @@ class Warehouse:
         publication = self.published()
         if publication is None:
             folder = self._settings.serving_dir
-            raise NothingPublishedError(f"nothing is published in {folder}; run `ledgermart init --tenant NAME`")
+            advice = "run `ledgermart cycle`" if self.exists() else "run `ledgermart init --tenant NAME`"
+            raise NothingPublishedError(f"nothing is published in {folder}; {advice}")
         return publication

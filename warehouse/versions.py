@@ -13,6 +13,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Collection
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from pathlib import Path
 import duckdb
 
 from warehouse.copies import reflink
+from warehouse.damage import check_length
 from warehouse.folders import sync
 from warehouse.opening import connect, quiet
 
@@ -32,6 +34,9 @@ _PUBLICATION_COMMENTS = """
 """
 _READER_THREADS = 2
 _NAME = re.compile(r"marts-(\d{12})\.duckdb")
+# A pointer is some 200 bytes. Names of versions have 12 digits, and a next one must fit.
+_MOST_POINTER_BYTES = 4096
+_MOST_NUMBER = 10**11
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ def newest_is_readable(serving_dir: Path) -> bool:
     if path is None:
         return False
     try:
-        duckdb.connect(str(path), read_only=True).close()
+        with closing(duckdb.connect(str(path), read_only=True)) as connection:
+            check_length(connection, path)
     except duckdb.IOException:
         return False
     return True
@@ -100,17 +106,28 @@ def read_pointer(serving_dir: Path) -> Publication:
 
 def _read_pointer(serving_dir: Path) -> _Pointer:
     try:
-        fields = json.loads((serving_dir / "current.json").read_bytes())
-        return _Pointer(
-            Publication(int(fields["version"]), fields["file"], datetime.fromisoformat(fields["publishedAt"])),
+        with (serving_dir / "current.json").open("rb") as file:
+            text = file.read(_MOST_POINTER_BYTES + 1)
+        if len(text) > _MOST_POINTER_BYTES:
+            raise ValueError("too long")
+        fields = json.loads(text)
+        version, at = fields["version"], datetime.fromisoformat(fields["publishedAt"])
+        pointer = _Pointer(
+            Publication(version, path_of(serving_dir, version).name, at),
             str(fields.get("epoch", "")),
-            int(fields.get("batchId", 0)),
-            int(fields.get("controlRevision", 0)),
+            fields.get("batchId", 0),
+            fields.get("controlRevision", 0),
         )
+        numbers = (version, pointer.batch_id, pointer.control_revision)
+        if any(type(number) is not int or not 0 <= number < _MOST_NUMBER for number in numbers):
+            raise ValueError("a number is out of range")
+        if at.tzinfo is None or fields["file"] != pointer.publication.file:
+            raise ValueError("time or file are not those of a publication")
     except FileNotFoundError as error:
         raise PointerError("current.json is missing") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise PointerError("current.json cannot be read") from error
+    return pointer
 
 
 def _find_pointer(serving_dir: Path) -> Publication | None:

@@ -114,6 +114,9 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             log_words(error)
             report.error = str(error)
             call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
+        except (duckdb.IOException, duckdb.FatalException):
+            # The warehouse's file or the disk is at fault, not the network.
+            raise
         except Exception as error:  # noqa: BLE001 - a defect met on one network stops no other; it fails the run
             # Without its words, which may be the provider's.
             report.error = f"{network}: error of the service ({type(error).__name__}); its stack trace is in the log"

@@ -1,6 +1,8 @@
 """dbt models as assets, with lineage from every network's raw assets to the marts."""
 
+import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -9,11 +11,13 @@ from dagster_dbt import DagsterDbtTranslator, DbtProject, dbt_assets
 from control.networks.definitions import Network
 from control.settings import load_settings
 from pipelines.defs.keys import BUILD, filled_by
-from pipelines.defs.project import keep_manifest, parsed_project, run_dbt
+from pipelines.defs.project import DbtError, keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
+from pipelines.defs.runs import REBUILD_TAG, has_tag
 from pipelines.load.control import batch_of_run
 from pipelines.load.state import (
     begin_build,
+    build_identity,
     has_attestations_to_build,
     has_prices_to_build,
     has_values_to_build,
@@ -22,6 +26,7 @@ from pipelines.load.state import (
     record_transform,
 )
 from pipelines.load.tenants import advance, transform_due
+from warehouse.damage import is_damage
 
 # A cycle builds all models, and runs the tests that stay cheap as the history grows. Unit tests run in `make test`;
 # audits of the whole history run in the daily job.
@@ -62,6 +67,15 @@ class _Translator(DagsterDbtTranslator):
         return spec.replace_attributes(deps=[dg.AssetDep(key) for key in sorted(keys)])
 
 
+@dataclass(frozen=True)
+class _Build:
+    """What dbt did: its results, whether it kept what the marts held, and what is recorded of it."""
+
+    results: list[Any]
+    keeps_marts: bool
+    identity: str
+
+
 def failures(results: list[Any]) -> str:
     """Return dbt's messages for the failed nodes as one text; empty if none failed."""
     failed = (result for result in results if result.status in ("error", "fail", "runtime error"))
@@ -98,41 +112,69 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
     manifest = project.manifest.writable_manifest().to_dict(omit_none=False)
     translator = _Translator([network for network in networks.values() if network.is_enabled])
 
-    def transform(context: dg.AssetExecutionContext, warehouse: Warehouse) -> Iterator[Any]:
-        """Build the marts if something changed; otherwise nothing is published either."""
+    keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
+
+    def build_models(context: dg.AssetExecutionContext, warehouse: Warehouse, *, anew: bool) -> _Build:
+        """Build the models that the step selects; all of them from the raw tables if `anew`, or if the marts are lost.
+
+        Raises:
+            DbtError: dbt failed before it built a model.
+        """
+        port, mark = warehouse.port, uuid.uuid4().hex
+        before = port.mark_marts(mark)
         with warehouse.open() as connection:
-            is_due = transform_due(connection, warehouse.settings.as_of_seconds)
-            # A publication follows a build, so build too if the published file is lost.
-            if not is_due and warehouse.port.is_newest_readable():
-                context.log.info("nothing new: the marts are not rebuilt")
-                return
-            published = warehouse.port.published()
-            newest = max(newest_publication(connection), published.version if published else 0)
-            advance(connection, newest, warehouse.settings.as_of_seconds)
-            keeps_marts = begin_build(connection, project.fingerprint)
+            keeps_marts = begin_build(connection, project.fingerprint, None if anew else before, mark)
             empty = [f"tag:{tag}" for tag, has_any in NEEDED.items() if not has_any(connection)]
         arguments, excluded = [*CYCLE_ARGUMENTS], [AUDIT]
         if keeps_marts:
             excluded += [VIEWS, *empty]
         else:
-            # Earlier models may have computed other rows or columns, so everything is rebuilt.
+            # Models of another build or project may have computed other rows or columns, so everything is rebuilt.
+            context.log.info("all marts are built again from the raw tables")
+            port.discard_marts()
+            port.mark_marts(mark)
             arguments.append("--full-refresh")
-        keys = {unique_id: translator.get_asset_key(node) for unique_id, node in manifest["nodes"].items()}
-        is_whole = BUILD in context.selected_asset_keys
-        if not is_whole:
+        if BUILD not in context.selected_asset_keys:
             chosen = [name for name, key in keys.items() if key in context.selected_asset_keys]
             arguments += ["--select", *(manifest["nodes"][name]["name"] for name in chosen)]
         results = run_dbt(warehouse.settings, [*arguments, "--exclude", *excluded])
-        yield from _events(results, keys, checks)
-        if failed := failures(results):
+        return _Build(results, keeps_marts, build_identity(project.fingerprint, mark))
+
+    def transform(context: dg.AssetExecutionContext, warehouse: Warehouse) -> Iterator[Any]:
+        """Build the marts if something changed; otherwise nothing is published either."""
+        port, anew = warehouse.port, has_tag(context.run, REBUILD_TAG)
+        with warehouse.open() as connection:
+            is_due = transform_due(connection, warehouse.settings.as_of_seconds)
+            # A publication follows a build, so build too if the published file is lost.
+            if not (is_due or anew) and port.has_marts() and port.is_newest_readable():
+                context.log.info("nothing new: the marts are not rebuilt")
+                return
+            published = port.published()
+            newest = max(newest_publication(connection), published.version if published else 0)
+            advance(connection, newest, warehouse.settings.as_of_seconds)
+        try:
+            built = build_models(context, warehouse, anew=anew)
+            failed = failures(built.results)
+        except DbtError as error:
+            if anew or not is_damage(str(error)):
+                raise
+            failed = str(error)
+        if is_damage(failed) and not anew:
+            # Raw tables cannot be computed again, so this raises if they are damaged too.
+            port.check_rows("raw")
+            context.log.warning(f"what dbt computed earlier is damaged, and is computed again: {failed}")
+            built = build_models(context, warehouse, anew=True)
+            failed = failures(built.results)
+        yield from _events(built.results, keys, checks)
+        if failed:
             raise dg.Failure(failed, allow_retries=False)
-        if not is_whole:
+        if BUILD not in context.selected_asset_keys:
             # The models that were not chosen are still outdated: the next cycle builds all.
             return
-        keep_manifest(warehouse.settings, is_new=not keeps_marts)
+        keep_manifest(warehouse.settings, is_new=not built.keeps_marts)
         with warehouse.open() as connection:
-            record_transform(connection, batch_of_run(connection, context.run_id), project.fingerprint)
-        yield dg.MaterializeResult(BUILD, metadata={"models": len(results)})
+            record_transform(connection, batch_of_run(connection, context.run_id), built.identity)
+        yield dg.MaterializeResult(BUILD, metadata={"models": len(built.results)})
 
     # dagster-dbt lists the models and tests.
     models = dbt_assets(manifest=manifest, dagster_dbt_translator=translator, exclude=AUDIT)(transform)

@@ -1,15 +1,19 @@
-"""Fast SQLite connections for Dagster's records, which use several engines and transactions for each event."""
+"""Dagster's records: fast SQLite connections, since each event takes several transactions, and what damage is."""
 
+import shutil
 import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Engine
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
+RESTART = "restart the service, which begins new records of runs"
 _MOST_COMPILED = 500
 
 _folders: set[Path] = set()
@@ -88,3 +92,39 @@ def keep_connections(folder: Path) -> None:
     _folders.add(folder.resolve())
     _is_kept.cache_clear()
     registry.register("sqlite", __name__, _Dialect.__name__)
+
+
+def find_damaged(folder: Path) -> Path | None:
+    """Return a database of Dagster's that is damaged or empty; None if all are whole, or there are none."""
+    for path in sorted(folder.glob("*.db")):
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as connection:
+                found = connection.execute("pragma quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise
+            return path
+        if found != ("ok",) or not path.stat().st_size:
+            return path
+    return None
+
+
+def set_aside_damaged(folder: Path) -> Path | None:
+    """Rename the folder of Dagster's records if one is damaged, so that Dagster begins new ones.
+
+    They are records of runs alone: no data is lost. Only one earlier folder is kept. No other process may use them.
+
+    Returns:
+        The damaged database, under its former name; None if all are whole.
+    """
+    damaged = find_damaged(folder)
+    if damaged is None:
+        return None
+    for path in [path for path in _free if Path(path).resolve().is_relative_to(folder.resolve())]:
+        for connection in _free.pop(path):
+            sqlite3.Connection.close(connection)
+    aside = folder.with_name(f"{folder.name}.damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    folder.mkdir(mode=0o700)
+    return damaged

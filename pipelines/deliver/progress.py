@@ -130,7 +130,7 @@ def read_progress(data_dir: Path) -> Progress | None:
         return None
     try:
         return msgspec.json.decode(path.read_bytes(), type=Progress)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

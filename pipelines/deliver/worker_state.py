@@ -21,7 +21,7 @@ def read_worker_state(data_dir: Path) -> WorkerState | None:
     """What the worker wrote last; None before the first, and where another version of the service wrote it."""
     try:
         return msgspec.json.decode(_path(data_dir).read_bytes(), type=WorkerState)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -123,27 +123,45 @@ def has_values_to_build(connection: duckdb.DuckDBPyConnection) -> bool:
     return has_prices_to_build(connection) or has_wallets_to_build(connection)
 
 
-def begin_build(connection: duckdb.DuckDBPyConnection, project_fingerprint: str) -> bool:
+def build_identity(project_fingerprint: str, mark: str) -> str:
+    """Return what `raw.transforms` records of a build: the project, and the mark in the build file of the marts."""
+    return f"{project_fingerprint} {mark}"
+
+
+def begin_build(
+    connection: duckdb.DuckDBPyConnection, project_fingerprint: str, mark_before: str | None, mark: str
+) -> bool:
     """Tell whether the build of the dbt project that begins now may keep what the marts hold.
 
-    It may where only builds of the same project wrote them since one came to its end. Where not, no build may until
-    one comes to its end: one that fails half-way leaves tables of two projects, also for who goes back to the first.
+    It may if only builds of the same project wrote them since a complete one, and if their file is the one that the
+    newest build wrote: not another one's, an older or a newer one. If not, no build may until one is complete: one that
+    fails half-way leaves tables of two projects.
+
+    Args:
+        project_fingerprint: of the project as it is now.
+        mark_before: mark that the newest build left in the build file; None if that is lost or damaged.
+        mark: mark of the build that begins, already written there.
     """
     row = connection.execute("select max(project_fingerprint) from raw.transforms").fetchone()
     assert row is not None
-    if row[0] == project_fingerprint:
-        return True
-    connection.execute("update raw.transforms set project_fingerprint = ''")
-    return False
+    keeps = mark_before is not None and row[0] == build_identity(project_fingerprint, mark_before)
+    now = build_identity(project_fingerprint, mark) if keeps else ""
+    connection.execute("update raw.transforms set project_fingerprint = ?", [now])
+    return keeps
 
 
-def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, project_fingerprint: str) -> None:
-    """Record that the marts hold everything up to the batch; marks that are in the marts now are dropped."""
+def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, build: str) -> None:
+    """Record that the marts hold everything up to the batch; marks that are in the marts now are dropped.
+
+    Args:
+        batch_id: newest batch of the build.
+        build: `build_identity`.
+    """
     with transaction(connection):
         connection.execute("delete from raw.transforms")
         connection.execute(
             "insert into raw.transforms select ?, max(revision), ?, ? from raw.control_revisions",
-            [batch_id, project_fingerprint, utc_now()],
+            [batch_id, build, utc_now()],
         )
         connection.execute("delete from raw.changes where batch_id <= ?", [batch_id])
         connection.execute("delete from raw.price_changes where batch_id <= ?", [batch_id])

@@ -44,7 +44,11 @@ SOURCE = Source(
             "At most one row.",
             Column("batch_id", BIGINT, "Newest cycle that is wholly in the marts."),
             Column("control_revision", BIGINT, "Revision of the control store in the marts."),
-            Column("project_fingerprint", VARCHAR, "Fingerprint of the dbt project that built the marts."),
+            Column(
+                "project_fingerprint",
+                VARCHAR,
+                "Fingerprint of the dbt project that built the marts, and the mark of its newest build in their file.",
+            ),
             Column("finished_at", TIMESTAMP, "End, UTC; null while it runs."),
         ),
         Table(

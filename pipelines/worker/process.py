@@ -18,6 +18,7 @@ from importlib import import_module
 
 import dagster as dg
 import duckdb
+from sqlalchemy.exc import DatabaseError
 
 from control.errors import ControlError
 from control.settings import Settings, load_settings
@@ -27,7 +28,7 @@ from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.defs.project import DbtError, copy_project, run_dbt
-from pipelines.defs.records import keep_connections
+from pipelines.defs.records import RESTART, find_damaged, keep_connections
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import create_tables
@@ -310,8 +311,11 @@ def main() -> None:
         with writer_lock(worker_lock(settings), "the worker", _TAKE_OVER_SECONDS):
             _work(settings)
     except Exception as error:  # noqa: BLE001 - told where it is looked for, and the worker ends whatever it was
-        _LOG.error("the worker stops: %s", error, exc_info=None if isinstance(error, _EXPECTED) else error)
-        write_worker_state(settings.data_dir, f"it stopped: {error}")
+        damaged = find_damaged(settings.dagster_dir) if isinstance(error, DatabaseError) else None
+        words = f"{damaged} is damaged; {RESTART}" if damaged else str(error)
+        is_expected = damaged is not None or isinstance(error, _EXPECTED)
+        _LOG.error("the worker stops: %s", words, exc_info=None if is_expected else error)
+        write_worker_state(settings.data_dir, f"it stopped: {words}")
         sys.exit(1)
 
 

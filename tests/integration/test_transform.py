@@ -265,7 +265,7 @@ def content(stores: Stores) -> dict[str, list[tuple[object, ...]]]:
         tables = [
             row[0]
             for row in connection.execute(
-                "select table_name from duckdb_tables() where database_name = 'published'"
+                "select table_name from duckdb_tables() where database_name = 'published' and schema_name = 'marts'"
             ).fetchall()
             if row[0] != "recomputed_ranges"  # what was computed again, and nothing was here
         ]

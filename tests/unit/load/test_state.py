@@ -1,26 +1,46 @@
 """What the record of builds says to the next build."""
 
-from pipelines.load.state import begin_build, has_values_to_build, has_wallets_to_build, record_transform
+import pytest
+
+from pipelines.load.state import (
+    begin_build,
+    build_identity,
+    has_values_to_build,
+    has_wallets_to_build,
+    record_transform,
+)
 from tests.unit.load.pricing import raw_warehouse
 
 
 def test_only_the_project_that_built_the_marts_keeps_what_they_hold() -> None:
     with raw_warehouse() as raw:
         raw.query("insert into raw.control_revisions values (1)")
-        assert not begin_build(raw.connection, "first")
-        record_transform(raw.connection, 1, "first")
-        assert begin_build(raw.connection, "first")
-        assert begin_build(raw.connection, "first")
+        assert not begin_build(raw.connection, "first", "m0", "m1")
+        record_transform(raw.connection, 1, build_identity("first", "m1"))
+        assert begin_build(raw.connection, "first", "m1", "m2")
+        assert begin_build(raw.connection, "first", "m2", "m3")
 
 
 def test_a_build_of_another_project_that_failed_leaves_nothing_to_keep() -> None:
     with raw_warehouse() as raw:
         raw.query("insert into raw.control_revisions values (1)")
-        record_transform(raw.connection, 1, "first")
-        assert not begin_build(raw.connection, "second")
-        assert not begin_build(raw.connection, "first")
-        record_transform(raw.connection, 2, "first")
-        assert begin_build(raw.connection, "first")
+        record_transform(raw.connection, 1, build_identity("first", "m1"))
+        assert not begin_build(raw.connection, "second", "m1", "m2")
+        assert not begin_build(raw.connection, "first", "m2", "m3")
+        record_transform(raw.connection, 2, build_identity("first", "m3"))
+        assert begin_build(raw.connection, "first", "m3", "m4")
+
+
+@pytest.mark.parametrize("found", [None, "m1", "m3"])
+def test_marts_that_another_build_left_are_not_kept(found: str | None) -> None:
+    """The build file is lost, older than the warehouse, or newer."""
+    with raw_warehouse() as raw:
+        raw.query("insert into raw.control_revisions values (1)")
+        record_transform(raw.connection, 1, build_identity("first", "m1"))
+        assert begin_build(raw.connection, "first", "m1", "m2")
+        assert not begin_build(raw.connection, "first", found, "m4")
+        # Until a build is complete.
+        assert not begin_build(raw.connection, "first", "m4", "m5")
 
 
 def test_wallets_are_built_while_there_is_one_and_until_a_build_without_any_came_to_its_end() -> None:

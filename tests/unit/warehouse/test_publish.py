@@ -10,12 +10,14 @@ import duckdb
 import pytest
 
 from warehouse.versions import (
+    PointerError,
     current_publication,
     epoch_of,
     megabytes_needed,
     newest_is_readable,
     publish,
     published_versions,
+    read_pointer,
     remove_old_versions,
 )
 
@@ -119,6 +121,50 @@ def test_without_the_pointer_or_its_file_the_newest_is_in_force(marts: Path, tmp
     assert current is not None
     assert current.version == (1 if loss == "the file it names" else 2)
     assert _number(serving / current.file) == 1
+
+
+_POINTER = {"version": 3, "file": "marts-000000000003.duckdb", "publishedAt": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "[" * 4000,
+        "[" * 200_000,
+        f'{{"version": {"9" * 4000}}}',
+        '"text"',
+        "7",
+        json.dumps(_POINTER) + " " * 5000,
+        *(
+            json.dumps(_POINTER | changed)
+            for changed in (
+                {"version": -3},
+                {"version": 999_999_999_999, "file": "marts-999999999999.duckdb"},
+                {"version": True, "file": "marts-000000000001.duckdb"},
+                {"version": float("inf")},
+                {"version": "3"},
+                {"file": "../marts-000000000003.duckdb"},
+                {"publishedAt": "2026-01-01"},
+                {"publishedAt": None},
+                {"batchId": -1},
+                {"controlRevision": 10**30},
+            )
+        ),
+    ],
+)
+def test_a_pointer_of_any_other_form_is_damaged(marts: Path, tmp_path: Path, pointer: str) -> None:
+    serving = tmp_path / "serving"
+    publish(marts, serving, 1)
+    (serving / "current.json").write_text(json.dumps(_POINTER))
+    assert read_pointer(serving).version == 3
+    (serving / "current.json").write_text(pointer)
+    with pytest.raises(PointerError, match=r"current\.json cannot be read"):
+        read_pointer(serving)
+    current = current_publication(serving)
+    assert current is not None
+    assert current.version == 1
+    assert not newest_is_readable(serving)
+    assert publish(marts, serving, 2).version == 2
 
 
 @pytest.mark.parametrize(

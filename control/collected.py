@@ -1,0 +1,37 @@
+"""What the service has collected for the tenants, as far as the control store knows: for messages about its loss."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from control.models import Operation, PricePair, Subject
+from control.operations import OperationKind, Status
+
+_KINDS = {
+    OperationKind.HISTORY: "finished history request",
+    OperationKind.ATTESTATION: "finished attestation",
+    OperationKind.PRICE_DISCOVERY: "finished price discovery",
+}
+
+
+def describe_collected(session: Session) -> str:
+    """Return in words what was collected, such as "2 tokens and wallets, 1 price pair"; empty if nothing was."""
+    counts = [
+        (
+            session.scalar(select(func.count()).where(Subject.removed_at.is_(None))),
+            "token or wallet",
+            "tokens and wallets",
+        ),
+        (session.scalar(select(func.count()).where(PricePair.removed_at.is_(None))), "price pair", "price pairs"),
+        *((_finished(session, kind), words, f"{words}s") for kind, words in _KINDS.items()),
+    ]
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts if count)
+
+
+def has_finished_operations(session: Session) -> bool:
+    """Tell whether any operation succeeded, which takes a warehouse."""
+    return any(_finished(session, kind) for kind in _KINDS)
+
+
+def _finished(session: Session, kind: OperationKind) -> int:
+    found = select(func.count()).where(Operation.kind == kind, Operation.status == Status.SUCCEEDED)
+    return session.scalar(found) or 0

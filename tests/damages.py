@@ -1,0 +1,40 @@
+"""Ways in which a file of the data folder is lost or damaged."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+Damage = Callable[[Path], None]
+
+
+def removed(path: Path) -> None:
+    """Delete it."""
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    """Keep the first half."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def emptied(path: Path) -> None:
+    """Keep the name alone."""
+    os.truncate(path, 0)
+
+
+def garbage(path: Path) -> None:
+    """Replace the content by a text."""
+    path.chmod(0o600)
+    path.write_bytes(b"<html>" * 100_000)
+
+
+def overwritten(path: Path) -> None:
+    """Overwrite a part of every fourth kilobyte between first and last eighth: the file may still open."""
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        for at in range(size // 8, size * 7 // 8, 4096):
+            file.seek(at)
+            file.write(b"\xa5" * 1000)
+
+
+ALL: tuple[Damage, ...] = (removed, cut, emptied, garbage, overwritten)

@@ -1,0 +1,79 @@
+"""Damage of the warehouse's files: how DuckDB's errors show it, and which tables it reaches."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import duckdb
+
+from warehouse.opening import connect
+
+_SIGNS = re.compile(
+    r"not a valid DuckDB database file|Could not read enough bytes|Corrupt (?:database|WAL) file|"
+    r"computed checksum \d+ does not match"
+)
+
+
+class DamagedFileError(Exception):
+    """A file of the data folder is lost or damaged; the message names it, the cause and the fix."""
+
+
+def is_damage(words: str) -> bool:
+    """Tell whether an error's message says that a DuckDB file is damaged."""
+    return _SIGNS.search(words) is not None
+
+
+@contextmanager
+def damage_named(path: Path, fix: str) -> Iterator[None]:
+    """Raise errors of DuckDB that show damage under the file's name.
+
+    Raises:
+        DamagedFileError: the file is damaged.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        if not is_damage(str(error)):
+            raise
+        raise DamagedFileError(f"{path} is damaged ({reason(error)}); {fix}") from error
+
+
+def reason(error: duckdb.Error) -> str:
+    """Return the first line of an error without its kind."""
+    return str(error).partition("\n")[0].removeprefix("IO Error: ").rstrip("!")
+
+
+def check_length(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Check that a file that was just opened is long enough for the blocks in use.
+
+    Raises:
+        duckdb.IOException: it was cut off.
+    """
+    row = connection.execute(
+        "select block_size * used_blocks from pragma_database_size() where database_name = current_database()"
+    ).fetchone()
+    assert row is not None
+    if path.stat().st_size < row[0]:
+        raise duckdb.IOException(f"Corrupt database file: {row[0]} bytes are in use, and only some are there")
+
+
+def damaged_tables(path: Path) -> list[str]:
+    """Read all rows of a file; return the tables that cannot be read, such as `raw.blocks`.
+
+    Raises:
+        duckdb.Error: the file cannot be opened.
+    """
+    found = []
+    with closing(connect(path, read_only=True)) as connection:
+        names = connection.execute(
+            "select schema_name, table_name from duckdb_tables() where database_name = current_database() order by all"
+        ).fetchall()
+        for schema, table in names:
+            try:
+                connection.execute(f'select bit_xor(hash(rows)) from "{schema}"."{table}" as rows').fetchall()
+            except duckdb.Error as error:
+                if not is_damage(str(error)):
+                    raise
+                found.append(f"{schema}.{table}")
+    return found
