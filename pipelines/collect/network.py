@@ -36,10 +36,11 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     report.count("blocks", extend_tail(connection, node, head, final_number, batch_id))
     resolve_windows(connection, node, head, batch_id)
     collector = Collector(connection, node, capabilities, final_number, batch_id, report)
+    # Before anything new is read: a second reading is of another cycle than the first.
+    verify(collector)
     for segment in missing_segments(connection, network, head.number, is_live=True):
         for _ in collector.collect(segment):
             pass
-    verify(collector)
     begin_searches(connection, network, batch_id)
     reading = observe(collector, head)
     report.count("token_metadata", reading.contracts)

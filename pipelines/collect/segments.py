@@ -18,7 +18,6 @@ from pipelines.load.chain import (
     record_failure,
     store_segment,
 )
-from pipelines.load.coverage import record_verified
 from pipelines.load.spending import record_spending
 from pipelines.ranges import BlockRange
 from pipelines.rows import Purpose, Segment, Spending
@@ -91,10 +90,6 @@ class Collector:
         for part in self.node.collect(segment, self.final_number):
             self.store(segment, part, self.node.provider, began)
             covered = part.covered
-            is_final = covered.first <= self.final_number and segment.kind != "native"
-            if is_final and len(self.node.network.rpc_urls) == 1:
-                final = BlockRange(covered.first, min(covered.last, self.final_number))
-                record_verified(self.connection, self.network, segment.kind, segment.addresses, final)
             for table, rows in part.rows.items():
                 record_collection(self.connection, self.network, table, covered, rows.height, self.batch_id)
                 self.report.count(table, rows.height)

@@ -1,8 +1,8 @@
 """Reading once more what was collected before it was final, and comparing it row by row.
 
-A node behind a balancer can leave rows out without an error. Once blocks are final, each range is read a second time:
-from another provider where several are configured, else from the same one unless it was final already when it was
-collected. What differs is collected anew and reported.
+A node behind a balancer can leave rows out without an error, and a node can lie. So each range is read a second time
+once it is final: in a later cycle than the first time, on another connection, from another provider where several are
+configured, and in other pieces. What differs is collected anew and reported.
 """
 
 import time

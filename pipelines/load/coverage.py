@@ -41,7 +41,7 @@ def read_coverage(connection: duckdb.DuckDBPyConnection, network: str) -> dict[W
 
 
 def read_verified(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """Ranges of every address of the network that were read twice, or were final when they were read; in order."""
+    """Ranges of every address of the network that were read a second time, in order."""
     return _read_ranges(connection, network, "verified_ranges")
 
 
@@ -62,7 +62,7 @@ def record_verified(
     addresses: Iterable[str],
     verified: BlockRange,
 ) -> None:
-    """Record that the range needs no second reading; runs inside the caller's transaction, or as one of its own.
+    """Record that the range was read a second time; runs inside the caller's transaction, or as one of its own.
 
     A range that continues the one before it extends that row.
     """
@@ -80,7 +80,7 @@ def record_verified(
         connection.execute(
             """
             insert into raw.verified_ranges
-            select ?, ?, address, ?, ?
+            select ?, ?, address, ?, ?, false
             from verified
             where address not in (
                 select address from raw.verified_ranges where network = ? and subject_kind = ? and to_block = ?

@@ -368,14 +368,14 @@ SOURCE = Source(
         ),
         Table(
             "verified_ranges",
-            "Collected ranges that were read a second time after they became final, or that were final when "
-            "they were collected.",
+            "Collected ranges that were read a second time after they became final, in a later cycle.",
             "One row per network, kind, address and range.",
             NETWORK,
             SUBJECT_KIND,
             ADDRESS,
             FROM_BLOCK,
             TO_BLOCK,
+            optional("is_sampled", BOOLEAN, "True if only a sample of the range was read a second time."),
         ),
         Table(
             "verifications",
