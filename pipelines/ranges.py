@@ -39,3 +39,16 @@ def difference(wanted: Iterable[BlockRange], covered: Iterable[BlockRange]) -> l
         if first <= want.last:
             result.append(BlockRange(first, want.last))
     return result
+
+
+def intersection(ranges: Iterable[BlockRange], others: Iterable[BlockRange]) -> list[BlockRange]:
+    """The blocks that are in both, in order."""
+    united = merged(others)
+    result: list[BlockRange] = []
+    for one in merged(ranges):
+        result += [
+            BlockRange(max(one.first, other.first), min(one.last, other.last))
+            for other in united
+            if other.first <= one.last and other.last >= one.first
+        ]
+    return result

@@ -20,7 +20,9 @@ from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
 from control.ledgers import NAME
 from control.networks.families import FAMILIES
 
-ProbedStatus = Literal["Healthy", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"]
+ProbedStatus = Literal[
+    "Healthy", "Inconsistent", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"
+]
 
 
 class Capabilities(Schema, frozen=True, kw_only=True):

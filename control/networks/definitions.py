@@ -16,6 +16,7 @@ from control.networks.addresses import InvalidAddress
 from control.networks.families import FAMILIES, AnyTable, codec_for, family_of_table
 from control.networks.tables import FamilyDefinition, FeedTable, NetworkTable, TokenTable
 from control.networks.tables import NativeMode as NativeMode
+from control.networks.tables import Verification as Verification
 from control.toml_files import Table, is_http_url, is_public_url, one_of, read_toml
 
 NATIVE = "native"
@@ -71,6 +72,7 @@ class Network:
     block_milliseconds: int | None = None
     max_requests_per_day: int | None = None
     explorer: str | None = None
+    verification: Verification | None = None
 
     @property
     def chain_id(self) -> int | None:
@@ -143,6 +145,7 @@ def _network(entry: NetworkTable, variables: Mapping[str, str]) -> Network:
         block_milliseconds=entry.block_milliseconds,
         max_requests_per_day=entry.max_requests_per_day,
         explorer=_explorer(entry.explorer),
+        verification=None if entry.verification is None else Verification(entry.verification),
     )
 
 

@@ -13,6 +13,14 @@ class NativeMode(StrEnum):
     BALANCE_ONLY = "balance-only"
 
 
+class Verification(StrEnum):
+    """How much of what was collected is read a second time: everything, a sample, or nothing."""
+
+    FULL = "full"
+    SAMPLE = "sample"
+    OFF = "off"
+
+
 class FamilyDefinition(Protocol):
     """What a family's own fields say of a network; equal for equal ones."""
 
@@ -64,6 +72,7 @@ class NetworkTable(Table, frozen=True, tag_field="family"):
     block_milliseconds: Annotated[int, within(1, 86_400_000)] | None = None
     max_requests_per_day: Annotated[int, within(1, 1_000_000_000_000)] | None = None
     explorer: str | None = None
+    verification: Annotated[str, one_of(tuple(Verification))] | None = None
 
     def own(self) -> FamilyDefinition:
         """What the family's own fields say.

@@ -88,7 +88,7 @@ def collect_attestations(
             """
             select head_number, final_number, coalesce(list_contains(capabilities, ?), false)
             from raw.network_states
-            where network = ? and status = 'Healthy'
+            where network = ? and status in ('Healthy', 'Inconsistent')
             """,
             [PAST_BALANCES, network.name],
         ).fetchone()
@@ -116,7 +116,7 @@ def owes_periods(
         """
         select network, final_number
         from raw.network_states
-        where status = 'Healthy' and list_contains(capabilities, ?)
+        where status in ('Healthy', 'Inconsistent') and list_contains(capabilities, ?)
         """,
         [PAST_BALANCES],
     )

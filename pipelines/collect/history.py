@@ -143,7 +143,7 @@ def _begin(
         "select head_number, final_number, status, detail from raw.network_states where network = ?", [network]
     ).fetchone()
     head_number, final_number, status, detail = state or (None, None, None, "the node was not probed yet")
-    if status != "Healthy":
+    if status not in ("Healthy", "Inconsistent"):
         note_network_error(connection, network, detail or f"{network}: the node is {status}")
         return None
     report = NetworkReport(network)

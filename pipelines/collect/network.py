@@ -15,6 +15,7 @@ from pipelines.load.chain import HashMismatchError, record_healthy, record_unhea
 from pipelines.load.checks import DECIMALS, run_check
 from pipelines.load.history import waiting_detail
 from pipelines.load.holders import begin_searches
+from pipelines.load.verification import disputed_detail
 from pipelines.rows import Purpose
 
 # A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
@@ -47,6 +48,7 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     report.count("balance_observations", reading.balances + search_holders(collector, head))
     report.count("supply_observations", reading.supplies)
     report.unavailable_readings = reading.unavailable
+    disputes = disputed_detail(connection, network)
     report.head, report.final = head.number, final_number
     record_healthy(
         connection,
@@ -56,10 +58,11 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
             "head_hash": head.hash,
             "head_time": head.time.replace(tzinfo=None),
             "capabilities": sorted(capabilities),
-            "detail": _detail(connection, network, batch_id),
+            "detail": "; ".join(text for text in (disputes, _detail(connection, network, batch_id)) if text) or None,
         },
         final_number,
         batch_id,
+        "Inconsistent" if disputes else "Healthy",
     )
 
 

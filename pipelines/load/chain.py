@@ -1,11 +1,12 @@
 """Writing what a chain said: rows, their coverage and their marks for the marts in one transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import duckdb
 import polars as pl
 
-from pipelines.load.coverage import Watched, record_coverage, record_verified, tracked_kind
+from pipelines.load.coverage import Watched, record_coverage, tracked_kind
 from pipelines.load.frames import registered
 from pipelines.load.metadata import mark_changed_contracts
 from pipelines.load.spending import record_spending
@@ -20,6 +21,13 @@ MOST_TAIL_BLOCKS = 10_000
 
 _SUBJECT_KINDS: tuple[Kind, ...] = ("token", "wallet")
 _OF_BLOCKS = (*ROW_TABLES, "balance_observations", "supply_observations", "blocks")
+
+
+class Replaced(NamedTuple):
+    """How many rows went, and how many came in their place."""
+
+    removed: int
+    added: int
 
 
 class HashMismatchError(Exception):
@@ -115,8 +123,7 @@ def _insert(
         is_first: nothing of the segment is stored in its range.
     """
     key = ", ".join(table.key)
-    stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)} and ({key}) in (select {key} from incoming)"
-    facts = f"select * exclude (batch_id) {stored}"
+    stored = f"from raw.{table.name} where {_rows_of(table, segment.kind)}"
     parameters, is_native = _parameters(network, segment), segment.kind == "native"
     with registered(connection, incoming=rows):
         _check_hashes(connection, network, segment.covered)
@@ -125,20 +132,35 @@ def _insert(
         if is_first:
             connection.execute(f"insert into raw.{table.name} {rows_given}", [network, batch])
         else:
-            connection.execute(f"create or replace temp table given as from raw.{table.name} limit 0")
-            connection.execute(f"insert into given {rows_given}", [network, batch])
-            connection.execute(f"create or replace temp table before as {facts}", parameters)
-            connection.execute(
-                f"""
-                insert into unchanged
-                select {key} from (from before intersect select * exclude (batch_id) from given)
-                """
-            )
-            connection.execute(f"delete {stored} and ({key}) not in (from unchanged)", parameters)
-            connection.execute(f"insert into raw.{table.name} from given anti join unchanged using ({key})")
+            _put(connection, network, table, f"{stored} and ({key}) in (select {key} from incoming)", parameters, batch)
             _note_changed(connection, network, table, "before", _SUBJECT_KINDS, is_native=is_native)
         # What moved between nobody and nobody is its token's, and no party's.
         _note_changed(connection, network, table, "incoming", ("token",), is_native=is_native)
+
+
+def _put(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    table: RowTable,
+    stored: str,
+    parameters: Mapping[str, object],
+    batch: int,
+) -> None:
+    """Put the rows of `incoming` in the place of stored ones, which go to `before`; equal ones stay as `unchanged`."""
+    key = ", ".join(table.key)
+    connection.execute(f"create or replace temp table given as from raw.{table.name} limit 0")
+    connection.execute(
+        "insert into given by name select *, ? as network, ? as batch_id from incoming", [network, batch]
+    )
+    connection.execute(f"create or replace temp table before as select * exclude (batch_id) {stored}", parameters)
+    connection.execute(
+        f"""
+        insert into unchanged
+        select {key} from (from before intersect select * exclude (batch_id) from given)
+        """
+    )
+    connection.execute(f"delete {stored} and ({key}) not in (from unchanged)", parameters)
+    connection.execute(f"insert into raw.{table.name} from given anti join unchanged using ({key})")
 
 
 def _note_changed(
@@ -212,6 +234,158 @@ def _mark_parties(connection: duckdb.DuckDBPyConnection, network: str, segment: 
     )
 
 
+def _begin_changes(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        """
+        create or replace temp table changed_blocks (block_number bigint);
+        create or replace temp table changed_parties (subject_key bigint, from_block bigint, to_block bigint)
+        """
+    )
+
+
+def replace_rows(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    segment: Segment,
+    rows: Mapping[str, pl.DataFrame],
+    batch_id: int,
+) -> Replaced:
+    """Put rows in the place of all that is stored of the segment's addresses in its range, in one transaction.
+
+    With rows that are not given goes what rests on them: readings of balances that nothing else is the reason for.
+    Coverage counts what is stored then, and what changed is marked.
+
+    Args:
+        segment: judged blocks that are covered.
+        rows: as `store_segment`; all that the blocks hold.
+
+    Raises:
+        HashMismatchError: a row's block hash is not that of the stored header; nothing is written.
+    """
+    removed = added = 0
+    parameters, is_native = _parameters(network, segment), segment.kind == "native"
+    with transaction(connection):
+        _begin_changes(connection)
+        for name, frame in rows.items():
+            table = ROW_TABLES[name]
+            key = ", ".join(table.key)
+            with registered(connection, incoming=frame):
+                _check_hashes(connection, network, segment.covered)
+                connection.execute(f"create or replace temp table unchanged as select {key} from incoming limit 0")
+                stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
+                _put(connection, network, table, stored, parameters, batch_id)
+                _note_changed(connection, network, table, "before", _SUBJECT_KINDS, is_native=is_native)
+                _note_changed(connection, network, table, "incoming", ("token",), is_native=is_native)
+                removed += _count_again(connection, network, table, "before", -1)
+                added += _count_again(connection, network, table, "incoming", 1)
+                _remove_readings(connection, network, table, batch_id)
+        _mark_parties(connection, network, segment, batch_id)
+    return Replaced(removed, added)
+
+
+def _count_again(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, rows: str, sign: int) -> int:
+    """Have coverage count the rows that are not in `unchanged`, or no more; return how many they are."""
+    key = ", ".join(table.key)
+    connection.execute(f"create or replace temp table moved as select * from {rows} anti join unchanged using ({key})")
+    for kind in table.kinds:
+        addresses = ", ".join(table.addressed(kind))
+        connection.execute(
+            f"""
+            update raw.coverage
+            set row_count = coverage.row_count + $sign * moved_rows.row_count
+            from (
+                select ranges.address, ranges.from_block, ranges.to_block, count(*) as row_count
+                from (select distinct {key}, unnest([{addresses}]) as address from moved) as named
+                inner join raw.coverage as ranges
+                    on
+                        ranges.network = $network
+                        and ranges.subject_kind = $kind
+                        and named.address = ranges.address
+                        and named.block_number between ranges.from_block and ranges.to_block
+                group by ranges.address, ranges.from_block, ranges.to_block
+            ) as moved_rows
+            where
+                coverage.network = $network
+                and coverage.subject_kind = $kind
+                and coverage.address = moved_rows.address
+                and coverage.from_block = moved_rows.from_block
+                and coverage.to_block = moved_rows.to_block
+            """,
+            {"sign": sign, "network": network, "kind": kind},
+        )
+    ((count,),) = connection.execute("select count(*) from moved").fetchall()
+    return int(count)
+
+
+def _remove_readings(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, batch_id: int) -> None:
+    """Remove the balances that were read because of rows of `before` that are gone, and mark their subjects.
+
+    Those stay that have another reason: another movement, a search that found the holder, an attestation, and for a
+    tracked wallet that the token is its tenant's or the network's.
+    """
+    if table.token is None:
+        return
+    key = ", ".join(table.key)
+    parties = ", ".join(table.parties)
+    connection.execute(
+        f"""
+        create or replace temp table groundless as
+        select pairs.token_address, pairs.holder_address
+        from (
+            select distinct {table.token} as token_address, unnest([{parties}]) as holder_address
+            from before
+            anti join unchanged using ({key})
+        ) as pairs
+        anti join (select * from raw.movement_sides where network = $network) as sides
+            on pairs.token_address = sides.asset and pairs.holder_address = sides.holder_address
+        anti join (
+            select subjects.address as token_address, found.holder_address
+            from raw.found_holders as found
+            inner join raw.control_subjects as subjects on found.subject_key = subjects.subject_key
+            where found.network = $network
+        ) as found
+            on pairs.token_address = found.token_address and pairs.holder_address = found.holder_address
+        where not (
+            pairs.holder_address in (
+                select address from raw.control_subjects where network = $network and kind = 'wallet'
+            )
+            and (
+                pairs.token_address in (select token_address from raw.common_tokens where network = $network)
+                or pairs.token_address in (
+                    select address from raw.control_subjects where network = $network and kind = 'token'
+                )
+            )
+        )
+        """,
+        {"network": network},
+    )
+    removed = connection.execute(
+        """
+        delete from raw.balance_observations as readings
+        using groundless
+        where
+            readings.network = ?
+            and readings.purpose != 'Attestation'
+            and readings.token_address = groundless.token_address
+            and readings.holder_address = groundless.holder_address
+        returning readings.token_address
+        """,
+        [network],
+    ).fetchall()
+    if removed:
+        connection.execute(
+            """
+            insert into raw.changes
+            select distinct $batch::bigint, subjects.subject_key, 0, null::bigint, 'Rows'
+            from raw.control_subjects as subjects
+            inner join groundless
+                on subjects.address in (groundless.token_address, groundless.holder_address)
+            where subjects.network = $network
+            """,
+            {"batch": batch_id, "network": network},
+        )
+
+
 def store_segment(
     connection: duckdb.DuckDBPyConnection,
     network: str,
@@ -237,12 +411,7 @@ def store_segment(
     counts = dict.fromkeys(segment.addresses, 0)
     parameters = _parameters(network, segment)
     with transaction(connection):
-        connection.execute(
-            """
-            create or replace temp table changed_blocks (block_number bigint);
-            create or replace temp table changed_parties (subject_key bigint, from_block bigint, to_block bigint)
-            """
-        )
+        _begin_changes(connection)
         for name, frame in rows.items():
             table = ROW_TABLES[name]
             stored = f"from raw.{name} where {_rows_of(table, segment.kind)}"
@@ -298,7 +467,12 @@ def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_i
 
 
 def record_healthy(
-    connection: duckdb.DuckDBPyConnection, network: str, facts: dict[str, object], final_number: int, batch_id: int
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    facts: dict[str, object],
+    final_number: int,
+    batch_id: int,
+    status: str = "Healthy",
 ) -> None:
     """Keep what the network's node said in a cycle that went well.
 
@@ -310,11 +484,11 @@ def record_healthy(
     """
     now = utc_now()
     before = connection.execute(
-        "select status_since from raw.network_states where network = ? and status = 'Healthy'", [network]
+        "select status_since from raw.network_states where network = ? and status = ?", [network, status]
     ).fetchone()
     row = {
         "network": network,
-        "status": "Healthy",
+        "status": status,
         "status_since": before[0] if before else now,
         "final_number": final_number,
         "failures_in_a_row": 0,
@@ -397,26 +571,6 @@ def read_rows(connection: duckdb.DuckDBPyConnection, network: str, table: RowTab
     return stored.pl()
 
 
-def record_verification(
-    connection: duckdb.DuckDBPyConnection,
-    network: str,
-    segment: Segment,
-    provider: str,
-    stored_rows: int,
-    read_rows: int,
-    is_equal: bool,
-    batch_id: int,
-) -> None:
-    """Record that a segment was read a second time, and what it found where that was not the same."""
-    with transaction(connection):
-        record_verified(connection, network, segment.kind, segment.addresses, segment.covered)
-        if not is_equal:
-            connection.execute(
-                "insert into raw.verifications values (?, ?, ?, ?, ?, ?, ?, ?)",
-                [batch_id, network, *segment.covered, provider, stored_rows, read_rows, utc_now()],
-            )
-
-
 def record_collection(
     connection: duckdb.DuckDBPyConnection, network: str, table: str, covered: BlockRange | None, rows: int, batch: int
 ) -> None:
@@ -464,6 +618,9 @@ def remove_orphaned(
             connection.execute(
                 f"update raw.{table} set to_block = ? where network = ? and to_block > ?", [ancestor, network, ancestor]
             )
+        connection.execute(
+            "delete from raw.disputed_answers where network = ? and block_number > ?", [network, ancestor]
+        )
         connection.execute(
             """
             delete from raw.view_ranges

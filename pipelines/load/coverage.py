@@ -40,15 +40,25 @@ def read_coverage(connection: duckdb.DuckDBPyConnection, network: str) -> dict[W
     return _read_ranges(connection, network, "coverage")
 
 
-def read_verified(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """Ranges of every address of the network that were read a second time, in order."""
-    return _read_ranges(connection, network, "verified_ranges")
+def read_verified(
+    connection: duckdb.DuckDBPyConnection, network: str
+) -> tuple[dict[Watched, list[BlockRange]], dict[Watched, list[BlockRange]]]:
+    """Ranges of every address of the network that were read a second time: in full; and in full or by a sample."""
+    in_full = _read_ranges(connection, network, "verified_ranges", "is_sampled = false")
+    return in_full, _read_ranges(connection, network, "verified_ranges")
 
 
-def _read_ranges(connection: duckdb.DuckDBPyConnection, network: str, table: str) -> dict[Watched, list[BlockRange]]:
+def _read_ranges(
+    connection: duckdb.DuckDBPyConnection, network: str, table: str, condition: str = "true"
+) -> dict[Watched, list[BlockRange]]:
     ranges: dict[Watched, list[BlockRange]] = defaultdict(list)
     for kind, address, first, last in connection.execute(
-        f"select subject_kind, address, from_block, to_block from raw.{table} where network = ? order by from_block",
+        f"""
+        select subject_kind, address, from_block, to_block
+        from raw.{table}
+        where network = ? and {condition}
+        order by from_block
+        """,
         [network],
     ).fetchall():
         ranges[Watched(kind, address)].append(BlockRange(first, last))
@@ -61,33 +71,48 @@ def record_verified(
     kind: Kind,
     addresses: Iterable[str],
     verified: BlockRange,
+    *,
+    is_sampled: bool,
 ) -> None:
     """Record that the range was read a second time; runs inside the caller's transaction, or as one of its own.
 
-    A range that continues the one before it extends that row.
+    A range that continues the one before it extends that row. Nothing of a range that was read in full is disputed.
     """
     frame = pl.DataFrame({"address": list(addresses)}, schema={"address": pl.String})
+    known = {"network": network, "kind": kind, "is_sampled": is_sampled}
     with registered(connection, verified=frame):
         connection.execute(
             """
-            update raw.verified_ranges set to_block = ?
+            update raw.verified_ranges set to_block = $last
             where
-                network = ? and subject_kind = ? and to_block = ?
+                network = $network and subject_kind = $kind and is_sampled = $is_sampled and to_block = $before
                 and address in (select address from verified)
             """,
-            [verified.last, network, kind, verified.first - 1],
+            {**known, "last": verified.last, "before": verified.first - 1},
         )
         connection.execute(
             """
             insert into raw.verified_ranges
-            select ?, ?, address, ?, ?, false
+            select $network, $kind, address, $first, $last, $is_sampled
             from verified
             where address not in (
-                select address from raw.verified_ranges where network = ? and subject_kind = ? and to_block = ?
+                select address from raw.verified_ranges
+                where
+                    network = $network and subject_kind = $kind and is_sampled = $is_sampled and to_block = $last
             )
             """,
-            [network, kind, verified.first, verified.last, network, kind, verified.last],
+            {**known, "first": verified.first, "last": verified.last},
         )
+        if not is_sampled:
+            connection.execute(
+                """
+                delete from raw.disputed_answers
+                where
+                    network = ? and subject_kind = ? and block_number between ? and ?
+                    and address in (select address from verified)
+                """,
+                [network, kind, *verified],
+            )
 
 
 def record_coverage(

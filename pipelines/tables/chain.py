@@ -103,7 +103,7 @@ SOURCE = Source(
             "Last known state of each network's node.",
             "One row per network.",
             NETWORK,
-            Column("status", VARCHAR, "Healthy, Unreachable, Unhealthy, WrongChain or ClockSkew."),
+            Column("status", VARCHAR, "Healthy, Inconsistent, Unreachable, Unhealthy, WrongChain or ClockSkew."),
             Column("status_since", TIMESTAMP, "Time since which the status applies, UTC."),
             optional("detail", VARCHAR, "Explanation in words."),
             optional("head_number", BIGINT, "Newest block of the node."),

@@ -1,6 +1,6 @@
 """State of the pipeline: cycles, collected ranges, failures, changes to transform."""
 
-from pipelines.tables.common import ADDRESS, BATCH_ID, NETWORK, OPERATION_KEY, SUBJECT_KEY, TENANT_ID
+from pipelines.tables.common import ADDRESS, BATCH_ID, BLOCK_NUMBER, NETWORK, OPERATION_KEY, SUBJECT_KEY, TENANT_ID
 from pipelines.tables.table import (
     BIGINT,
     BIGNUM,
@@ -389,6 +389,36 @@ SOURCE = Source(
             Column("stored_rows", BIGINT, "Rows of the first reading."),
             Column("read_rows", BIGINT, "Rows of the second reading."),
             Column("verified_at", TIMESTAMP, "Time of the second reading, UTC."),
+            optional("removed_rows", BIGINT, "Rows that were removed, because the blocks do not hold them."),
+            optional("added_rows", BIGINT, "Rows that were added."),
+            optional(
+                "judged_by",
+                VARCHAR,
+                "Proof (receipts, recomputed to the hash of the block), Majority (two readings of three), both, or "
+                "Open (not judged yet).",
+            ),
+        ),
+        Table(
+            "disputed_answers",
+            "Readings of final blocks that differ from the stored rows and are not judged yet.",
+            "One row per network, kind, address, block and cycle.",
+            NETWORK,
+            SUBJECT_KIND,
+            ADDRESS,
+            BLOCK_NUMBER,
+            Column("fingerprint", VARCHAR, "Hash of the rows that the reading gave."),
+            Column("stored_rows", BIGINT, "Rows of the address that are stored in the block."),
+            Column("read_rows", BIGINT, "Rows of the address that the reading gave."),
+            Column("provider", VARCHAR, "Host of the provider of the reading."),
+            BATCH_ID,
+            Column("read_at", TIMESTAMP, "Time of the reading, UTC."),
+        ),
+        Table(
+            "sample_seeds",
+            "Secrets that choose which blocks of a sampled range are read a second time.",
+            "One row per network.",
+            NETWORK,
+            Column("seed", VARCHAR, "Random text."),
         ),
         Table(
             "changes",

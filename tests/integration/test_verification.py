@@ -1,15 +1,22 @@
-"""Reading a second time: logs that a provider left out come in, whoever left them out."""
+"""Reading a second time: what a node left out comes in, what it made up goes, and nothing goes because it denies it."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from tests.chain.fault_proxy import FaultProxy, HttpFault, LieFault, LostLogsFault
+from pipelines.extract.evm.family import EvmNode
+from pipelines.extract.evm.rpc import RpcClient
+from pipelines.extract.family import PROVABLE
+from pipelines.load.warehouse import open_warehouse
+from pipelines.rows import Segment
+from tests.chain.fault_proxy import FaultProxy, HttpFault, LieFault, LostLogsFault, RpcFault
 from tests.chain.node import AnvilNode
-from tests.chain.world import Token, World
+from tests.chain.world import TRANSFER_TOPIC, Token, World
 from tests.integration.conftest import MakeService
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.oracle import check_truth, instant
@@ -35,6 +42,21 @@ def proxy(node: AnvilNode) -> Iterator[FaultProxy]:
         yield running
 
 
+@pytest.fixture
+def provable(node: AnvilNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Receipts that can be recomputed: what the block holds, from the node behind the proxy."""
+    probe = EvmNode.probe
+
+    def proven(self: EvmNode, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
+        client = RpcClient("local", [node.url])
+        (part,) = EvmNode(self.network, client).collect(segment, segment.covered.last)
+        client.close()
+        return part.rows
+
+    monkeypatch.setattr(EvmNode, "probe", lambda self: probe(self) | {PROVABLE})
+    monkeypatch.setattr(EvmNode, "proven", proven)
+
+
 def mine(world: World, count: int) -> None:
     """Add blocks."""
     for _ in range(count):
@@ -54,7 +76,7 @@ def track(service: Service, world: World, token: Token, opening: int) -> None:
 
 
 def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService, provable: None
 ) -> None:
     service = make_service(LocalNetwork("local", proxy.url))
     opening = node.head() + 1
@@ -75,7 +97,7 @@ def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
 
 
 def test_another_provider_reads_what_was_final_already(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService, provable: None
 ) -> None:
     opening = node.head() + 1
     world.transfer_many(40, [token], per_block=8)
@@ -111,6 +133,7 @@ def test_logs_of_final_blocks_that_the_only_node_left_out_in_its_first_cycle_com
     token: Token,
     proxy: FaultProxy,
     make_service: MakeService,
+    provable: None,
     tmp_path: Path,
 ) -> None:
     opening = node.head() + 1
@@ -151,3 +174,188 @@ def test_a_second_provider_that_is_down_stops_nothing_and_is_asked_later(
     service.good_cycle()
     assert service.query("select count(*) > 0 from raw.verified_ranges") == [(True,)]
     assert service.query("select * from raw.verifications") == []
+
+
+RECEIVER = "0x" + "fa" * 20
+COMPARED = ("token_transfers", "coverage", "balance_observations")
+
+
+def invented(node: AnvilNode, token: Token, number: int) -> LieFault:
+    """A mint that never was, with the hash of its block."""
+    log = {
+        "address": token.address,
+        "topics": [TRANSFER_TOPIC, "0x" + "00" * 32, "0x" + "00" * 12 + RECEIVER[2:]],
+        "data": f"0x{10**30:064x}",
+        "blockNumber": hex(number),
+        "blockHash": node.rpc("eth_getBlockByNumber", [hex(number), False])["hash"],
+        "transactionHash": "0x" + "ab" * 32,
+        "transactionIndex": "0x7",
+        "logIndex": "0x63",
+        "removed": False,
+    }
+
+    def tell(params: list[Any], logs: list[Any]) -> list[Any]:
+        asked = params[0]
+        is_asked = int(asked["fromBlock"], 16) <= number <= int(asked["toBlock"], 16)
+        return [*logs, log] if is_asked and asked.get("address") else logs
+
+    return LieFault(methods=["eth_getLogs"], tell=tell)
+
+
+def state(service: Service) -> tuple[str, str | None]:
+    """The network's status and its detail."""
+    ((status, detail),) = service.query("select status, detail from raw.network_states")
+    return status, detail
+
+
+def invented_rows(service: Service) -> int:
+    """How many rows name who receives what was made up: transfers and readings."""
+    ((rows,),) = service.query(
+        """
+        select
+            (select count(*) from raw.token_transfers where to_address = $1)
+            + (select count(*) from raw.balance_observations where holder_address = $1)
+        """,
+        [RECEIVER],
+    )
+    return int(rows)
+
+
+@pytest.mark.parametrize("urls", [1, 2])
+def test_an_invented_log_goes_with_what_rests_on_it(
+    urls: int,
+    node: AnvilNode,
+    world: World,
+    token: Token,
+    proxy: FaultProxy,
+    make_service: MakeService,
+    provable: None,
+    tmp_path: Path,
+) -> None:
+    opening = node.head() + 1
+    world.transfer_many(40, [token], per_block=8)
+    mine(world, 70)
+    service = make_service(LocalNetwork("local", proxy.url, second_url=node.url if urls == 2 else None))
+    track(service, world, token, opening)
+    proxy.inject(invented(node, token, opening + 1))
+    service.good_cycle()
+    assert invented_rows(service) > 1
+    proxy.clear()
+    service.good_cycle()
+    assert invented_rows(service) == 0
+    check_truth(service, node)
+    rows, clean = service.raw_rows(), service.clean_rows(tmp_path)
+    for table in COMPARED:
+        assert rows[table] == clean[table]
+    ((judge, removed, added),) = service.query("select judged_by, removed_rows, added_rows from raw.verifications")
+    assert (judge, removed, added) == ("Proof", 1, 0)
+    # The whole of its token is computed anew, since readings went; the newest batch says so.
+    ((marked,),) = service.query(
+        """
+        select count(*)
+        from raw.changes
+        inner join raw.control_subjects using (subject_key)
+        where kind = 'token' and from_block = 0 and to_block is null and reason = 'Rows'
+        """
+    )
+    assert marked == 1
+
+
+def test_a_row_that_a_later_answer_denies_stays(
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService, provable: None
+) -> None:
+    opening = node.head() + 1
+    world.transfer_many(40, [token], per_block=8)
+    mine(world, 70)
+    service = make_service(LocalNetwork("local", proxy.url))
+    track(service, world, token, opening)
+    service.good_cycle()
+    before = service.raw_rows()
+    for lie in (LieFault(methods=["eth_getLogs"], tell=lambda params, logs: []), invented(node, token, opening + 1)):
+        proxy.inject(lie)
+        assert service.good_cycle().corrected_ranges == 0
+        proxy.clear()
+        after = service.raw_rows()
+        for table in COMPARED:
+            assert after[table] == before[table]
+        assert state(service)[0] == "Healthy"
+        assert service.query("select count(*) > 0 from raw.verified_ranges") == [(True,)]
+        assert service.query("select distinct judged_by from raw.verifications") == [("Proof",)]
+        with open_warehouse(service.settings.warehouse_path) as connection:
+            connection.execute("delete from raw.verified_ranges")
+
+
+def no_receipts() -> RpcFault:
+    """A node that gives no receipts of whole blocks: nothing can be recomputed."""
+    return RpcFault(code=-32601, message="method not found", methods=["eth_getBlockReceipts"])
+
+
+@pytest.mark.parametrize("first", ["honest", "lying"])
+def test_without_receipts_two_readings_of_three_decide_and_until_then_nothing_changes(
+    first: str,
+    node: AnvilNode,
+    world: World,
+    token: Token,
+    proxy: FaultProxy,
+    make_service: MakeService,
+    tmp_path: Path,
+) -> None:
+    opening = node.head() + 1
+    world.transfer_many(40, [token], per_block=8)
+    mine(world, 70)
+    service = make_service(LocalNetwork("local", proxy.url))
+    track(service, world, token, opening)
+    lie = invented(node, token, opening + 1)
+    proxy.inject(no_receipts())
+    if first == "lying":
+        proxy.inject(lie)
+    service.good_cycle()
+    before = service.raw_rows()
+    proxy.withdraw(lie)
+    if first == "honest":
+        proxy.inject(lie)
+    assert service.good_cycle().corrected_ranges == 0
+    after = service.raw_rows()
+    for table in COMPARED:
+        assert after[table] == before[table]
+    status, detail = state(service)
+    assert status == "Inconsistent"
+    rows = len([row for row in before["token_transfers"] if row[1] == opening + 1])
+    others = rows + (1 if first == "honest" else -1)
+    assert f"block {opening + 1}, token {token.address}: {rows} rows are stored, another reading gave {others}" in str(
+        detail
+    )
+    assert "127.0.0.1" not in str(detail)
+    proxy.withdraw(lie)
+    service.good_cycle()
+    assert state(service) == ("Healthy", None)
+    assert service.query("select * from raw.disputed_answers") == []
+    assert invented_rows(service) == 0
+    check_truth(service, node)
+    assert service.raw_rows()["token_transfers"] == service.clean_rows(tmp_path)["token_transfers"]
+
+
+def test_three_readings_that_all_differ_wait_for_one_that_agrees(
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
+) -> None:
+    opening = node.head() + 1
+    world.transfer_many(8, [token], per_block=8)
+    mine(world, 70)
+    service = make_service(LocalNetwork("local", proxy.url))
+    service.token(service.tenant(), token.address, tracked_from=instant(node, opening))
+
+    def some(params: list[Any], logs: list[Any], left: int) -> list[Any]:
+        return [log for log in logs if int(log["blockNumber"], 16) == opening][:left]
+
+    for left in (3, 2, 1):
+        lies = LieFault(methods=["eth_getLogs"], tell=partial(some, left=left))
+        proxy.inject(no_receipts(), lies)
+        service.good_cycle()
+        proxy.clear()
+    assert state(service)[0] == "Inconsistent"
+    proxy.inject(no_receipts())
+    service.good_cycle()
+    assert state(service)[0] == "Inconsistent"
+    service.good_cycle()
+    assert state(service) == ("Healthy", None)
+    check_truth(service, node)

@@ -1,0 +1,178 @@
+"""What second readings found: disputed answers, differences, and what has to be read once more."""
+
+import secrets
+from collections import defaultdict
+from typing import NamedTuple
+
+import duckdb
+
+from pipelines.load.coverage import Watched
+from pipelines.load.state import has_relation
+from pipelines.load.warehouse import sql, utc_now
+from pipelines.ranges import BlockRange
+
+# Disputed blocks that a network's detail names at most.
+_DISPUTES_NAMED = 3
+
+
+class Answer(NamedTuple):
+    """What a reading said of an address in a block, beside what is stored.
+
+    Attributes:
+        fingerprint: of its rows.
+        stored_rows, read_rows: how many rows are stored, and how many it gave.
+    """
+
+    watched: Watched
+    block_number: int
+    fingerprint: str
+    stored_rows: int
+    read_rows: int
+
+
+def read_tracked(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    """The blocks of tracking windows, whoever's, of every address of the network."""
+    return _ranges(
+        connection,
+        """
+        select subjects.kind, subjects.address, ranges.from_block, coalesce(ranges.to_block, $last)
+        from raw.view_ranges as ranges
+        inner join raw.control_subjects as subjects on ranges.subject_key = subjects.subject_key
+        where subjects.network = $network and ranges.origin = 'Window'
+        """,
+        {"network": network, "last": 2**62},
+    )
+
+
+def read_disputed(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    """The blocks of every address whose readings differ and are not judged."""
+    return _ranges(
+        connection,
+        "select subject_kind, address, block_number, block_number from raw.disputed_answers where network = $network",
+        {"network": network},
+    )
+
+
+def read_doubted(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    """The blocks of every address in which a balance that was read does not fit, by the newest build."""
+    if not has_relation(connection, "int_unlocated_adjustments"):
+        return {}
+    return _ranges(connection, sql("doubted_blocks"), {"network": network})
+
+
+def _ranges(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, object]
+) -> dict[Watched, list[BlockRange]]:
+    ranges: dict[Watched, list[BlockRange]] = defaultdict(list)
+    for kind, address, first, last in connection.execute(query, parameters).fetchall():
+        if first <= last:
+            ranges[Watched(kind, address)].append(BlockRange(first, last))
+    return ranges
+
+
+def read_seed(connection: duckdb.DuckDBPyConnection, network: str) -> str:
+    """The secret that chooses the samples of a network, made when it is needed first."""
+    known = connection.execute("select seed from raw.sample_seeds where network = ?", [network]).fetchone()
+    if known is not None:
+        return str(known[0])
+    seed = secrets.token_hex(16)
+    connection.execute("insert into raw.sample_seeds values (?, ?)", [network, seed])
+    return seed
+
+
+def read_answers(connection: duckdb.DuckDBPyConnection, network: str, answer: Answer, batch_id: int) -> frozenset[str]:
+    """Fingerprints of what readings of earlier cycles said of the same address and block."""
+    rows = connection.execute(
+        """
+        select fingerprint
+        from raw.disputed_answers
+        where network = ? and subject_kind = ? and address = ? and block_number = ? and batch_id < ?
+        """,
+        [network, *answer.watched, answer.block_number, batch_id],
+    ).fetchall()
+    return frozenset(fingerprint for (fingerprint,) in rows)
+
+
+def record_answer(
+    connection: duckdb.DuckDBPyConnection, network: str, answer: Answer, provider: str, batch_id: int
+) -> None:
+    """Keep an answer that is not what is stored, until another one agrees with it or with what is stored."""
+    (kind, address), block_number, fingerprint, stored_rows, read_rows = answer
+    connection.execute(
+        """
+        insert into raw.disputed_answers
+        select $network, $kind, $address, $block, $fingerprint, $stored, $read, $provider, $batch, $now
+        where not exists (
+            select 1 from raw.disputed_answers
+            where
+                network = $network
+                and subject_kind = $kind
+                and address = $address
+                and block_number = $block
+                and batch_id = $batch
+        )
+        """,
+        {
+            "network": network,
+            "kind": kind,
+            "address": address,
+            "block": block_number,
+            "fingerprint": fingerprint,
+            "stored": stored_rows,
+            "read": read_rows,
+            "provider": provider,
+            "batch": batch_id,
+            "now": utc_now(),
+        },
+    )
+
+
+def disputed_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
+    """Describe the blocks whose readings differ and are not judged; None where there is none."""
+    rows = connection.execute(
+        """
+        select
+            subject_kind,
+            address,
+            block_number,
+            arg_max(stored_rows, batch_id),
+            arg_max(read_rows, batch_id),
+            count(*) over ()
+        from raw.disputed_answers
+        where network = ?
+        group by subject_kind, address, block_number
+        order by block_number, subject_kind, address
+        limit ?
+        """,
+        [network, _DISPUTES_NAMED],
+    ).fetchall()
+    if not rows:
+        return None
+    named = "; ".join(
+        f"block {block}, {kind} {address}: {stored} rows are stored, another reading gave {read}"
+        for kind, address, block, stored, read, _ in rows
+    )
+    more = f"; and {rows[0][-1] - len(rows)} more" if rows[0][-1] > len(rows) else ""
+    return f"readings differ: {named}{more}. Nothing is removed or added until a third reading agrees with one of them"
+
+
+def record_verification(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    covered: BlockRange,
+    provider: str,
+    rows: tuple[int, int],
+    replaced: tuple[int, int],
+    judged_by: str,
+    batch_id: int,
+) -> None:
+    """Record a second reading that differs from what was stored; runs inside the caller's transaction.
+
+    Args:
+        rows: how many were stored, and how many were read.
+        replaced: how many were removed, and how many were added.
+    """
+    connection.execute(
+        "insert into raw.verifications values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [batch_id, network, *covered, provider, *rows, utc_now(), *replaced, judged_by],
+    )
