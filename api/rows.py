@@ -9,7 +9,15 @@ from typing import Literal, overload
 
 import msgspec
 
-from api.schemas.common import ActivityStatus, Finality, GapReason, MetadataStatus, OpenedBy, Reconciliation
+from api.schemas.common import (
+    ActivityStatus,
+    Finality,
+    GapReason,
+    MetadataStatus,
+    OpenedBy,
+    Reconciliation,
+    Verified,
+)
 from api.schemas.ledgers import ProbedStatus
 from api.schemas.tokens import (
     Behaviour,
@@ -176,6 +184,7 @@ class CoverageRow(Row, frozen=True):
     to_time: datetime | None
     is_covered: bool
     reason: GapReason | None
+    verified: Verified | None = None
 
 
 class BlockRow(Row, frozen=True):

@@ -4,7 +4,8 @@ select
     from_time,
     to_time,
     is_covered,
-    reason
+    reason,
+    verified
 from marts.coverage
 where subject_key = $subject_key and tenant_id = $tenant_id
 order by from_block nulls first, from_time nulls first

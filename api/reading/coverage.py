@@ -47,7 +47,11 @@ def to_subject_coverage(snapshot: Snapshot, view: View, history: Sequence[Operat
         ],
         collected=[
             CollectedRange(
-                from_=as_utc(row.from_time), to=as_utc(row.to_time), from_block=row.from_block, to_block=row.to_block
+                from_=as_utc(row.from_time),
+                to=as_utc(row.to_time),
+                from_block=row.from_block,
+                to_block=row.to_block,
+                verified=row.verified or "false",
             )
             for row in view.ranges
             if row.is_covered and row.to_block is not None

@@ -7,16 +7,20 @@ from typing import Literal, NamedTuple
 from api.calls import Call
 from api.reading.operations import to_history_operation
 from api.rows import CollectionPaceRow, CoverageRow, NetworkHeadRow, as_utc
-from api.schemas.operations import HistoryEstimate, HistoryOperation
+from api.schemas.operations import HistoryEstimate, HistoryOperation, SecondReadings
 from api.serving import Snapshot
 from control import operations
 from control.history import Bound, BoundKind, native_mode, parse_range
-from control.networks.definitions import NativeMode, Network
+from control.networks import sampling
+from control.networks.definitions import NativeMode, Network, Verification
 from control.subjects import Kind, SubjectRow
 from control.tracking import Tracking
 
 _MILLION = 1_000_000
 _MICROSECOND = timedelta(microseconds=1)
+# Requests of a range, and of a stretch of a sample, that are few blocks wide at first.
+_REQUESTS_PER_RANGE = 5
+_REQUESTS_PER_STRETCH = 3
 # The genesis block has no transactions.
 _FIRST_BLOCK = 1
 
@@ -114,8 +118,35 @@ def estimate_history(
     if cost is None:
         details.append(f"no past range of this kind was collected from the node of {network.name} yet")
     status: Literal["Estimated", "AtMost", "NothingObserved"] = "AtMost" if covered.is_at_most else "Estimated"
+    read_once = cost_of(snapshot, network.name, {subject.kind: missing})
     return _estimate(
-        network, "NothingObserved" if cost is None else status, "; ".join(details) or None, covered, missing, mode, cost
+        network,
+        "NothingObserved" if cost is None else status,
+        "; ".join(details) or None,
+        covered,
+        missing,
+        mode,
+        cost,
+        None if read_once is None else _second_readings(network, subject.kind, missing, read_once.requests),
+    )
+
+
+def _second_readings(network: Network, kind: Kind, blocks: int, requests: int) -> SecondReadings:
+    """Estimate the requests of a second reading of transfers from those of the first one.
+
+    Requests are narrow at the start of each range. A wallet needs two: as sender and as recipient.
+    """
+    alternatives = 2 if kind is Kind.WALLET else 1
+    ranges = -(-blocks // sampling.BLOCKS_PER_RANGE)
+    samples = -(-blocks // sampling.BLOCKS_PER_SAMPLE)
+    stretches = -(-blocks // (sampling.STRETCH * sampling.STRETCHES_PER_CHOSEN))
+    sampled = max(stretches * _REQUESTS_PER_STRETCH * alternatives, -(-requests // sampling.STRETCHES_PER_CHOSEN))
+    full = max(ranges * _REQUESTS_PER_RANGE * alternatives, requests)
+    return SecondReadings(
+        mode=(network.verification or Verification.SAMPLE).value,
+        full=full,
+        sample=min(samples * 2 * alternatives + sampled, full),
+        off=0,
     )
 
 
@@ -127,6 +158,7 @@ def _estimate(
     missing: int | None = None,
     mode: NativeMode | None = None,
     cost: Cost | None = None,
+    second_readings: SecondReadings | None = None,
 ) -> HistoryEstimate:
     is_empty = covered is None or covered.last < covered.first
     return HistoryEstimate(
@@ -139,6 +171,7 @@ def _estimate(
         requests=None if cost is None else cost.requests,
         bytes=None if cost is None else cost.answer_bytes,
         seconds=None if cost is None else cost.seconds,
+        second_readings=second_readings,
         max_requests_per_day=None if network is None else network.max_requests_per_day,
     )
 

@@ -251,6 +251,9 @@ class Window(Schema, frozen=True, kw_only=True):
     to: Instant | None
 
 
+Verified = Literal["true", "sampled", "false"]
+
+
 class CollectedRange(Schema, frozen=True, kw_only=True):
     """Blocks collected without a gap; a time is null when its block was not stored."""
 
@@ -258,6 +261,13 @@ class CollectedRange(Schema, frozen=True, kw_only=True):
     to: Annotated[Instant | None, Meta(description="Time of the last block.")]
     from_block: int
     to_block: Annotated[int, Meta(description="Included.")]
+    verified: Annotated[
+        Verified,
+        Meta(
+            description="`true`: all final blocks of the range were read a second time. `sampled`: at least a sample "
+            "of them was. `false`: neither, or not yet."
+        ),
+    ]
 
 
 class HistoryRange(Schema, frozen=True, kw_only=True):

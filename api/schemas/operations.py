@@ -52,6 +52,20 @@ class HistoryRequest(Schema, frozen=True, kw_only=True):
     ] = False
 
 
+class SecondReadings(Schema, frozen=True, kw_only=True):
+    """Estimated requests of a second reading of the blocks, by mode; the network's definition chooses it."""
+
+    mode: Annotated[
+        Literal["full", "sample", "off"],
+        Meta(description="Mode of this network for history requests: `verification` of its definition, else `sample`."),
+    ]
+    full: Annotated[int, Meta(description="Requests for all blocks.")]
+    sample: Annotated[
+        int, Meta(description="Requests for the first and last block of every range, and 2 percent of the rest.")
+    ]
+    off: Annotated[int, Meta(description="0: nothing is read a second time.")]
+
+
 class HistoryEstimate(Schema, frozen=True, kw_only=True):
     """Estimated requests of a history request to the network's node, at its pace so far."""
 
@@ -74,6 +88,12 @@ class HistoryEstimate(Schema, frozen=True, kw_only=True):
     bytes: Annotated[int | None, Meta(description="Decompressed size of the responses.")]
     seconds: Annotated[
         int | None, Meta(description="Time for the requests, without waiting for cycles or for the daily limit.")
+    ]
+    second_readings: Annotated[
+        SecondReadings | None,
+        Meta(
+            description="Requests of a second reading in later cycles, beside `requests`; null when they are unknown."
+        ),
     ]
     max_requests_per_day: Annotated[
         int | None,

@@ -14,7 +14,7 @@ class NativeMode(StrEnum):
 
 
 class Verification(StrEnum):
-    """How much of what was collected is read a second time: everything, a sample, or nothing."""
+    """Extent of second readings: everything, a sample, or nothing."""
 
     FULL = "full"
     SAMPLE = "sample"

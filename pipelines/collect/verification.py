@@ -1,12 +1,12 @@
-"""Reading once more what was collected, comparing it row by row, and judging where the two readings differ.
+"""Second readings: reading collected ranges once more, comparing the rows, and judging differences.
 
 A node behind a balancer can leave rows out without an error, and a node can lie. So each range is read a second time
-once it is final: in a later cycle than the first time, on another connection, from another provider where several are
-configured, and in other pieces. Neither reading is right because it is the later one. The judge is the block: its
-receipts, recomputed to its hash. Where they cannot be, a third reading in a later cycle decides, two against one; until
-then nothing is removed or added, and the network's status says so.
+once it is final: in a later cycle, on another connection, and in other pieces. With several providers, another one is
+asked. Neither reading is right because it is the later one. The judge is the block: its receipts, recomputed to its
+hash. Without them, a third reading in a later cycle decides, two against one. Until then nothing is removed or added,
+and the network's status is Inconsistent.
 
-How much is read is the network's `verification`: everything, or a sample that nobody who answers can foresee.
+The network's `verification` is the extent: everything, or a sample that no node can foresee.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from control.networks import sampling
 from control.networks.definitions import Verification
 from pipelines.collect.segments import Collector, record_others
 from pipelines.collect.views import FIRST_BLOCK, segments_of
@@ -44,17 +45,13 @@ from pipelines.tables.families import ROW_TABLES
 
 # Ranges that one cycle verifies at most, each of at most so many blocks: live tracking does not wait for the rest.
 _RANGES_PER_CYCLE = 20
-_BLOCKS_PER_RANGE = 2_000
-_BLOCKS_PER_SAMPLE = 10_000
-# Of a sample, stretches of so many blocks are read, one of so many: single blocks would cost a request each.
-_STRETCH = 100
-_STRETCHES_PER_CHOSEN = 50
+_BLOCKS_PER_RANGE = sampling.BLOCKS_PER_RANGE
 # Each block that is judged costs its receipts.
 _BLOCKS_JUDGED_PER_CYCLE = 200
 
 
 class _Piece(NamedTuple):
-    """What is read at once.
+    """A range that is read at once.
 
     Attributes:
         segment: the blocks that are read.
@@ -68,7 +65,7 @@ class _Piece(NamedTuple):
 
 @dataclass
 class _Verdict:
-    """What came of the blocks of a part in which two readings differ.
+    """Judgements of the blocks of a part in which two readings differ.
 
     Attributes:
         open: by address, the blocks that are not judged yet.
@@ -115,7 +112,7 @@ def verify(collector: Collector) -> None:
 
 
 def _owed(collector: Collector) -> list[_Piece]:
-    """What is read in this cycle: what is disputed has a quarter of the places, so that it holds up nothing else."""
+    """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that the rest goes on."""
     connection, network = collector.connection, collector.network
     mode = collector.node.network.verification
     final = BlockRange(0, collector.final_number)
@@ -147,7 +144,7 @@ def _owed(collector: Collector) -> list[_Piece]:
         if len(pieces) == _RANGES_PER_CYCLE:
             return pieces
         pieces.append(piece)
-    samples = _pieces(segments_of(sampled, verified), _BLOCKS_PER_SAMPLE)
+    samples = _pieces(segments_of(sampled, verified), sampling.BLOCKS_PER_SAMPLE)
     return pieces + [piece._replace(is_sampled=True) for piece in islice(samples, _RANGES_PER_CYCLE - len(pieces))]
 
 
@@ -170,7 +167,7 @@ def _pieces(segments: Iterable[Segment], width: int) -> Iterator[_Piece]:
 
 
 class _Verifier:
-    """Reads pieces a second time, with what is left of the cycle's judgements."""
+    """Reader of pieces; it counts the cycle's judgements."""
 
     def __init__(self, collector: Collector, second: Node) -> None:
         self.collector = collector
@@ -178,7 +175,7 @@ class _Verifier:
         self.judged = 0
 
     def verify(self, piece: _Piece) -> None:
-        """Read a piece, compare, judge, and record what is verified; a sample that differs is read in full."""
+        """Read a piece, compare and judge it, and record it as verified; a sample that differs is read in full."""
         if not piece.is_sampled:
             self._read(piece.segment, piece.wanted, is_recorded=True)
             return
@@ -266,7 +263,7 @@ class _Verifier:
         read: Mapping[str, pl.DataFrame],
         verdict: _Verdict,
     ) -> None:
-        """Let the answer to one block stand that two readings gave; what is stored is the first reading's."""
+        """Let the answer to one block stand that two readings gave; the stored rows are the first reading."""
         collector, block = self.collector, segment.covered.first
         for address in addresses:
             of_address = segment._replace(addresses=(address,))
@@ -291,7 +288,7 @@ class _Verifier:
         read: Mapping[str, pl.DataFrame],
         verdict: _Verdict,
     ) -> None:
-        """Record what is verified of a part, and what it found where the readings differ."""
+        """Record the verified blocks of a part, and the differences."""
         collector = self.collector
         by_open: dict[tuple[int, ...], list[str]] = defaultdict(list)
         for address in segment.addresses:
@@ -317,14 +314,16 @@ class _Verifier:
 
 
 def sample(covered: BlockRange, seed: str) -> list[BlockRange]:
-    """The blocks of a sampled range that are read: its first, its last, and one stretch of so many.
+    """Choose the blocks of a sampled range: its first, its last, and 2 percent of its stretches.
 
     A stretch is chosen by its number and a secret of the installation, so that a node cannot foresee it.
     """
     chosen = [
-        BlockRange(max(number * _STRETCH, covered.first), min((number + 1) * _STRETCH - 1, covered.last))
-        for number in range(covered.first // _STRETCH, covered.last // _STRETCH + 1)
-        if int.from_bytes(hashlib.sha256(f"{seed}:{number}".encode()).digest()[:8]) % _STRETCHES_PER_CHOSEN == 0
+        BlockRange(
+            max(number * sampling.STRETCH, covered.first), min((number + 1) * sampling.STRETCH - 1, covered.last)
+        )
+        for number in range(covered.first // sampling.STRETCH, covered.last // sampling.STRETCH + 1)
+        if int.from_bytes(hashlib.sha256(f"{seed}:{number}".encode()).digest()[:8]) % sampling.STRETCHES_PER_CHOSEN == 0
     ]
     return merged([BlockRange(covered.first, covered.first), BlockRange(covered.last, covered.last), *chosen])
 
@@ -344,7 +343,7 @@ def _of(frame: pl.DataFrame, name: str, segment: Segment) -> pl.DataFrame:
 def _differing(
     segment: Segment, stored: Mapping[str, pl.DataFrame], read: Mapping[str, pl.DataFrame]
 ) -> dict[int, list[str]]:
-    """The blocks in which two readings differ, each with the addresses whose rows do."""
+    """Find the blocks in which two readings differ, each with the addresses of the differing rows."""
     found: dict[int, set[str]] = defaultdict(set)
     for name, frame in read.items():
         columns = frame.columns
@@ -359,7 +358,7 @@ def _differing(
 
 
 def _fingerprint(rows: Mapping[str, pl.DataFrame]) -> str:
-    """What two readings of the same rows have in common."""
+    """Hash of rows: equal for two readings of the same rows."""
     texts = (f"{name}:{frame.select(sorted(frame.columns)).rows()}" for name, frame in sorted(rows.items()))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 

@@ -146,7 +146,7 @@ def _put(
     parameters: Mapping[str, object],
     batch: int,
 ) -> None:
-    """Put the rows of `incoming` in the place of stored ones, which go to `before`; equal ones stay as `unchanged`."""
+    """Replace stored rows, which go to `before`, by those of `incoming`; equal ones stay and go to `unchanged`."""
     key = ", ".join(table.key)
     connection.execute(f"create or replace temp table given as from raw.{table.name} limit 0")
     connection.execute(
@@ -250,10 +250,10 @@ def replace_rows(
     rows: Mapping[str, pl.DataFrame],
     batch_id: int,
 ) -> Replaced:
-    """Put rows in the place of all that is stored of the segment's addresses in its range, in one transaction.
+    """Replace all stored rows of the segment's addresses in its range, in one transaction.
 
-    With rows that are not given goes what rests on them: readings of balances that nothing else is the reason for.
-    Coverage counts what is stored then, and what changed is marked.
+    Balances go too if they were read because of a removed row alone. Coverage counts the rows that are stored then,
+    and changed subjects are marked.
 
     Args:
         segment: judged blocks that are covered.
@@ -320,8 +320,8 @@ def _count_again(connection: duckdb.DuckDBPyConnection, network: str, table: Row
 def _remove_readings(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, batch_id: int) -> None:
     """Remove the balances that were read because of rows of `before` that are gone, and mark their subjects.
 
-    Those stay that have another reason: another movement, a search that found the holder, an attestation, and for a
-    tracked wallet that the token is its tenant's or the network's.
+    Balances with another reason stay: another movement, a search that found the holder, or an attestation.
+    Balances of tracked wallets in tracked and common tokens stay too.
     """
     if table.token is None:
         return

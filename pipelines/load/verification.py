@@ -1,4 +1,4 @@
-"""What second readings found: disputed answers, differences, and what has to be read once more."""
+"""Results of second readings: disputed answers, differences, and blocks that have to be read once more."""
 
 import secrets
 from collections import defaultdict
@@ -16,7 +16,7 @@ _DISPUTES_NAMED = 3
 
 
 class Answer(NamedTuple):
-    """What a reading said of an address in a block, beside what is stored.
+    """A reading of an address in a block that differs from the stored rows.
 
     Attributes:
         fingerprint: of its rows.
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 def read_tracked(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """The blocks of tracking windows, whoever's, of every address of the network."""
+    """Read the blocks of all tenants' tracking windows, by address."""
     return _ranges(
         connection,
         """
@@ -45,7 +45,7 @@ def read_tracked(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Wa
 
 
 def read_disputed(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """The blocks of every address whose readings differ and are not judged."""
+    """Read the blocks with differing readings that are not judged, by address."""
     return _ranges(
         connection,
         "select subject_kind, address, block_number, block_number from raw.disputed_answers where network = $network",
@@ -54,7 +54,7 @@ def read_disputed(connection: duckdb.DuckDBPyConnection, network: str) -> dict[W
 
 
 def read_doubted(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
-    """The blocks of every address in which a balance that was read does not fit, by the newest build."""
+    """Read the blocks in which a balance does not fit its movements by the newest build, by address."""
     if not has_relation(connection, "int_unlocated_adjustments"):
         return {}
     return _ranges(connection, sql("doubted_blocks"), {"network": network})
@@ -96,7 +96,7 @@ def read_answers(connection: duckdb.DuckDBPyConnection, network: str, answer: An
 def record_answer(
     connection: duckdb.DuckDBPyConnection, network: str, answer: Answer, provider: str, batch_id: int
 ) -> None:
-    """Keep an answer that is not what is stored, until another one agrees with it or with what is stored."""
+    """Keep an answer until another one agrees with it or with the stored rows."""
     (kind, address), block_number, fingerprint, stored_rows, read_rows = answer
     connection.execute(
         """
@@ -128,7 +128,7 @@ def record_answer(
 
 
 def disputed_detail(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
-    """Describe the blocks whose readings differ and are not judged; None where there is none."""
+    """Describe the blocks with differing readings that are not judged; None where there is none."""
     rows = connection.execute(
         """
         select
@@ -166,7 +166,7 @@ def record_verification(
     judged_by: str,
     batch_id: int,
 ) -> None:
-    """Record a second reading that differs from what was stored; runs inside the caller's transaction.
+    """Record a second reading that differs from the stored rows; runs inside the caller's transaction.
 
     Args:
         rows: how many were stored, and how many were read.

@@ -78,7 +78,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     if ("token_metadata", "tenant_id") not in known:
         connection.execute(sql("name_older_readings"))
     if ("verified_ranges", "is_sampled") not in known:
-        # Releases before counted a final range as read twice after one reading, and the two cannot be told apart.
+        # Earlier releases also counted final ranges that were read once, and nothing distinguishes the two.
         connection.execute("delete from raw.verified_ranges")
     connection.execute(sql("views"))
     connection.execute(movement_views())

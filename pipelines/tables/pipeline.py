@@ -433,6 +433,17 @@ SOURCE = Source(
     ),
     views=(
         Table(
+            "second_readings",
+            "Ranges that were read a second time, united; a view on verified_ranges.",
+            "One row per network, kind, address, is_sampled and range.",
+            NETWORK,
+            SUBJECT_KIND,
+            ADDRESS,
+            Column("is_sampled", BOOLEAN, "False: read in full. True: read in full or by a sample."),
+            FROM_BLOCK,
+            TO_BLOCK,
+        ),
+        Table(
             "covered_ranges",
             "The collected parts of each view, united; a view on view_ranges and coverage.",
             "One row per subject, is_native and range.",

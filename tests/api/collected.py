@@ -74,8 +74,19 @@ class Collected:
         )
 
     def collected(self, kind: str, address: str, ranges: Iterable[tuple[int, int]] = _RANGES) -> None:
-        """Everything of an address was collected; kinds are those of `raw.coverage`."""
-        for first, last in ranges:
+        """Everything of an address was collected; kinds are those of `raw.coverage`.
+
+        The first range was read a second time in full, the others by samples.
+        """
+        for number, (first, last) in enumerate(ranges):
+            self._add(
+                "verified_ranges",
+                subject_kind=kind,
+                address=address,
+                from_block=first,
+                to_block=last,
+                is_sampled=number > 0,
+            )
             self._add(
                 "coverage",
                 subject_kind=kind,

@@ -43,6 +43,7 @@ def coverage_rows(world: World, subject_id: str, ranges: Sequence[Range]) -> lis
                 "to_time": time_of(last).replace(tzinfo=None) if is_stored and last is not None else None,
                 "is_covered": reason is None,
                 "reason": reason,
+                "verified": "true" if reason is None else None,
             }
         )
     return rows
@@ -83,8 +84,8 @@ def test_the_whole_of_it(client: TestClient[Any], path: str, operation_id: str) 
             }
         ],
         "collected": [
-            {"from": stamp(100), "to": stamp(200), "fromBlock": 100, "toBlock": 200},
-            {"from": stamp(251), "to": stamp(400), "fromBlock": 251, "toBlock": 400},
+            {"from": stamp(100), "to": stamp(200), "fromBlock": 100, "toBlock": 200, "verified": "true"},
+            {"from": stamp(251), "to": stamp(400), "fromBlock": 251, "toBlock": 400, "verified": "sampled"},
         ],
         "gaps": [
             {"from": None, "to": stamp(100), "fromBlock": 1, "toBlock": 99, "reason": "BeforeTracking"},

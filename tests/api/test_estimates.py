@@ -77,7 +77,31 @@ def test_blocks_times_what_one_took_so_far(
         "blocks": blocks,
         "native": None,
         **cost(blocks, "token"),
+        "secondReadings": second_readings(blocks, "token"),
     }
+
+
+def second_readings(blocks: int, work: str, mode: str = "sample") -> dict[str, Any]:
+    """Request by request: ranges of 2,000 blocks begin with 20, 80, 320, 1,280; a sample has ends and stretches."""
+    askings = {"token": 1, "wallet": 2}[work]
+    once = cost(blocks, work)["requests"]
+    full = len(range(0, blocks, 2_000)) * 5 * askings
+    sample = len(range(0, blocks, 10_000)) * 2 * askings
+    stretches = len(range(0, blocks, 5_000)) * 3 * askings
+    full = max(full, once)
+    return {"mode": mode, "full": full, "sample": min(sample + max(stretches, ceil(once / 50)), full), "off": 0}
+
+
+def test_each_mode_of_second_readings_is_priced(world: World, observed: TestClient[Any]) -> None:
+    heads = marts_rows(world)["networks"]
+    for row in heads:
+        row["head_number"] = 1_000_000
+    publish(world.settings.serving_dir, 3, marts_rows(world) | {"networks": heads, "collection_paces": paces(*PACES)})
+    for subject, work in ((FRESH, "token"), (WALLET, "wallet")):
+        found = estimate(observed, subject, **{"from": "block:500", "to": "block:900499", "native": None})
+        assert found["blocks"] == 900_000
+        assert found["secondReadings"] == second_readings(900_000, work)
+        assert 0 == found["secondReadings"]["off"] < found["secondReadings"]["sample"] < found["secondReadings"]["full"]
 
 
 def test_a_block_between_two_instants_counts_where_it_begins_in_time(observed: TestClient[Any]) -> None:

@@ -593,6 +593,7 @@ def _add_foreign_subject(rows: dict[str, list[dict[str, Any]]], world: World, su
                 "to_time": time_of(last).replace(tzinfo=None) if last in stored else None,
                 "is_covered": reason is None,
                 "reason": reason,
+                "verified": "true" if reason is None else None,
             }
         )
 

@@ -1,19 +1,14 @@
-"""Reading a second time: what a node left out comes in, what it made up goes, and nothing goes because it denies it."""
+"""Second readings: omitted rows come in, invented rows go, and an honest row stays when a later answer denies it."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
-from pipelines.extract.evm.family import EvmNode
-from pipelines.extract.evm.rpc import RpcClient
-from pipelines.extract.family import PROVABLE
 from pipelines.load.warehouse import open_warehouse
-from pipelines.rows import Segment
 from tests.chain.fault_proxy import FaultProxy, HttpFault, LieFault, LostLogsFault, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import TRANSFER_TOPIC, Token, World
@@ -42,21 +37,6 @@ def proxy(node: AnvilNode) -> Iterator[FaultProxy]:
         yield running
 
 
-@pytest.fixture
-def provable(node: AnvilNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Receipts that can be recomputed: what the block holds, from the node behind the proxy."""
-    probe = EvmNode.probe
-
-    def proven(self: EvmNode, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
-        client = RpcClient("local", [node.url])
-        (part,) = EvmNode(self.network, client).collect(segment, segment.covered.last)
-        client.close()
-        return part.rows
-
-    monkeypatch.setattr(EvmNode, "probe", lambda self: probe(self) | {PROVABLE})
-    monkeypatch.setattr(EvmNode, "proven", proven)
-
-
 def mine(world: World, count: int) -> None:
     """Add blocks."""
     for _ in range(count):
@@ -76,7 +56,7 @@ def track(service: Service, world: World, token: Token, opening: int) -> None:
 
 
 def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService, provable: None
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
     service = make_service(LocalNetwork("local", proxy.url))
     opening = node.head() + 1
@@ -97,7 +77,7 @@ def test_logs_left_out_of_the_tail_come_in_once_it_is_final(
 
 
 def test_another_provider_reads_what_was_final_already(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService, provable: None
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
     opening = node.head() + 1
     world.transfer_many(40, [token], per_block=8)
@@ -133,7 +113,6 @@ def test_logs_of_final_blocks_that_the_only_node_left_out_in_its_first_cycle_com
     token: Token,
     proxy: FaultProxy,
     make_service: MakeService,
-    provable: None,
     tmp_path: Path,
 ) -> None:
     opening = node.head() + 1
@@ -209,7 +188,7 @@ def state(service: Service) -> tuple[str, str | None]:
 
 
 def invented_rows(service: Service) -> int:
-    """How many rows name who receives what was made up: transfers and readings."""
+    """Count the rows that name the invented recipient: transfers and readings."""
     ((rows,),) = service.query(
         """
         select
@@ -229,7 +208,6 @@ def test_an_invented_log_goes_with_what_rests_on_it(
     token: Token,
     proxy: FaultProxy,
     make_service: MakeService,
-    provable: None,
     tmp_path: Path,
 ) -> None:
     opening = node.head() + 1
@@ -249,7 +227,7 @@ def test_an_invented_log_goes_with_what_rests_on_it(
         assert rows[table] == clean[table]
     ((judge, removed, added),) = service.query("select judged_by, removed_rows, added_rows from raw.verifications")
     assert (judge, removed, added) == ("Proof", 1, 0)
-    # The whole of its token is computed anew, since readings went; the newest batch says so.
+    # Readings were removed, so the whole token is recomputed.
     ((marked,),) = service.query(
         """
         select count(*)
@@ -262,7 +240,7 @@ def test_an_invented_log_goes_with_what_rests_on_it(
 
 
 def test_a_row_that_a_later_answer_denies_stays(
-    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService, provable: None
+    node: AnvilNode, world: World, token: Token, proxy: FaultProxy, make_service: MakeService
 ) -> None:
     opening = node.head() + 1
     world.transfer_many(40, [token], per_block=8)

@@ -30,6 +30,12 @@ heads as (
 
 ),
 
+second_readings as (
+
+    select * from {{ ref('stg_pipeline__second_readings') }}
+
+),
+
 failures as (
 
     select
@@ -225,6 +231,30 @@ ranges as (
 
 ),
 
+-- The final blocks of a collected range count: the blocks after them are read a second time later.
+verified as (
+
+    select
+        ranges.subject_key,
+        ranges.from_block,
+        bool_or(not second_readings.is_sampled) as is_in_full
+    from ranges
+    inner join subjects on ranges.subject_key = subjects.subject_key
+    inner join heads on ranges.subject_key = heads.subject_key
+    inner join second_readings
+        on
+            subjects.network = second_readings.network
+            and subjects.kind = second_readings.subject_kind
+            and subjects.address = second_readings.address
+            and ranges.from_block >= second_readings.from_block
+            and least(ranges.to_block, heads.final_number) <= second_readings.to_block
+    where
+        ranges.is_covered
+        and ranges.from_block <= heads.final_number
+    group by ranges.subject_key, ranges.from_block
+
+),
+
 timed as (
 
     select
@@ -235,8 +265,18 @@ timed as (
         coalesce(first_blocks.block_time, ranges.from_time) as from_time,
         last_blocks.block_time as to_time,
         ranges.is_covered,
-        ranges.reason
+        ranges.reason,
+        case
+            when not ranges.is_covered then null
+            when verified.is_in_full then 'true'
+            when verified.is_in_full is not null then 'sampled'
+            else 'false'
+        end as verified
     from ranges
+    left join verified
+        on
+            ranges.subject_key = verified.subject_key
+            and ranges.from_block = verified.from_block
     left join blocks as first_blocks
         on
             ranges.network = first_blocks.network

@@ -35,6 +35,45 @@ select network, subject_kind, address, min(from_block) as from_block, max(to_blo
 from numbered
 group by network, subject_kind, address, range_number;
 
+-- Ranges that were read a second time per address, united: those in full, and with is_sampled those in full or by a sample.
+create or replace view raw.second_readings as
+with readings as (
+    select network, subject_kind, address, false as is_sampled, from_block, to_block
+    from raw.verified_ranges
+    where not is_sampled
+    union all
+    select network, subject_kind, address, true, from_block, to_block from raw.verified_ranges
+),
+
+marked as (
+    select
+        *,
+        from_block > coalesce(
+            max(to_block) over (
+                partition by network, subject_kind, address, is_sampled
+                order by from_block, to_block
+                rows between unbounded preceding and 1 preceding
+            ) + 1,
+            -1
+        ) as is_first
+    from readings
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_first) over (
+            partition by network, subject_kind, address, is_sampled
+            order by from_block, to_block
+            rows unbounded preceding
+        ) as range_number
+    from marked
+)
+
+select network, subject_kind, address, is_sampled, min(from_block) as from_block, max(to_block) as to_block
+from numbered
+group by network, subject_kind, address, is_sampled, range_number;
+
 -- The collected parts of each subject's view, united: what its tenant may see. Where a wallet's transactions were asked
 -- for, a part counts once they were collected too, and is in the rows of is_native as well.
 create or replace view raw.covered_ranges as

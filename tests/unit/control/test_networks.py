@@ -11,6 +11,7 @@ from control.networks.definitions import (
     NativeMode,
     Network,
     NetworksError,
+    Verification,
     load_networks,
 )
 from control.networks.evm import MULTICALL3_ADDRESS, EvmDefinition
@@ -45,6 +46,7 @@ finality_depth = 10
 poll_seconds = 2
 max_requests_per_day = 100_000
 explorer = "https://explorer.example/x/"
+verification = "sample"
 multicall_address = ""
 max_log_range = 5000
 [[network.token]]
@@ -110,6 +112,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         tokens=(CommonToken("USDC", "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", 6),),
         max_requests_per_day=100_000,
         explorer="https://explorer.example/x",
+        verification=Verification.SAMPLE,
     )
 
 
@@ -145,6 +148,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ("https://explorer.example", "javascript:alert(1)//", "field 'explorer': is not a plain https:// address"),
         ("explorer.example/x/", "explorer.example/?q=", "field 'explorer': is not a plain https:// address"),
         ("explorer.example/x/", "explorer.example/#x", "field 'explorer': is not a plain https:// address"),
+        ('"sample"', '"some"', "field 'verification': is 'some'; write one of full, sample, off"),
         ("explorer.example", "", "field 'explorer': is not a plain https:// address"),
         ("decimals = 18", "decimals = 256", "field 'native': field 'decimals': is 256; Expected `int` <= 255"),
         ("decimals = 18", "decimals = 18, x = 1", "field 'native': field 'x': is unknown"),

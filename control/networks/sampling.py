@@ -1,0 +1,13 @@
+"""How second readings are cut: what of a range is read at once, and what of a sampled one is read at all."""
+
+BLOCKS_PER_RANGE = 2_000
+"""Blocks that a cycle reads a second time as one range."""
+
+BLOCKS_PER_SAMPLE = 10_000
+"""Blocks of a sampled range: of each, the first and the last block are read."""
+
+STRETCH = 100
+"""Blocks that a sample reads together, since single blocks would cost a request each."""
+
+STRETCHES_PER_CHOSEN = 50
+"""Of so many stretches, a sample reads one: 2 percent."""
