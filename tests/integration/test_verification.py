@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.load.warehouse import open_warehouse
-from tests.chain.fault_proxy import FaultProxy, HttpFault, LieFault, LostLogsFault, RpcFault
+from tests.chain.fault_proxy import FaultProxy, HttpFault, LieFault, LostLogsFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import TRANSFER_TOPIC, Token, World
 from tests.integration.conftest import MakeService
@@ -263,9 +263,9 @@ def test_a_row_that_a_later_answer_denies_stays(
             connection.execute("delete from raw.verified_ranges")
 
 
-def no_receipts() -> RpcFault:
-    """A node that gives no receipts of whole blocks: nothing can be recomputed."""
-    return RpcFault(code=-32601, message="method not found", methods=["eth_getBlockReceipts"])
+def no_receipts() -> LieFault:
+    """A node that leaves out the receipts of whole blocks: nothing can be recomputed."""
+    return LieFault(methods=["eth_getBlockReceipts"], tell=lambda params, receipts: [])
 
 
 @pytest.mark.parametrize("first", ["honest", "lying"])
