@@ -237,7 +237,7 @@ def _ask(network: Network, check: NodeCheck) -> None:
             began_at = time.monotonic()
             head = node.head()
         except ExtractError as error:
-            check.detail = error.detail
+            check.detail = f"{error.detail}; its words: {error.words}" if error.words else error.detail
             return
         check.latency_ms = round((time.monotonic() - began_at) * 1000)
         check.head, check.head_age = head.number, age(head.time)

@@ -63,6 +63,17 @@ VARIABLES = (
     Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
     Variable("LEDGERMART_CYCLE_SECONDS", "30", "minimum time between the starts of two pipeline cycles, in seconds"),
     Variable(
+        "LEDGERMART_NETWORK_SECONDS",
+        "120",
+        "maximum time of one network in a cycle, in seconds; a network that needs more fails alone and continues in a "
+        "later cycle",
+    ),
+    Variable(
+        "LEDGERMART_NETWORK_ANSWER_MB",
+        "4000",
+        "maximum size of the answers of one network's node in a cycle, uncompressed, in megabytes",
+    ),
+    Variable(
         "LEDGERMART_PRICE_POLL_SECONDS",
         "60",
         "polling interval of price sources, in seconds; polls are aligned to the clock, so a new pair shifts none; "
@@ -134,6 +145,8 @@ class Settings:
     dagster_port: int
     code_server_port: int
     cycle_seconds: int
+    network_seconds: int
+    network_answer_mb: int
     price_poll_seconds: int
     as_of_seconds: int
     attest: AttestedPeriod
@@ -215,6 +228,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         dagster_port=_integer(variables, "LEDGERMART_DAGSTER_PORT", 1, 65_535),
         code_server_port=_integer(variables, "LEDGERMART_CODE_SERVER_PORT", 1, 65_535),
         cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),
+        network_seconds=_integer(variables, "LEDGERMART_NETWORK_SECONDS", 1, 86_400),
+        network_answer_mb=_integer(variables, "LEDGERMART_NETWORK_ANSWER_MB", 1, 1_000_000_000),
         price_poll_seconds=_integer(variables, "LEDGERMART_PRICE_POLL_SECONDS", 1, 86_400),
         as_of_seconds=_integer(variables, "LEDGERMART_AS_OF_SECONDS", 1, 86_400),
         attest=_attested_period(variables),

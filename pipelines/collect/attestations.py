@@ -17,7 +17,8 @@ from control.attestations import read_moment
 from control.networks.definitions import Network
 from pipelines.collect.readings import owed_to, read_owed
 from pipelines.collect.segments import Collector, NetworkReport, log_words, record_others
-from pipelines.extract.errors import CallRefused, ExtractError, StateUnavailable
+from pipelines.extract.budget import Budget
+from pipelines.extract.errors import BudgetSpent, CallRefused, ExtractError, StateUnavailable
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, Header, Node
 from pipelines.extract.headers import header_of
@@ -41,7 +42,7 @@ from pipelines.load.attestations import (
     set_request,
     store_part,
 )
-from pipelines.load.chain import record_failure
+from pipelines.load.chain import mark_over_budget, record_failure
 from pipelines.load.spending import read_budget
 from pipelines.rows import Purpose, Spending
 
@@ -66,6 +67,7 @@ def collect_attestations(
     batch_id: int,
     is_over: Callable[[], bool],
     on_progress: Callable[[], None],
+    make_budget: Callable[[], Budget] | None = None,
 ) -> list[NetworkReport]:
     """Resolve new requests, begin what periods owe, and read until the time is over or nothing is left.
 
@@ -79,6 +81,7 @@ def collect_attestations(
         batch_id: the slice's own batch, after the cycle's.
         is_over: asked before each part.
         on_progress: called after each part.
+        make_budget: makes what one network may use for one part; None: without bound.
     """
     reports = []
     for network in networks.values():
@@ -101,8 +104,9 @@ def collect_attestations(
         has_ended = has_archive and _owed_periods(connection, network.name, periods, final_number)
         if not is_owed and not has_ended:
             continue
-        with closing(open_node(network)) as node:
-            slice_ = _Slice(connection, node, final_number, batch_id, is_over, on_progress)
+        budget = None if make_budget is None else make_budget()
+        with closing(open_node(network, budget=budget)) as node:
+            slice_ = _Slice(connection, node, final_number, batch_id, is_over, on_progress, budget)
             slice_.run(head_number, requests, periods)
             reports.append(slice_.report)
     return reports
@@ -158,7 +162,9 @@ class _Slice:
         batch_id: int,
         is_over: Callable[[], bool],
         on_progress: Callable[[], None],
+        budget: Budget | None,
     ) -> None:
+        self._budget = budget
         self.connection = connection
         self.node = node
         self.network = node.network.name
@@ -198,11 +204,16 @@ class _Slice:
             self._note(error)
             waiting = open_attestations(self.connection, self.network)
             note_attestation_error(self.connection, waiting, error.told_of(None, None))
+            if isinstance(error, BudgetSpent):
+                mark_over_budget(self.connection, self.network, error.told_of(None, None))
         finally:
             record_others(self.connection, self.node, Purpose.ATTESTATION)
             self._on_progress()
 
     def _stops(self) -> bool:
+        # Asked before each part, which has the budget for itself.
+        if self._budget is not None:
+            self._budget.restart()
         return self._is_over() or _waits(self.connection, self.network)
 
     def _note(self, error: ExtractError) -> None:

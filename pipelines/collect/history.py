@@ -18,7 +18,9 @@ from control.history import Bound, BoundKind, native_mode, parse_bound
 from control.networks.definitions import NativeMode, Network
 from pipelines.collect.segments import Collector, NetworkReport, log_words, record_others
 from pipelines.collect.views import FIRST_BLOCK, missing_segments
+from pipelines.extract.budget import Budget
 from pipelines.extract.errors import (
+    BudgetSpent,
     CallRefused,
     ChainReorganised,
     ExtractError,
@@ -30,7 +32,7 @@ from pipelines.extract.errors import (
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Header, Node
 from pipelines.extract.headers import header_of
-from pipelines.load.chain import HashMismatchError, record_failure
+from pipelines.load.chain import HashMismatchError, mark_over_budget, record_failure
 from pipelines.load.history import (
     Request,
     cancel_request,
@@ -50,7 +52,7 @@ from pipelines.ranges import BlockRange
 from pipelines.rows import Purpose, Segment
 
 # The node as a whole: nobody's request gets on.
-_OUTAGES = (NodeUnreachable, RateLimited)
+_OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
 # What is refused for good: asking again would get the same answer.
 _REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
 
@@ -72,6 +74,7 @@ class _Work:
 
     collector: Collector
     missing: deque[tuple[Segment, Generator[BlockRange]]]
+    budget: Budget | None
 
     def stop(self) -> None:
         """Leave what is missing to a later slice."""
@@ -87,6 +90,7 @@ def collect_history(
     batch_id: int,
     is_over: Callable[[], bool],
     on_progress: Callable[[], None],
+    make_budget: Callable[[], Budget] | None = None,
 ) -> list[NetworkReport]:
     """Resolve new requests, and collect for all that are unfinished until the time is over or nothing is missing.
 
@@ -99,6 +103,7 @@ def collect_history(
         batch_id: the slice's own batch, after the cycle's.
         is_over: asked before each part.
         on_progress: called after each part.
+        make_budget: makes what one network may use for one part; None: without bound.
     """
     with ExitStack() as stack:
         works = []
@@ -109,8 +114,9 @@ def collect_history(
                 if not _is_ended(connection, request, batch_id)
             ]
             if requests and not _waits(connection, network.name):
-                node = stack.enter_context(closing(open_node(network)))
-                if work := _begin(connection, node, requests, batch_id):
+                budget = None if make_budget is None else make_budget()
+                node = stack.enter_context(closing(open_node(network, budget=budget)))
+                if work := _begin(connection, node, requests, batch_id, budget):
                     works.append(work)
         on_progress()
         while not is_over() and any(work.missing for work in works):
@@ -135,7 +141,7 @@ def _waits(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
 
 
 def _begin(
-    connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int
+    connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int, budget: Budget | None
 ) -> _Work | None:
     """Resolve requests and list missing blocks; None, with the reason noted, where the network's last cycle failed."""
     network = node.network.name
@@ -165,12 +171,14 @@ def _begin(
         _note(connection, report, error, batch_id)
         # Which block was asked for may be one request's alone.
         note_network_error(connection, network, error.told_of(None, None))
+        if isinstance(error, BudgetSpent):
+            mark_over_budget(connection, network, error.told_of(None, None))
         return None
     finally:
         record_others(connection, node, Purpose.HISTORY)
     collector = Collector(connection, node, capabilities, final_number, batch_id, report, Purpose.HISTORY)
     missing = missing_segments(connection, network, head_number, is_live=False)
-    return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing))
+    return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing), budget)
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
@@ -179,6 +187,9 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         work.stop()
         return
     segment, collecting = work.missing.popleft()
+    # Anew for each part: networks take turns, and what a part of another one took is not this one's.
+    if work.budget is not None:
+        work.budget.restart()
     started = time.monotonic()
     name, batch_id = work.collector.network, work.collector.batch_id
     try:
@@ -196,6 +207,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
             fail_requests(connection, told, batch_id)
         else:
             note_errors(connection, told)
+        if isinstance(error, BudgetSpent):
+            # The other networks do not wait for it again in this slice, nor in each of the next ones.
+            mark_over_budget(connection, name, error.told_of(None, None))
+            work.stop()
         return
     if covered is not None:
         seconds = time.monotonic() - started

@@ -9,7 +9,7 @@ from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, exten
 from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
-from pipelines.extract.errors import ChainReorganised, ExtractError, FalseBlockTime, WrongChain
+from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
 from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy
 from pipelines.load.checks import DECIMALS, run_check
@@ -104,6 +104,7 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
     network = node.network.name
     report = NetworkReport(network)
     for attempt in range(1, _ATTEMPTS + 1):
+        has_progressed = False
         call: str
         covered: tuple[int | None, int | None]
         try:
@@ -118,6 +119,8 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             log_words(error)
             report.error = str(error)
             call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
+            # A network that catches up is retried after one cycle, and one that gets nowhere after more and more.
+            has_progressed = isinstance(error, BudgetSpent) and bool(report.ranges)
         except (duckdb.IOException, duckdb.FatalException):
             # The warehouse's file or the disk is at fault, not the network.
             raise
@@ -126,7 +129,9 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             report.error = f"{network}: error of the service ({type(error).__name__}); its stack trace is in the log"
             report.defect = error
             call, covered, status = "collect", (None, None), "Unhealthy"
-        record_unhealthy(connection, network, status, call, covered, report.error, batch_id)
+        record_unhealthy(
+            connection, network, status, call, covered, report.error, batch_id, has_progressed=has_progressed
+        )
         break
     record_others(connection, node, Purpose.LIVE)
     return report

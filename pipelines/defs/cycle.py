@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,13 +13,12 @@ from control.revision import read_revision
 from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
+from pipelines.defs.heads import Heads, WaitingHeads
 from pipelines.defs.keys import OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_keys
 from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.deliver.worker_state import read_worker_state
-from pipelines.extract.errors import ExtractError
-from pipelines.extract.families import open_node
 from warehouse.lock import is_locked
 from warehouse.port import Warehouse
 
@@ -76,24 +73,19 @@ def assets_of_cycle(
     return [*network_keys(networks[name] for name in chosen), *([SNAPSHOT, OUTCOME] if is_short else OF_EVERY_CYCLE)]
 
 
-def _has_new_blocks(network: Network, progress: NetworkProgress | None) -> bool:
-    """Compare the node's head with the last cycle; a first failure counts as new, so that a cycle records it."""
-    with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1)) as node:
-        try:
-            head = node.head()
-        except ExtractError:
-            return progress is None or progress.failures_in_a_row == 0
-    return progress is None or progress.head is None or head.number > progress.head
+def _has_new_blocks(head: int | None, known: NetworkProgress | None) -> bool:
+    """Compare a polled head with the last cycle; a first failure counts as new, so that a cycle records it."""
+    if head is None:
+        return known is None or known.failures_in_a_row == 0
+    return known is None or known.head is None or head > known.head
 
 
-def _due(network: Network, progress: Progress | None, settings: Settings) -> bool:
-    """Tell whether a network has something new or, after a failure, may be retried."""
-    known = progress.networks.get(network.name) if progress else None
-    if known and known.failures_in_a_row and known.tried_at:
-        apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
-        since = datetime.now(UTC) - datetime.fromisoformat(known.tried_at)
-        return since >= timedelta(seconds=apart)
-    return (known is not None and known.is_history_due(datetime.now(UTC))) or _has_new_blocks(network, known)
+def _waits_after_failure(known: NetworkProgress | None, settings: Settings) -> bool:
+    """Tell whether a network failed and may not be retried yet."""
+    if known is None or not known.failures_in_a_row or not known.tried_at:
+        return False
+    apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
+    return datetime.now(UTC) - datetime.fromisoformat(known.tried_at) < timedelta(seconds=apart)
 
 
 def due_networks(
@@ -102,8 +94,13 @@ def due_networks(
     progress: Progress | None,
     settings: Settings,
     polled_at: dict[str, float],
+    heads: Heads,
 ) -> tuple[list[str], bool]:
-    """Return the networks with something to collect, and whether the configuration changed since the last cycle."""
+    """Return the networks with something to collect, and whether the configuration changed since the last cycle.
+
+    Those that failed in the last cycle come last. A network that is not healthy is not retried before its time, also
+    where the configuration changed: it may hold up the others.
+    """
     with store.read() as session:
         changed = progress is None or read_revision(session) != progress.control_revision
         configured = networks_with_subjects(session)
@@ -124,12 +121,17 @@ def due_networks(
         and now - polled_at.get(name, 0.0) >= networks[name].poll_seconds
     ]
     polled_at.update({network.name: now for network in polled})
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        found = list(pool.map(lambda network: _due(network, progress, settings), polled))
-    due = {network.name for network, is_due in zip(polled, found, strict=True) if is_due}
+    state = progress.networks if progress else {}
+    failed = {name for name, known in state.items() if known.failures_in_a_row}
+    waiting = {name for name in failed if _waits_after_failure(state[name], settings)}
+    has_history = {name for name, known in state.items() if known.is_history_due(datetime.now(UTC))}
+    due = {network.name for network in polled if network.name in failed | has_history}
+    heads.ask([network for network in polled if network.name not in due])
+    polls = heads.answers().items()
+    due |= {name for name, head in polls if name in networks and _has_new_blocks(head, state.get(name))}
     if changed:
         due |= {name for name in configured if name in networks and networks[name].is_enabled}
-    return sorted(due), changed
+    return sorted(due - waiting, key=lambda name: (name in failed, name)), changed
 
 
 def has_price_work(progress: Progress | None) -> bool:
@@ -213,7 +215,7 @@ def cycle_sensor(networks: Mapping[str, Network]) -> dg.SensorDefinition:
             )
         store = open_store(settings)
         try:
-            due, changed = due_networks(store, networks, progress, settings, cursor.polled_at)
+            due, changed = due_networks(store, networks, progress, settings, cursor.polled_at, WaitingHeads())
         finally:
             store.close()
         requests = []

@@ -11,6 +11,7 @@ from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Slot, Throttle
 from pipelines.deliver.operations import report_attestations, report_requests
+from pipelines.extract.budget import Budget
 from pipelines.load.attestations import has_open_attestations
 from pipelines.load.checks import check_batch
 from pipelines.load.control import batch_of_run, open_batch
@@ -44,15 +45,20 @@ def history_asset(networks: list[str]) -> dg.AssetsDefinition:
                     if throttle.is_due():
                         _report(connection, store)
 
+                def make_budget() -> Budget:
+                    return Budget(settings.network_seconds, settings.network_answer_mb)
+
                 reports = []
                 slot = Slot(connection, store, batch_before, settings.cycle_seconds)
                 if has_attestations:
                     first = Slot(connection, store, batch_before, settings.cycle_seconds)
                     if has_history:
                         first.halve()
-                    reports += collect_attestations(connection, chosen, periods, batch_id, first.is_over, on_progress)
+                    reports += collect_attestations(
+                        connection, chosen, periods, batch_id, first.is_over, on_progress, make_budget
+                    )
                 if has_history:
-                    reports += collect_history(connection, chosen, batch_id, slot.is_over, on_progress)
+                    reports += collect_history(connection, chosen, batch_id, slot.is_over, on_progress, make_budget)
                 finish_batch(connection, batch_id)
                 _report(connection, store)
                 findings = [

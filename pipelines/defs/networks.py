@@ -10,6 +10,7 @@ from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
 from pipelines.defs.keys import SNAPSHOT, assets_of, network_key
 from pipelines.defs.resources import Warehouse
+from pipelines.extract.budget import Budget
 from pipelines.extract.families import family_of, open_node
 from pipelines.load.checks import RAW_CHECKS, Finding, RawCheck, check_batch
 from pipelines.load.control import batch_of_run
@@ -55,7 +56,9 @@ def network_assets(network: Network) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         with warehouse.open() as connection:
             batch_id = batch_of_run(connection, context.run_id)
-            with closing(open_node(network)) as node:
+            settings = warehouse.settings
+            budget = Budget(settings.network_seconds, settings.network_answer_mb)
+            with closing(open_node(network, budget=budget)) as node:
                 report = collect_network(connection, node, batch_id)
             if report.defect is not None:
                 context.log.error("collecting %s failed", network.name, exc_info=report.defect)

@@ -13,7 +13,7 @@ BYTES_SETTING = "LEDGERMART_NETWORK_ANSWER_MB"
 
 
 class Budget:
-    """Time from now on, and bytes of answers, decompressed; thread-safe.
+    """Time from now on, and bytes of answers, decompressed; thread-safe. `restart` gives both anew.
 
     Args:
         seconds: from now on.
@@ -26,8 +26,13 @@ class Budget:
         self._megabytes = megabytes
         self._clock = clock
         self._lock = threading.Lock()
-        self._bytes_left = megabytes * 1_000_000
-        self.deadline = clock() + seconds
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew, with all of the time and the bytes."""
+        with self._lock:
+            self._bytes_left = self._megabytes * 1_000_000
+            self.deadline = self._clock() + self._seconds
 
     def received(self, answer_bytes: int) -> None:
         """Take the bytes of an answer off the budget."""

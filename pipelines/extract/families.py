@@ -1,6 +1,7 @@
 """The families of networks that there are. The one module of the pipeline that names them; a new one is a line here."""
 
 from control.networks.definitions import Network
+from pipelines.extract.budget import Budget
 from pipelines.extract.evm.family import EvmFamily
 from pipelines.extract.family import Family, Node
 
@@ -12,6 +13,12 @@ def family_of(network: Network) -> Family:
     return FAMILIES[network.family]
 
 
-def open_node(network: Network, *, timeout: tuple[float, float] = (5.0, 30.0), max_attempts: int = 6) -> Node:
+def open_node(
+    network: Network,
+    *,
+    timeout: tuple[float, float] = (5.0, 30.0),
+    max_attempts: int = 6,
+    budget: Budget | None = None,
+) -> Node:
     """Open a network's node, as `Family.open`."""
-    return family_of(network).open(network, timeout=timeout, max_attempts=max_attempts)
+    return family_of(network).open(network, timeout=timeout, max_attempts=max_attempts, budget=budget)

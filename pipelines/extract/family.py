@@ -8,7 +8,8 @@ base units, 0 or more. Block times are UTC; columns of them naive, in microsecon
 Every method that asks the node raises `ExtractError` in the kinds of `pipelines.extract.errors`, which no family
 widens: `WrongChain` where it serves another chain, `ChainReorganised` where the chain moved while it was read,
 `FalseBlockTime` where times are out of order or ahead of this machine's clock, `StateUnavailable` where it has not got
-what was at that block (any more), and the others for answers that are no answers.
+what was at that block (any more), `BudgetSpent` where it took more than it was given, and the others
+for answers that are no answers.
 
 What a family is to do beside this, and how one is added, is in docs/adding-a-family.md.
 """
@@ -22,6 +23,7 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from pipelines.extract.budget import Budget
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.metering import Meter
 from pipelines.extract.prices.protocol import PriceClient
@@ -252,12 +254,20 @@ class Family(Protocol):
     def tables(self) -> Sequence[RowTable]:
         """Where its rows go; the first one has most of them."""
 
-    def open(self, network: Network, *, timeout: tuple[float, float] = ..., max_attempts: int = ...) -> Node:
+    def open(
+        self,
+        network: Network,
+        *,
+        timeout: tuple[float, float] = ...,
+        max_attempts: int = ...,
+        budget: Budget | None = ...,
+    ) -> Node:
         """Open a network's node; the caller closes it. Asks nothing yet.
 
         Args:
             timeout: seconds to connect, and to wait for the next bytes.
             max_attempts: per URL.
+            budget: of all calls of the node, and of those that it opens by `Node.other`; None: without bound.
         """
 
     def price_feeds(self, source: PriceSource, network: Network) -> PriceClient:

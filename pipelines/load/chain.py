@@ -530,8 +530,14 @@ def record_unhealthy(
     covered: tuple[int | None, int | None],
     detail: str,
     batch_id: int,
+    *,
+    has_progressed: bool = False,
 ) -> None:
-    """Record what a cycle could not collect, and the network's status; what its node said before stays known."""
+    """Record what a cycle could not collect, and the network's status; what its node said before stays known.
+
+    Args:
+        has_progressed: ranges were collected before, so that the next failure counts as the first one.
+    """
     now = utc_now()
     with transaction(connection):
         record_failure(connection, network, call, covered, detail, batch_id)
@@ -542,13 +548,20 @@ def record_unhealthy(
                 status = $status,
                 status_since = if(status = $status, status_since, $now),
                 detail = $detail,
-                failures_in_a_row = failures_in_a_row + 1,
+                failures_in_a_row = if($has_progressed, 1, failures_in_a_row + 1),
                 probed_at = $now,
                 batch_id = $batch
             where network = $network
             returning network
             """,
-            {"status": status, "now": now, "detail": detail, "batch": batch_id, "network": network},
+            {
+                "status": status,
+                "now": now,
+                "detail": detail,
+                "batch": batch_id,
+                "network": network,
+                "has_progressed": has_progressed,
+            },
         ).fetchall()
         if not known:
             connection.execute(
@@ -559,6 +572,23 @@ def record_unhealthy(
                 """,
                 [network, status, now, detail, now, batch_id],
             )
+
+
+def mark_over_budget(connection: duckdb.DuckDBPyConnection, network: str, detail: str) -> None:
+    """Set the status of a network whose node used up its budget for past data, so that it is retried later."""
+    connection.execute(
+        """
+        update raw.network_states
+        set
+            status = 'Unreachable',
+            status_since = $now,
+            detail = $detail,
+            failures_in_a_row = failures_in_a_row + 1,
+            probed_at = $now
+        where network = $network and status = 'Healthy'
+        """,
+        {"now": utc_now(), "detail": detail, "network": network},
+    )
 
 
 def read_rows(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, segment: Segment) -> pl.DataFrame:

@@ -34,6 +34,7 @@ from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import create_tables
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
+from pipelines.worker.heads import HeadPoller
 from pipelines.worker.launcher import execute_run
 from pipelines.worker.watch import Cycle, Watch
 from warehouse.lock import WriterBusyError, writer_lock
@@ -118,7 +119,8 @@ class Worker:
         networks, definitions = load_definitions()
         self._job = definitions.resolve_job_def(JOB)
         self._networks = networks
-        self._watch = Watch(settings, networks)
+        self._heads = HeadPoller(networks, self._prepare_fork)
+        self._watch = Watch(settings, networks, self._heads)
         self._store = open_store(settings)
         self._trouble: str | None = None
         self._told_at = float("-inf")
@@ -145,7 +147,8 @@ class Worker:
         _LOG.info("code, dbt project or definitions have changed: the worker must be restarted")
 
     def stop(self) -> None:
-        """End the run at work."""
+        """End the run at work, and the polls."""
+        self._heads.stop()
         if self._run is not None:
             os.kill(self._run.pid, signal.SIGKILL)
             os.waitpid(self._run.pid, 0)
@@ -199,11 +202,14 @@ class Worker:
             raise_on_error=False,
         )
 
-    def _fork(self, run_id: str, body: Callable[[], None]) -> None:
+    def _prepare_fork(self) -> None:
         self._store.close()
         check_fit_to_fork()
         sys.stdout.flush()
         sys.stderr.flush()
+
+    def _fork(self, run_id: str, body: Callable[[], None]) -> None:
+        self._prepare_fork()
         parent = os.getpid()
         pid = os.fork()
         if pid:
@@ -216,6 +222,7 @@ class Worker:
             if os.getppid() != parent:
                 os._exit(1)
             self._listener.close()
+            self._heads.leave()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             keep_connections(self.settings.dagster_dir)
@@ -234,7 +241,9 @@ class Worker:
 
     def _wait(self) -> None:
         """Wait for a message, the end of the run, or until it is time to look again."""
-        ends = [] if self._run is None else [self._run.pidfd]
+        # While a run is at work nothing is looked for, so answers of polls wait.
+        heads = self._heads.fileno()
+        ends = [self._run.pidfd] if self._run is not None else [] if heads is None else [heads]
         ready, _, _ = select.select([self._listener, *ends], [], [], _LOOK_SECONDS)
         if self._listener in ready:
             self._hear()

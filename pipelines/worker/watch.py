@@ -10,6 +10,7 @@ from control.revision import read_revision
 from control.settings import Settings
 from control.store import ControlStore
 from pipelines.defs.cycle import due_networks, has_price_work, is_publication_due
+from pipelines.defs.heads import Heads
 from pipelines.deliver.progress import Progress, read_progress
 from warehouse.port import Warehouse
 from warehouse.versions import Publication
@@ -27,10 +28,15 @@ class Cycle:
 
 
 class Watch:
-    """Remembers when a cycle was begun last, after which batch and configuration, and when heads were asked for."""
+    """Remembers when a cycle was begun last, after which batch and configuration, and when heads were asked for.
 
-    def __init__(self, settings: Settings, networks: Mapping[str, Network]) -> None:
+    Args:
+        heads: polls them; never waits.
+    """
+
+    def __init__(self, settings: Settings, networks: Mapping[str, Network], heads: Heads) -> None:
         self.settings = settings
+        self._heads = heads
         self.networks = networks
         self._began_at = float("-inf")
         self._began_after: int | None = None
@@ -38,13 +44,16 @@ class Watch:
         self._version: int | None = None
         self._revision: int | None = None
         self._polled_at: dict[str, float] = {}
+        # Networks that failed and are due, and wait for a cycle without the others.
+        self._left: set[str] = set()
         self._file_at = float("-inf")
 
     def look(self, store: ControlStore) -> Cycle | None:
         """The cycle that is to begin now; None where none is.
 
         A configuration write, past data that was read to its end, and what a short cycle found are taken up at once, by
-        one cycle; all else not sooner than LEDGERMART_CYCLE_SECONDS after the last one began.
+        one cycle. So are networks that failed and that the last cycle left out. All else waits until
+        LEDGERMART_CYCLE_SECONDS after the last one began.
         """
         settings = self.settings
         progress = read_progress(settings.data_dir)
@@ -53,12 +62,17 @@ class Watch:
         is_written = revision != self._revision and (progress is None or revision != progress.control_revision)
         was_read = progress is not None and progress.was_read_to_end and self._began_after != progress.batch_id
         was_found = self._began is not None and self._began.is_short and progress is not None and progress.is_behind
-        if not (is_written or was_read or was_found) and time.monotonic() - self._began_at < settings.cycle_seconds:
+        if (
+            not (is_written or was_read or was_found or self._left)
+            and time.monotonic() - self._began_at < settings.cycle_seconds
+        ):
             return None
         if Warehouse(settings).is_written():
             return None
-        due, is_changed = due_networks(store, self.networks, progress, settings, self._polled_at)
-        is_wanted = bool(due) or is_changed or was_read or has_price_work(progress)
+        due, is_changed = due_networks(store, self.networks, progress, settings, self._polled_at, self._heads)
+        is_wanted = is_changed or was_read or has_price_work(progress)
+        due = self._healthy_first(due, progress, is_urgent=was_read or was_found, is_wanted=is_wanted)
+        is_wanted |= bool(due)
         if not is_wanted and time.monotonic() - self._file_at >= _FILE_SECONDS:
             self._file_at = time.monotonic()
             is_wanted = is_publication_due(progress, settings)
@@ -72,6 +86,23 @@ class Watch:
         self._began_after = None if progress is None else progress.batch_id
         self._began, self._version = Cycle(due, is_short and bool(due)), version
         return self._began
+
+    def _healthy_first(
+        self, due: list[str], progress: Progress | None, *, is_urgent: bool, is_wanted: bool
+    ) -> list[str]:
+        """Leave networks that failed to a cycle of their own, right after the one over everything else.
+
+        A network may take all of its budget again, and the publication of the others would wait for it.
+        """
+        known = {} if progress is None else progress.networks
+        failed = {name for name in due if name in known and known[name].failures_in_a_row} | self._left
+        healthy = [name for name in due if name not in failed]
+        has_others = bool(healthy) or is_wanted or (progress is not None and progress.is_behind)
+        if failed and has_others and (is_urgent or not self._left):
+            self._left = failed
+            return healthy
+        self._left = set()
+        return sorted(failed) or healthy
 
     def _is_only_new_blocks(self, progress: Progress | None, publication: Publication | None) -> bool:
         """Whether nothing waits but blocks, which need not bring anything that the marts would show."""

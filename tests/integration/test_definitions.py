@@ -16,7 +16,7 @@ from control.networks.definitions import Network, load_networks
 from control.operations import Status
 from control.settings import load_settings
 from pipelines.definitions import build_definitions
-from pipelines.defs import cycle
+from pipelines.defs import cycle, heads
 from pipelines.defs.cycle import JOB
 from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, network_key, network_keys
 from pipelines.defs.messages import WorkerSilentError
@@ -46,10 +46,10 @@ def service(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setenv("LEDGERMART_CYCLE_SECONDS", "10")
 
     def open_patient_node(network: Network, **options: Any) -> Node:
-        return open_node(network, **{**options, "timeout": (PATIENCE_SECONDS, PATIENCE_SECONDS)})
+        return open_node(network, timeout=(PATIENCE_SECONDS, PATIENCE_SECONDS), max_attempts=options["max_attempts"])
 
     # The sensor waits some seconds for a head; here it waits as long as a busy machine needs.
-    monkeypatch.setattr(cycle, "open_node", open_patient_node)
+    monkeypatch.setattr(heads, "open_node", open_patient_node)
     return ready_service
 
 

@@ -34,7 +34,7 @@ class Scene:
             {"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
         )
         self.store = open_store(settings)
-        self.watch = Watch(settings, {})
+        self.watch = Watch(settings, {}, cast(Any, None))
         self.progress, self.revision, self.now = _PROGRESS, 7, 0.0
         self.due: Sequence[str] = ["one"]
         self.published = Publication(1, "marts-1.duckdb", _NOON)
@@ -164,3 +164,40 @@ def old_version(scene: Scene) -> None:
 def test_all_else_that_waits_is_taken_with_them(scene: Scene, arrange: Any) -> None:
     arrange(scene)
     assert scene.look() == Cycle(["one"])
+
+
+def failing(name: str) -> NetworkProgress:
+    """A network that failed in the last cycle."""
+    return msgspec.structs.replace(_NETWORK, status="Unreachable", failures_in_a_row=2, error=f"{name}: no answer")
+
+
+def test_networks_that_failed_have_a_cycle_of_their_own_after_the_others(scene: Scene) -> None:
+    """Else the publication of the healthy ones would wait for what a failing one may use."""
+    networks = {"bad": failing("bad"), "one": _NETWORK, "worse": failing("worse")}
+    scene.due = ["one", "bad", "worse"]
+    assert scene.look(networks=networks) == Cycle(["one"], is_short=True)
+    scene.due = []
+    scene.end()
+    assert scene.look(after=1) == Cycle(["bad", "worse"], is_short=True)
+    scene.end()
+    assert scene.look(after=1) is None
+    scene.due = ["bad"]
+    assert scene.look() == Cycle(["bad"], is_short=True)
+
+
+def test_what_a_short_cycle_found_is_built_before_networks_that_failed(scene: Scene) -> None:
+    scene.due = ["one", "bad"]
+    assert scene.look(networks={"bad": failing("bad"), "one": _NETWORK}) == Cycle(["one"], is_short=True)
+    scene.end(is_behind=True)
+    scene.due = []
+    assert scene.look(after=1) == Cycle([])
+    scene.end(is_behind=False)
+    assert scene.look(after=1) == Cycle(["bad"], is_short=True)
+
+
+def test_work_that_never_ends_lets_networks_that_failed_have_their_turn(scene: Scene) -> None:
+    scene.due = ["one", "bad"]
+    begun = [
+        scene.look(networks={"bad": failing("bad"), "one": _NETWORK}, has_unfinished_discoveries=True) for _ in range(4)
+    ]
+    assert [cycle.networks for cycle in begun if cycle is not None] == [["one"], ["bad"], ["one"], ["bad"]]

@@ -26,8 +26,9 @@ ROWS_PER_PART = 40_000
 _BLOCKS_PER_PART = 10_000
 # Headers with their blooms that are looked at together: a tail may be long.
 _BLOOMS_PER_CHECK = 1_000
-# Where whole blocks with their transactions are read: some 100 kB each on a busy network.
-_FULL_BLOCKS_PER_PART = 500
+# Where whole blocks with their transactions are read: some 100 kB each on a busy network. A part of a slow node is
+# read within the cycle's budget, and stays.
+_FULL_BLOCKS_PER_PART = 100
 
 
 def collect_transfers(

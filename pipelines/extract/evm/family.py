@@ -7,6 +7,7 @@ import polars as pl
 
 from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
+from pipelines.extract.budget import Budget
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.evm.balances import read_balances, read_supplies
 from pipelines.extract.evm.blocks import (
@@ -68,7 +69,7 @@ class EvmNode:
 
     def other(self) -> Node:
         urls = other_urls(self.network.rpc_urls, self.provider)
-        client = RpcClient(self.network.name, urls or self.network.rpc_urls)
+        client = RpcClient(self.network.name, urls or self.network.rpc_urls, budget=self.client.budget)
         client.expect_chain(self._own.chain_id)
         return EvmNode(self.network, client)
 
@@ -153,8 +154,16 @@ class EvmFamily:
 
     tables = TABLES
 
-    def open(self, network: Network, *, timeout: tuple[float, float] = (5.0, 30.0), max_attempts: int = 6) -> EvmNode:
-        return EvmNode(network, RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=max_attempts))
+    def open(
+        self,
+        network: Network,
+        *,
+        timeout: tuple[float, float] = (5.0, 30.0),
+        max_attempts: int = 6,
+        budget: Budget | None = None,
+    ) -> EvmNode:
+        client = RpcClient(network.name, network.rpc_urls, timeout=timeout, max_attempts=max_attempts, budget=budget)
+        return EvmNode(network, client)
 
     def price_feeds(self, source: PriceSource, network: Network) -> FeedClient:
         return FeedClient(source, network)

@@ -27,6 +27,8 @@ def test_defaults() -> None:
         dagster_port=3000,
         code_server_port=4000,
         cycle_seconds=30,
+        network_seconds=120,
+        network_answer_mb=4_000,
         price_poll_seconds=60,
         as_of_seconds=300,
         attest="month",

@@ -1,0 +1,59 @@
+"""Heads of networks between cycles: whether a node has a new block. A late node counts as one that does not answer."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Protocol
+
+from control.networks.definitions import Network
+from pipelines.extract.budget import Budget
+from pipelines.extract.errors import ExtractError
+from pipelines.extract.families import open_node
+
+_LOG = logging.getLogger(__name__)
+# Of one poll, over all URLs of the network.
+_POLL_SECONDS = 5.0
+_POLL_MEGABYTES = 20
+
+
+def poll_head(network: Network) -> int | None:
+    """Return the number of a node's newest block, within seconds; None where it gives none."""
+    budget = Budget(_POLL_SECONDS, _POLL_MEGABYTES)
+    try:
+        with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1, budget=budget)) as node:
+            return node.head().number
+    except ExtractError:
+        return None
+    except Exception:  # noqa: BLE001 - a defect met on one network must not stop the look at the others
+        _LOG.exception("the head of %s could not be read", network.name)
+        return None
+
+
+class Heads(Protocol):
+    """Polls of heads."""
+
+    def ask(self, networks: Sequence[Network]) -> None:
+        """Begin a poll of each of the networks."""
+
+    def answers(self) -> Mapping[str, int | None]:
+        """Return the polls that have ended since this was called last: the head by network, None without an answer."""
+
+
+class WaitingHeads:
+    """Polls all networks at once and waits for them, a few seconds at most: for a process that only looks."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, int | None] = {}
+
+    def ask(self, networks: Sequence[Network]) -> None:
+        """Poll the networks, each in a thread of its own."""
+        if networks:
+            with ThreadPoolExecutor(len(networks), thread_name_prefix="heads") as pool:
+                heads = pool.map(poll_head, networks)
+                self._answers |= dict(zip((network.name for network in networks), heads, strict=True))
+
+    def answers(self) -> Mapping[str, int | None]:
+        """Return what the polls gave."""
+        answers, self._answers = self._answers, {}
+        return answers

@@ -1,0 +1,190 @@
+"""Polls of heads: a node that does not come to an end holds up neither the worker nor the other networks."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from control.networks.definitions import Network, load_networks
+from control.settings import load_settings
+from pipelines.defs import cycle, heads
+from pipelines.defs.cycle import due_networks
+from pipelines.defs.heads import WaitingHeads, poll_head
+from pipelines.deliver.progress import NetworkProgress, Progress
+from pipelines.worker.heads import HeadPoller
+from tests.chain.hostile_answers import NEVER_ENDING, Answer
+from tests.chain.http_server import Reply
+from tests.chain.scripted_node import ScriptedNode
+from tests.waiting import PATIENCE_SECONDS, eventually
+
+
+class DrippingNode(ScriptedNode):
+    """Gives one answer that never ends to each request."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self._hostile = answer
+        self.met = threading.Event()
+
+    def answer(self, body: bytes) -> Reply:
+        """Answer one request."""
+        self.met.set()
+        return self._hostile([])
+
+
+def network(name: str, url: str) -> Network:
+    """A network at a node."""
+    path = load_settings({}).networks_file
+    return replace(load_networks(path, {"ETHEREUM_RPC_URL": url})["ethereum"], name=name)
+
+
+@pytest.fixture
+def good() -> Iterator[ScriptedNode]:
+    with ScriptedNode(head=41) as node:
+        yield node
+
+
+@pytest.mark.parametrize("mode", ["drip_header", "continue_flood", "trailers", "drip_body", "silent"])
+def test_a_poll_that_is_late_has_no_answer(mode: str, good: ScriptedNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "_POLL_SECONDS", 0.3)
+    with DrippingNode(NEVER_ENDING[mode]) as node:
+        assert poll_head(network("evil", node.url)) is None
+
+
+def test_a_defect_met_at_one_network_is_no_answer(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
+    def spoilt(chosen: Network, **options: Any) -> Any:
+        if chosen.name == "spoilt":
+            raise ValueError("a defect")
+        return truly(chosen, **options)
+
+    truly = heads.open_node
+    monkeypatch.setattr(heads, "open_node", spoilt)
+    polls = WaitingHeads()
+    polls.ask([network("spoilt", good.url), network("good", good.url)])
+    assert polls.answers() == {"spoilt": None, "good": 41}
+    assert polls.answers() == {}
+
+
+def test_the_worker_takes_answers_when_they_are_there(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
+    """The dripping node has all the time that there is: the answer of the other one is taken meanwhile."""
+    monkeypatch.setattr(heads, "_POLL_SECONDS", PATIENCE_SECONDS)
+    prepared = []
+    with DrippingNode(NEVER_ENDING["drip_header"]) as evil:
+        networks = {"evil": network("evil", evil.url), "good": network("good", good.url)}
+        poller = HeadPoller(networks, lambda: prepared.append(1))
+        assert poller.answers() == {}
+        assert poller.fileno() is None
+        poller.ask(list(networks.values()))
+        found: dict[str, int | None] = {}
+
+        def has_good() -> bool:
+            found.update(poller.answers())
+            return "good" in found
+
+        eventually(has_good, "the honest node's head is there")
+        assert found == {"good": 41}
+        assert evil.met.wait(PATIENCE_SECONDS)
+        # A network that is being polled is not polled twice.
+        poller.ask(list(networks.values()))
+        found.clear()
+        eventually(has_good, "the honest node's head is there again")
+        assert found == {"good": 41}
+        assert len(prepared) == 1
+        # What the process was asked ends with it, and the next poll starts another one.
+        os.kill(poller._pid, signal.SIGKILL)
+
+        def has_ended() -> bool:
+            found.update(poller.answers())
+            return "evil" in found
+
+        eventually(has_ended, "the end of the process is seen")
+        assert found == {"good": 41, "evil": None}
+        assert poller.fileno() is None
+        found.clear()
+        poller.ask([networks["good"]])
+        eventually(has_good, "another process polls")
+        assert len(prepared) == 2
+        poller.stop()
+        poller.stop()
+        assert poller.fileno() is None
+
+
+class _Known:
+    """Polls that a test answers."""
+
+    def __init__(self, answers: Mapping[str, int | None]) -> None:
+        self.asked: list[str] = []
+        self._answers = answers
+
+    def ask(self, networks: Sequence[Network]) -> None:
+        """Note what is asked for."""
+        self.asked += [network.name for network in networks]
+
+    def answers(self) -> Mapping[str, int | None]:
+        """Return what the test says."""
+        return self._answers
+
+
+def state(**fields: Any) -> NetworkProgress:
+    """Where a network stands: at block 9, unless the fields say more."""
+    known = NetworkProgress("Healthy", None, 9, 5, 9, False, False, 0, None, True, None, ())
+    return msgspec.structs.replace(known, **fields)
+
+
+def due(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    states: Mapping[str, NetworkProgress],
+    answers: Mapping[str, int | None],
+    *,
+    is_changed: bool = False,
+) -> tuple[list[str], list[str]]:
+    """Which networks are due, in order, and which were polled."""
+    settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": "30"})
+    networks = {name: network(name, "http://127.0.0.1:1") for name in states}
+    progress = Progress(1, "a run", 7, "2026-01-01T00:00:00Z", dict(states), {}, False, False, False)
+    monkeypatch.setattr(cycle, "read_revision", lambda _: 8 if is_changed else 7)
+    monkeypatch.setattr(cycle, "networks_with_subjects", lambda _: set(networks))
+    monkeypatch.setattr(cycle, "networks_with_open_windows", lambda _: set(networks))
+    polls = _Known(answers)
+    store = type("Store", (), {"read": lambda _: nullcontext()})()
+    found, changed = due_networks(cast(Any, store), networks, progress, settings, {}, polls)
+    assert changed == is_changed
+    return found, sorted(polls.asked)
+
+
+def tried(seconds_ago: int) -> str:
+    """A moment of the past."""
+    return (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat()
+
+
+def test_networks_with_new_heads_and_those_whose_poll_failed_first_are_due(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    states = {"late": state(), "new": state(), "old": state(), "pending": state()}
+    found, asked = due(monkeypatch, tmp_path, states, {"late": None, "new": 10, "old": 9, "gone": 99})
+    assert found == ["late", "new"]
+    assert asked == ["late", "new", "old", "pending"]
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds", "is_due"),
+    [(1, 20, False), (1, 40, True), (3, 110, False), (3, 130, True), (9, 950, False), (9, 970, True)],
+)
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_network_that_failed_waits_and_comes_last(
+    failures: int, seconds: int, is_due: bool, is_changed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After 1, 2, 4, ... cycles of 30 s, at most 32 of them, also where tenants write all the time."""
+    states = {"a-bad": state(failures_in_a_row=failures, tried_at=tried(seconds)), "good": state()}
+    found, asked = due(monkeypatch, tmp_path, states, {"good": 10}, is_changed=is_changed)
+    assert found == (["good", "a-bad"] if is_due else ["good"])
+    assert asked == ["good"]
