@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench bench lint format examples docs lock clean
+.PHONY: help install debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz bench lint format examples docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ test-misfortunes: install ## Everything that goes wrong on chains, behind failin
 
 test-workbench: install ## The analysts' page word for word, and sandboxes beside cycles
 	$(BIN)/pytest tests/integration/test_analysts_page.py tests/integration/test_sandbox.py $(ARGS)
+
+fuzz: install ## Tens of thousands of requests that schemathesis makes from the OpenAPI document (ARGS="--seed 2")
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)

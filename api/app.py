@@ -28,6 +28,7 @@ from api.controllers.price_pairs import PairController
 from api.controllers.price_reviews import PriceReviewController
 from api.controllers.price_sources import PriceSourceController
 from api.controllers.priced_items import PricedItemController
+from api.controllers.quotas import QuotaController
 from api.controllers.report_data import (
     CapTableReportController,
     ReportIndexController,
@@ -102,6 +103,7 @@ def create_app(settings: Settings) -> Litestar:
             MarketCapitalizationController,
             WalletValueController,
             AuditController,
+            QuotaController,
             ReportController,
         ],
         guards=[authorize],

@@ -18,9 +18,12 @@ from litestar.types import Empty
 from litestar.typing import FieldDefinition
 
 from api import media_types
+from api.openapi_links import add_links
 from api.operations import OPERATION, Operation
 from api.parameters import CONTEXT, ContextChoice, Declared
 from api.schemas.common import AsOf, Coverage, ExactNumber, Problem
+from api.schemas.inputs import whole
+from control.idempotency import KEY
 
 _EXAMPLES: dict[str, dict[str, dict[str, Any]]] = msgspec.json.decode(
     (Path(__file__).parent / "examples.json").read_bytes()
@@ -106,6 +109,7 @@ def build_document(app: Litestar) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for path, method, handler in described:
         paths.setdefault(path, {})[method.lower()] = _describe(path, handler)
+    add_links(paths, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -153,6 +157,7 @@ _SECTIONS = {
     "Reports": "Links to reports that you embed in your pages.",
     "Embedded reports": "Data for the pages of reports. Each request needs the embed token of a report link.",
     "Audit": "Changes to your configuration, with author and time.",
+    "Quotas": "How much you may store, and how much you store.",
     "Operations": "Health of the service.",
 }
 
@@ -211,7 +216,7 @@ def _describe(path: str, handler: HTTPRouteHandler) -> dict[str, Any]:
                 "in": "header",
                 "required": False,
                 "description": "A repeated request with the same key and body within 24 h gets the first answer again.",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+                "schema": {"type": "string", "pattern": whole(KEY)},
             }
         )
     if operation.body is not None:

@@ -19,10 +19,11 @@ from litestar import Request
 from api.errors import ApiError
 from api.parameters import dated_items
 from api.schemas.common import FieldError
+from api.schemas.inputs import CURSOR
 
 _DIGEST_BYTES = 16
 _PASSED_OVER = frozenset({"cursor", "limit"})  # may change from page to page
-_LONGEST = 2048
+_LONGEST: int = CURSOR["maxLength"]
 
 Key = tuple[str | int, ...]
 

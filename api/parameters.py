@@ -26,10 +26,26 @@ from api.operations import (
     EXAMPLE_WALLET_ID,
 )
 from api.schemas.common import ActivityStatus, FieldError, Interval, TrackingStatus
+from api.schemas.inputs import (
+    ADDRESS,
+    ASSET_OR_TOKEN,
+    CURSOR,
+    FILTER,
+    INSTANT_OR_DAY,
+    LEDGER,
+    MOMENT,
+    MOMENT_OR_TODAY,
+    NETWORK,
+    PAIR_ID,
+    SOURCE_ID,
+    TOKEN_ID,
+    WALLET_ID,
+    Keywords,
+)
 from api.schemas.tokens import HolderChangeKind, HolderChangeOrder, TokenActivityType
 from api.schemas.wallets import Direction, WalletActivityType
 from control.errors import shortened
-from control.instants import FORMS, NAMED_DAYS, is_day, pattern_of, read_block, read_instant_or_day, write_day
+from control.instants import FORMS, is_day, read_block, read_instant_or_day, write_day
 
 Provided = TypeVar("Provided")
 
@@ -46,11 +62,7 @@ _MOMENT_FORMS = f"{FORMS}, block:N, {_TODAY}, yesterday or last-month-end"
 _MOMENTS = frozenset({"asOf", "from", "to"})
 _OF_PAGES = frozenset({"limit", "cursor"})
 
-# These document alone; the readers below refuse with their own codes.
-_INSTANTS = {"pattern": pattern_of()}
-_MOMENTS_OR_TODAY = {"pattern": pattern_of(_TODAY, *NAMED_DAYS, blocks=True)}
-
-_AMOUNT = re.compile(r"(\d{1,100})(?:\.(\d{1,100}))?")
+_AMOUNT = re.compile(r"([0-9]{1,100})(?:\.([0-9]{1,100}))?")
 # What can be read as a declared type; whether the value is one that may be given is asked later.
 _FORMS = {
     "integer": (re.compile(r"-?\d+", re.ASCII), "a whole number such as 50"),
@@ -58,9 +70,12 @@ _FORMS = {
 }
 
 
-def in_path(name: str, description: str, example: str) -> Any:
-    """Declare a parameter of the path, with the id of the example data that the document shows."""
-    return PathParameter(name=name, description=description, examples=[Example(value=example)])
+def in_path(name: str, description: str, example: str, form: Keywords) -> Any:
+    """Declare a parameter of the path, with the id of the example data that the document shows.
+
+    Its form documents alone, as those of other parameters do: the readers refuse with their own codes.
+    """
+    return PathParameter(name=name, description=description, examples=[Example(value=example)], schema_extra=form)
 
 
 _PAGES_ONLY = "Only for JSON. The other formats have all rows and return 400 `pages-only`."
@@ -68,18 +83,21 @@ _PAGES_ONLY = "Only for JSON. The other formats have all rows and return 400 `pa
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description=f"Largest number of rows in a page. {_PAGES_ONLY}")]
 Cursor = Annotated[
     str | None,
-    QueryParameter(description=f"`nextCursor` of the previous page; the other parameters stay the same. {_PAGES_ONLY}"),
+    QueryParameter(
+        description=f"`nextCursor` of the previous page; the other parameters stay the same. {_PAGES_ONLY}",
+        schema_extra=CURSOR,
+    ),
 ]
 From = Annotated[
     str | None,
     QueryParameter(
-        name="from", description="Start of the range, included: an instant or a day, UTC.", schema_extra=_INSTANTS
+        name="from", description="Start of the range, included: an instant or a day, UTC.", schema_extra=INSTANT_OR_DAY
     ),
 ]
 To = Annotated[
     str | None,
     QueryParameter(
-        name="to", description="End of the range, not included: an instant or a day, UTC.", schema_extra=_INSTANTS
+        name="to", description="End of the range, not included: an instant or a day, UTC.", schema_extra=INSTANT_OR_DAY
     ),
 ]
 AsOfMoment = Annotated[
@@ -88,7 +106,7 @@ AsOfMoment = Annotated[
         name="asOf",
         description="Moment of the data: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
         "`block:N`, or `today`, the newest covered block. Default: `today`.",
-        schema_extra=_MOMENTS_OR_TODAY,
+        schema_extra=MOMENT_OR_TODAY,
     ),
 ]
 FromMoment = Annotated[
@@ -97,7 +115,7 @@ FromMoment = Annotated[
         name="from",
         description="The earlier moment: an instant, a day (its end; `yesterday` and `last-month-end` are days, UTC), "
         "or `block:N`.",
-        schema_extra={"pattern": pattern_of(*NAMED_DAYS, blocks=True)},
+        schema_extra=MOMENT,
     ),
 ]
 ToMoment = Annotated[
@@ -106,27 +124,29 @@ ToMoment = Annotated[
         name="to",
         description="The later moment, in the same forms as `asOf` of the cap table. Default: `today`, the newest "
         "covered block.",
-        schema_extra=_MOMENTS_OR_TODAY,
+        schema_extra=MOMENT_OR_TODAY,
     ),
 ]
-LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.")]
+LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.", schema_extra=LEDGER)]
 LedgerIdFilter = Annotated[
-    str | None, QueryParameter(name="ledgerId", description="Address on the ledger, in upper or lower case.")
+    str | None,
+    QueryParameter(name="ledgerId", description="Address on the ledger, in upper or lower case.", schema_extra=ADDRESS),
 ]
 ExternalIdFilter = Annotated[
-    str | None, QueryParameter(name="externalId", description="External id, compared exactly.")
+    str | None, QueryParameter(name="externalId", description="External id, compared exactly.", schema_extra=FILTER)
 ]
 Search = Annotated[
-    str | None, QueryParameter(description="Text to find anywhere in name, symbol, address or external id.")
+    str | None,
+    QueryParameter(description="Text to find anywhere in name, symbol, address or external id.", schema_extra=FILTER),
 ]
-TokenId = Annotated[str, in_path("tokenId", "Id of the token, `tok_...`.", EXAMPLE_TOKEN_ID)]
-WalletId = Annotated[str, in_path("walletId", "Id of the wallet, `wal_...`.", EXAMPLE_WALLET_ID)]
-SourceId = Annotated[str, in_path("id", "Id of the price source, `src_...`.", EXAMPLE_SOURCE_ID)]
-PairId = Annotated[str, in_path("pairId", "Id of the pair, `pair_...`.", EXAMPLE_MARKET_PAIR_ID)]
+TokenId = Annotated[str, in_path("tokenId", "Id of the token, `tok_...`.", EXAMPLE_TOKEN_ID, TOKEN_ID)]
+WalletId = Annotated[str, in_path("walletId", "Id of the wallet, `wal_...`.", EXAMPLE_WALLET_ID, WALLET_ID)]
+SourceId = Annotated[str, in_path("id", "Id of the price source, `src_...`.", EXAMPLE_SOURCE_ID, SOURCE_ID)]
+PairId = Annotated[str, in_path("pairId", "Id of the pair, `pair_...`.", EXAMPLE_MARKET_PAIR_ID, PAIR_ID)]
 
-NetworkName = Annotated[str, in_path("name", "Name of the network.", EXAMPLE_NETWORK)]
-LedgerName = Annotated[str, in_path("name", "Name or id of the ledger.", EXAMPLE_LEDGER)]
-SymbolFilter = Annotated[str | None, QueryParameter(description="Symbol, compared exactly.")]
+NetworkName = Annotated[str, in_path("name", "Name of the network.", EXAMPLE_NETWORK, NETWORK)]
+LedgerName = Annotated[str, in_path("name", "Name or id of the ledger.", EXAMPLE_LEDGER, LEDGER)]
+SymbolFilter = Annotated[str | None, QueryParameter(description="Symbol, compared exactly.", schema_extra=FILTER)]
 TrackingStatusFilter = Annotated[
     TrackingStatus | None, QueryParameter(name="trackingStatus", description="State of tracking.")
 ]
@@ -155,7 +175,8 @@ WalletActivityTypeFilter = Annotated[
 ]
 ActivityStatusFilter = Annotated[ActivityStatus | None, QueryParameter(description="Finality of the activity.")]
 WalletFilter = Annotated[
-    str | None, QueryParameter(description="Address of the sender or the receiver, in upper or lower case.")
+    str | None,
+    QueryParameter(description="Address of the sender or the receiver, in upper or lower case.", schema_extra=ADDRESS),
 ]
 MinimumAmount = Annotated[
     str | None,
@@ -167,14 +188,23 @@ MinimumAmount = Annotated[
 ]
 DirectionFilter = Annotated[Direction | None, QueryParameter(description="Direction: into the wallet or out of it.")]
 TokenFilter = Annotated[
-    str | None, QueryParameter(description="Asset: the address of its contract, `native`, or the id of your token.")
+    str | None,
+    QueryParameter(
+        description="Asset: the address of its contract, `native`, or the id of your token.",
+        schema_extra=ASSET_OR_TOKEN,
+    ),
 ]
 CounterpartyFilter = Annotated[
-    str | None, QueryParameter(description="Address of the counterparty, in upper or lower case.")
+    str | None,
+    QueryParameter(description="Address of the counterparty, in upper or lower case.", schema_extra=ADDRESS),
 ]
 PriceSourceFilter = Annotated[
     str | None,
-    QueryParameter(name="priceSource", description="Id of a source of the pair, to get the prices of this source."),
+    QueryParameter(
+        name="priceSource",
+        description="Id of a source of the pair, to get the prices of this source.",
+        schema_extra=SOURCE_ID,
+    ),
 ]
 PriceInterval = Annotated[
     Interval | None,

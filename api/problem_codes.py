@@ -158,6 +158,12 @@ PROBLEM_CODES = (
         "The price source is disabled",
         "Enable it: `PATCH /v2/price-sources/{sourceId}/enable`",
     ),
+    ProblemCode(
+        409,
+        "quota-exceeded",
+        "The write would exceed a quota of the tenant; `detail` names quota, limit and setting",
+        "Remove objects, or have the administrator raise the limit; `GET /v1/quotas` shows the usage",
+    ),
     ProblemCode(409, "several-usd-pairs", "The symbol has several pairs in USD", "Send the `pairId` of one in `pairs`"),
     ProblemCode(409, "source-in-use", "Pairs or mappings use the price source", "Change those in `detail` first"),
     ProblemCode(409, "supported-pair-in-use", "Pairs use the pair of the source", "Change those in `detail` first"),

@@ -17,7 +17,7 @@ from cli import environment
 from cli.data_folder import check_writable
 from cli.stores import check_exists, lost_beside_warehouse, open_existing
 from cli.tables import print_rows
-from control import access, tenants
+from control import access, quotas, tenants
 from control.errors import ControlError, StoreLost, StoreUnavailable
 from control.networks.definitions import NetworksError
 from control.networks.in_force import networks_in_force
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cli.cycle import CycleResult
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+_DEFAULT = "default"
 _folder = click.Path(file_okay=False, path_type=Path)
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -190,6 +191,47 @@ def key_revoke(settings: Settings, name: str, key_id: str, as_json: bool) -> Non
         _print_json({"id": key_id, "tenant": name, "isRevoked": True})
     else:
         _out.print(f"{key_id} is revoked")
+
+
+@main.group()
+def tenant() -> None:
+    """Tenants and their quotas."""
+
+
+def _limit(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> int | str | None:
+    """Return a limit as a number, `default`, or None where it was not given; or raise BadParameter."""
+    if value is None or value == _DEFAULT:
+        return value
+    if not (value.isascii() and value.isdigit() and len(value) <= 12 and int(value) <= quotas.HIGHEST):
+        raise click.BadParameter(f"{value!r} is no limit; use a whole number up to {quotas.HIGHEST}, or {_DEFAULT}")
+    return int(value)
+
+
+@tenant.command("quotas")
+@click.argument("name")
+@click.option("--stored-prices", callback=_limit, help="New limit of manual prices, or `default` for that of all.")
+@click.option("--objects", callback=_limit, help="New limit of objects, or `default` for that of all.")
+@_json_option
+@click.pass_obj
+def tenant_quotas(
+    settings: Settings, name: str, stored_prices: int | str | None, objects: int | str | None, as_json: bool
+) -> None:
+    """Show the quotas of the tenant NAME with its usage, or set limits that hold for this tenant alone.
+
+    A lower limit deletes nothing. It only refuses further writes.
+    """
+    given = {quotas.QuotaName.STORED_PRICES: stored_prices, quotas.QuotaName.OBJECTS: objects}
+    limits = {quota: None if limit == _DEFAULT else int(limit) for quota, limit in given.items() if limit is not None}
+    store = open_store(settings)
+    if limits:
+        with store.write() as session:
+            quotas.set_limits(session, tenants.get_by_name(session, name).id, limits)
+    with store.read() as session:
+        found = quotas.read(session, tenants.get_by_name(session, name).id)
+    if as_json:
+        _print_json({"tenant": name, "data": [quota._asdict() for quota in found]})
+        return
+    print_rows(_out, ("quota", "used", "limit", "setting"), found)
 
 
 @main.command()

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from control import access, audit, operations, revision, subjects
+from control import access, audit, operations, quotas, revision, subjects
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid
@@ -112,4 +112,5 @@ def request(
         now,
     )
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return operation

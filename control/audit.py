@@ -48,6 +48,7 @@ Action = Literal[
     "priced-item.update",
     "supported-pair.create",
     "supported-pair.remove",
+    "tenant.quotas",
     "token.create",
     "token.link",
     "token.metadata",
@@ -69,6 +70,7 @@ ObjectKind = Literal[
     "price-source",
     "priced-item",
     "supported-pair",
+    "tenant",
     "token",
     "wallet",
 ]

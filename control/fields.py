@@ -27,6 +27,9 @@ LINE_PATTERN = rf"^(?!\s){_PRINTED}*(?<!\s)$"
 TEXT_PATTERN = rf"^(?!\s)(?:{_PRINTED}|[\n\t])*(?<!\s)$"
 """The same of several lines."""
 
+FILTER_PATTERN = f"^[^{_CONTROL}]+$"
+"""The same of a text that `check_filter` takes."""
+
 _REFUSED = re.compile(f"[{_CONTROL}{_INVISIBLE}{_SURROGATES}]")
 _REFUSED_IN_LINES = re.compile(rf"(?![\n\t]){_REFUSED.pattern}")
 _REFUSED_IN_FILTERS = re.compile(f"[{_CONTROL}{_SURROGATES}]")

@@ -15,7 +15,8 @@ from control.models import IdempotencyRecord
 
 LIFETIME = timedelta(hours=24)
 
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+KEY = re.compile(r"[\x21-\x7e]{1,255}")
+"""Form of an Idempotency-Key."""
 
 
 def find(session: Session, tenant_id: str, key: str, now: datetime | None = None) -> IdempotencyRecord | None:
@@ -27,7 +28,7 @@ def find(session: Session, tenant_id: str, key: str, now: datetime | None = None
     Raises:
         Invalid: on 'Idempotency-Key'.
     """
-    if _KEY.fullmatch(key) is None:
+    if KEY.fullmatch(key) is None:
         raise Invalid(
             "Idempotency-Key", "malformed", "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces"
         )

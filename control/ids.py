@@ -29,6 +29,11 @@ def new_id(prefix: str) -> str:
     return prefix + "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
+def pattern_of(prefix: str) -> str:
+    """Return the pattern (JSON Schema) of ids with this prefix."""
+    return f"^{prefix}{_BODY.pattern}$"
+
+
 def is_id(prefix: str, text: str) -> bool:
     """Say whether a text has the form of an id with this prefix, so that it may be looked up at all."""
     return text.startswith(prefix) and _BODY.fullmatch(text[len(prefix) :]) is not None

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 from control.errors import Invalid, Unparseable
 
-_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_BLOCK = re.compile(r"block:0*(\d+)", re.ASCII)
+# Digits are written out: in patterns of JSON Schema, \d has the digits of all scripts for some readers.
+_DAY = re.compile(r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
+_ZONE = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_INSTANT = re.compile(rf"{_DAY.pattern}[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?{_ZONE}?")
+_BLOCK = re.compile(r"block:0*([0-9]+)")
 _HIGHEST_BLOCK = 2**63 - 1
 _MOST_DIGITS_SHOWN = 20
 

@@ -9,7 +9,7 @@ from sqlalchemy import Select, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, ids, revision
+from control import access, audit, fields, ids, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
@@ -82,6 +82,7 @@ def put(
         else:
             _record(session, principal, "ledger.create", ledger, None, _audited(ledger), now)
             revision.bump(session, principal.tenant_id)
+            quotas.admit_object(session, principal.tenant_id)
             return ledger, True
     if ledger.network != network_name:
         raise Conflict(

@@ -60,6 +60,11 @@ class Tenant(Base):
     name: Mapped[str] = mapped_column(Text, unique=True)
     created_at: Mapped[datetime]
     revision: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    stored_prices: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """How many manual prices it has: counting a million rows at each write would take too long."""
+    max_stored_prices: Mapped[int | None] = mapped_column(BigInteger)
+    """Limit of its own, null for that of the installation; so is `max_objects`."""
+    max_objects: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class ApiKey(Base):
@@ -131,6 +136,7 @@ class Subject(Base):
             postgresql_where=_IS_LIVE,
         ),
         Index("ix_subjects_tenant_id_kind_created_at_id", "tenant_id", "kind", "created_at", "id"),
+        Index("ix_subjects_live_tenant_id", "tenant_id", sqlite_where=_IS_LIVE, postgresql_where=_IS_LIVE),
         {"sqlite_autoincrement": True},
     )
 
@@ -372,6 +378,7 @@ class SupportedPair(Base):
             sqlite_where=_IS_LIVE,
             postgresql_where=_IS_LIVE,
         ),
+        Index("ix_supported_pairs_live_tenant_id", "tenant_id", sqlite_where=_IS_LIVE, postgresql_where=_IS_LIVE),
         {"sqlite_autoincrement": True},
     )
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
-from control import access, audit, history, ids, revision, subjects
+from control import access, audit, history, ids, quotas, revision, subjects
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
@@ -244,6 +244,7 @@ def _store_request(
         session, principal.tenant_id, principal.key_id, "history.request", "operation", operation.id, None, asked, now
     )
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return operation
 
 

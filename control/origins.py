@@ -10,6 +10,9 @@ _ORIGIN = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?"
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
+PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(?::[1-9][0-9]{0,4})?$"
+"""Pattern (JSON Schema) of the texts that may be an origin; not all of them are."""
+
 FORM = "scheme, host and, unless it is the default, port, such as https://portal.example or http://10.0.0.5:8443"
 """What `read_origin` accepts, for people."""
 

@@ -109,6 +109,18 @@ VARIABLES = (
         "3000",
         "maximum number of API requests of one key, and of forms from one IP address, per minute",
     ),
+    Variable(
+        "LEDGERMART_MAX_STORED_PRICES",
+        "1000000",
+        "maximum number of manual prices of one tenant, with all revisions; `ledgermart tenant quotas` sets another "
+        "limit for a tenant",
+    ),
+    Variable(
+        "LEDGERMART_MAX_OBJECTS",
+        "10000",
+        "maximum number of objects of one tenant: ledgers, tokens, wallets, priced items, price sources and their "
+        "pairs, pairs, unfinished operations; `ledgermart tenant quotas` sets another limit for a tenant",
+    ),
     Variable("LEDGERMART_QUERY_TIMEOUT_SECONDS", "30", "maximum duration of one query of the API, in seconds"),
     Variable(
         "LEDGERMART_QUERY_MEMORY_MB",
@@ -155,6 +167,8 @@ class Settings:
     version_grace_seconds: int
     version_disk_budget_mb: int
     rate_limit_per_minute: int
+    max_stored_prices: int
+    max_objects: int
     query_timeout_seconds: int
     query_memory_mb: int
     pipeline_memory_mb: int
@@ -238,6 +252,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         version_grace_seconds=_integer(variables, "LEDGERMART_VERSION_GRACE_SECONDS", 0, 31_536_000),
         version_disk_budget_mb=_integer(variables, "LEDGERMART_VERSION_DISK_BUDGET_MB", 1, 1_000_000_000),
         rate_limit_per_minute=_integer(variables, "LEDGERMART_RATE_LIMIT_PER_MINUTE", 1, 10_000_000),
+        max_stored_prices=_integer(variables, "LEDGERMART_MAX_STORED_PRICES", 0, 1_000_000_000),
+        max_objects=_integer(variables, "LEDGERMART_MAX_OBJECTS", 0, 1_000_000_000),
         query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
         query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
         pipeline_memory_mb=_memory(variables, "LEDGERMART_PIPELINE_MEMORY_MB"),

@@ -31,7 +31,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.orm import Session
 
-from control import service_secrets
+from control import quotas, service_secrets
 from control.errors import StoreLost, StoreUnavailable
 from control.models import ServiceSecret
 from control.settings import Settings
@@ -46,8 +46,9 @@ _SECRET_BYTES = 32
 class ControlStore:
     """One process's access to the control store; safe to share among threads."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, limits: quotas.Defaults) -> None:
         self._engine = engine
+        self._info = quotas.session_info(limits)
         if engine.dialect.name == "sqlite":
             self._reader = engine.execution_options(ledgermart_access="read")
             self._writer = engine.execution_options(ledgermart_access="write")
@@ -114,7 +115,7 @@ class ControlStore:
         Raises:
             StoreUnavailable: not reachable, locked for too long, or not migrated.
         """
-        with self._translated(), Session(self._writer, expire_on_commit=False) as session, session.begin():
+        with self._translated(), self._session(self._writer) as session, session.begin():
             yield session
 
     @contextmanager
@@ -124,12 +125,15 @@ class ControlStore:
         Raises:
             StoreUnavailable: not reachable or not migrated.
         """
-        with self._translated(), Session(self._reader, expire_on_commit=False) as session, session.begin():
+        with self._translated(), self._session(self._reader) as session, session.begin():
             yield session
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    def _session(self, engine: Engine) -> Session:
+        return Session(engine, expire_on_commit=False, info=self._info)
 
     def _sqlite_path(self) -> Path | None:
         url = self._engine.url
@@ -180,9 +184,10 @@ def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> Control
         wait_seconds: longest wait for a connection, or for the lock of another writer; then the store is unavailable.
     """
     url = make_url(settings.control_url)
+    limits = quotas.Defaults(settings.max_stored_prices, settings.max_objects)
     if url.get_backend_name() == "sqlite":
-        return ControlStore(_sqlite_engine(url, wait_seconds))
-    return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg"), wait_seconds))
+        return ControlStore(_sqlite_engine(url, wait_seconds), limits)
+    return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg"), wait_seconds), limits)
 
 
 def _postgres_engine(url: URL, wait_seconds: int) -> Engine:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, sele
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from control import access, audit, fields, ids, ledgers, revision
+from control import access, audit, fields, ids, ledgers, quotas, revision
 from control.access import Principal, Role
 from control.cancellation import cancel_unfinished
 from control.clock import utc_now, whole_second
@@ -197,6 +197,7 @@ def create(
     row = get(session, principal.tenant_id, kind, subject.id)
     _record(session, principal, _ACTIONS[kind].create, None, row, now)
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return row
 
 

@@ -31,6 +31,7 @@ from api.schemas.attestations import (
     WalletAttestations,
 )
 from api.schemas.common import Schema
+from api.schemas.inputs import OPERATION_ID
 from api.subjects import Subjects
 from control import attestations
 from control.access import Role
@@ -43,7 +44,10 @@ _REQUESTED = {
 }
 _CANCELLED = {202: "The attestation will stop."}
 
-AttestationId = Annotated[str, PathParameter(name="operationId", description="Id of the operation, `op_...`.")]
+AttestationId = Annotated[
+    str,
+    PathParameter(name="operationId", description="Id of the operation, `op_...`.", schema_extra=OPERATION_ID),
+]
 
 
 def attestation_controller(of: Subjects) -> type[Controller]:

@@ -11,6 +11,7 @@ from api.operations import Example, Operation
 from api.parameters import Cursor, From, Injected, Limit, To, read_range
 from api.routes import get
 from api.schemas.audit import AuditEvent, AuditEvents
+from api.schemas.inputs import FILTER
 from control import audit
 from control.access import Role
 from control.audit import Action, AuditFilters, ObjectKind
@@ -19,7 +20,11 @@ from control.models import AuditEvent as AuditEventModel
 ActionFilter = Annotated[Action | None, QueryParameter(description="Kind of change.")]
 ObjectIdFilter = Annotated[
     str | None,
-    QueryParameter(name="objectId", description="Id of the object, such as `tok_...`; also of a removed object."),
+    QueryParameter(
+        name="objectId",
+        description="Id of the object, such as `tok_...`; also of a removed object.",
+        schema_extra=FILTER,
+    ),
 ]
 
 

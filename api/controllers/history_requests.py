@@ -14,6 +14,7 @@ from api.reading.estimates import read_estimate
 from api.reading.operations import to_history_operation
 from api.reading.subjects import is_fungible
 from api.routes import delete, get, post
+from api.schemas.inputs import OPERATION_ID
 from api.schemas.operations import HistoryEstimate, HistoryOperation, HistoryOperations, HistoryRequest
 from api.subjects import Subjects
 from control import operations
@@ -27,7 +28,10 @@ _REQUESTED = {
 }
 _CANCELLED = {202: "The history request will stop."}
 
-OperationId = Annotated[str, PathParameter(name="operationId", description="Id of the request, `op_...`.")]
+OperationId = Annotated[
+    str,
+    PathParameter(name="operationId", description="Id of the request, `op_...`.", schema_extra=OPERATION_ID),
+]
 
 
 def history_controller(of: Subjects) -> type[Controller]:

@@ -17,6 +17,7 @@ from api.operations import (
 )
 from api.parameters import Cursor, From, Injected, Limit, SourceId, To, in_path, read_range
 from api.routes import delete, get, post
+from api.schemas.inputs import SUPPORTED_PAIR_ID
 from api.schemas.price_sources import (
     ManualPrice,
     ManualPriceBatch,
@@ -32,7 +33,7 @@ from control.pricing.manual_prices import ManualPriceRow, PriceEntry
 from control.pricing.supported_pairs import SupportedPairRow
 
 SupportedPairId = Annotated[
-    str, in_path("pairId", "Id of the pair of this source, `spair_...`.", EXAMPLE_SUPPORTED_PAIR_ID)
+    str, in_path("pairId", "Id of the pair of this source, `spair_...`.", EXAMPLE_SUPPORTED_PAIR_ID, SUPPORTED_PAIR_ID)
 ]
 
 

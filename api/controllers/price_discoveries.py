@@ -12,6 +12,7 @@ from api.calls import Call, Tabular, Written
 from api.operations import EXAMPLE_PAIR_OPERATION_ID, Example, Operation
 from api.parameters import Cursor, Injected, Limit, PairId, in_path
 from api.routes import delete, get, post
+from api.schemas.inputs import OPERATION_ID
 from api.schemas.price_pairs import (
     MissingPrices,
     PriceDiscoveries,
@@ -25,7 +26,9 @@ from control.instants import read_instant_or_day
 from control.operations import OperationKind, OperationRow
 from control.pricing import discovery, pairs
 
-OperationId = Annotated[str, in_path("operationId", "Id of the discovery, `op_...`.", EXAMPLE_PAIR_OPERATION_ID)]
+OperationId = Annotated[
+    str, in_path("operationId", "Id of the discovery, `op_...`.", EXAMPLE_PAIR_OPERATION_ID, OPERATION_ID)
+]
 
 
 class PriceDiscoveryController(Controller):

@@ -14,6 +14,7 @@ from api.parameters import Cursor, Injected, Limit, PairId, in_path
 from api.price_rows import StoppedPriceRow
 from api.routes import get, post
 from api.rows import as_utc
+from api.schemas.inputs import PRICE_ID
 from api.schemas.price_pairs import QuarantinedPrice, QuarantinedPrices
 from api.serving import Snapshot
 from control.access import Role
@@ -24,7 +25,7 @@ from control.pricing.reviews import Decision
 
 _DECIDED = {200: "The price with the decision."}
 
-PriceId = Annotated[str, in_path("priceId", "Id of the price, `price_...`.", EXAMPLE_PRICE_ID)]
+PriceId = Annotated[str, in_path("priceId", "Id of the price, `price_...`.", EXAMPLE_PRICE_ID, PRICE_ID)]
 
 # Behind every price there is.
 _START = (datetime.max, "")  # noqa: DTZ901  (naive UTC, as in the marts)

@@ -11,13 +11,14 @@ from api.operations import EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SYMBOL, Example, Opera
 from api.parameters import Cursor, Injected, Limit, in_path
 from api.reading.price_sources import mapping_statuses, to_priced_item
 from api.routes import delete, get, patch, post, put
+from api.schemas.inputs import ITEM
 from api.schemas.priced_items import MappingSymbolsPut, PricedItem, PricedItemCreate, PricedItemPatch, PricedItems
 from api.serving import Snapshot
 from control.access import Role
 from control.pricing import items
 from control.pricing.items import ItemRow
 
-Symbol = Annotated[str, in_path("symbol", "Symbol of the item, as it was added.", EXAMPLE_SYMBOL)]
+Symbol = Annotated[str, in_path("symbol", "Symbol of the item, as it was added.", EXAMPLE_SYMBOL, ITEM)]
 
 
 class PricedItemController(Controller):

@@ -35,6 +35,7 @@ from api.reports.parameters import PinnedVersion, RowLimit, RowOffset, RowSearch
 from api.reports.wallet_activity import WalletView
 from api.routes import get, post
 from api.schemas.common import Reconciliation
+from api.schemas.inputs import ASSET, FILTER
 from api.schemas.report_data import (
     ActivityReportSort,
     CapTableForm,
@@ -57,7 +58,10 @@ from control.networks.definitions import NATIVE
 
 ActivitySearch = Annotated[
     str | None,
-    QueryParameter(description="Part of a transaction's hash, of a counterparty's address, or of your name for it."),
+    QueryParameter(
+        description="Part of a transaction's hash, of a counterparty's address, or of your name for it.",
+        schema_extra=FILTER,
+    ),
 ]
 HolderSort = Annotated[HolderReportSort, QueryParameter(description="Sort order; a leading `-` means descending.")]
 ActivitySort = Annotated[ActivityReportSort, QueryParameter(description="Sort order; a leading `-` means descending.")]
@@ -65,7 +69,8 @@ ReconciliationFilter = Annotated[
     Reconciliation | None, QueryParameter(description="Result of the comparison with the chain.")
 ]
 AssetFilter = Annotated[
-    str | None, QueryParameter(name="token", description="Asset: address of its contract, or `native`.")
+    str | None,
+    QueryParameter(name="token", description="Asset: address of its contract, or `native`.", schema_extra=ASSET),
 ]
 FeesFilter = Annotated[
     FeeRows,
@@ -82,7 +87,8 @@ WalletSort = Annotated[
     QueryParameter(name="walletSort", description="Order of the wallets; descending with a leading `-`."),
 ]
 IndexSearch = Annotated[
-    str | None, QueryParameter(description="Text to find anywhere in name, symbol, address or external id.")
+    str | None,
+    QueryParameter(description="Text to find anywhere in name, symbol, address or external id.", schema_extra=FILTER),
 ]
 
 

@@ -15,6 +15,7 @@ from api.reading.moments import View, read_view, resolve_of_token
 from api.reports import links
 from api.reports.links import Shown
 from api.routes import get, post, put
+from api.schemas.inputs import TOKEN_ID, WALLET_ID
 from api.schemas.reports import EmbedOrigins, ReportLink, Revocation, Theme
 from api.serving import Snapshot
 from api.subjects import find
@@ -25,8 +26,12 @@ from control.subjects import Kind
 _STATUSES = {200: "The link.", 303: "A redirect to the report, if `Accept` asks for HTML."}
 
 ReportTheme = Annotated[Theme, QueryParameter(name="theme", description="Colours; `auto` follows the reader's system.")]
-ReportTokenId = Annotated[str, QueryParameter(name="tokenId", description="Id of the token, `tok_...`.")]
-ReportWalletId = Annotated[str, QueryParameter(name="walletId", description="Id of the wallet, `wal_...`.")]
+ReportTokenId = Annotated[
+    str, QueryParameter(name="tokenId", description="Id of the token, `tok_...`.", schema_extra=TOKEN_ID)
+]
+ReportWalletId = Annotated[
+    str, QueryParameter(name="walletId", description="Id of the wallet, `wal_...`.", schema_extra=WALLET_ID)
+]
 
 
 class ReportController(Controller):

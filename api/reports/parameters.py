@@ -4,6 +4,8 @@ from typing import Annotated
 
 from litestar.params import QueryParameter
 
+from api.schemas.inputs import FILTER
+
 RowLimit = Annotated[int, QueryParameter(ge=1, le=200, description="Largest number of rows in a page.")]
 RowOffset = Annotated[int, QueryParameter(ge=0, le=2**62, description="Number of rows to skip.")]
 PinnedVersion = Annotated[
@@ -16,5 +18,8 @@ PinnedVersion = Annotated[
     ),
 ]
 RowSearch = Annotated[
-    str | None, QueryParameter(description="Part of an address or of your name for it, in upper or lower case.")
+    str | None,
+    QueryParameter(
+        description="Part of an address or of your name for it, in upper or lower case.", schema_extra=FILTER
+    ),
 ]

@@ -10,8 +10,15 @@ from typing import Any
 from msgspec import Meta
 
 from api.schemas.common import DECIMAL_INPUT
-from control import fields
+from control import fields, ids
+from control.instants import NAMED_DAYS, pattern_of
+from control.ledgers import NAME
+from control.networks.families import ADDRESS_PATTERN
 from control.pricing.decimals import MOST_DECIMALS, MOST_INTEGER_DIGITS
+from control.pricing.items import SYMBOL
+
+Keywords = dict[str, Any]
+"""Keywords of JSON Schema."""
 
 
 def described(description: str, examples: Sequence[Any] | None = None, **keywords: Any) -> Meta:
@@ -32,7 +39,31 @@ def text(most: int, description: str) -> Meta:
 
 def whole(pattern: re.Pattern[str]) -> str:
     """Return the pattern of JSON Schema that a whole text fits which this one fits; named groups have no names."""
-    return f"^(?:{re.sub(r'[(][?]P<[a-z]+>', '(', pattern.pattern)})$"
+    # \d has the digits of all scripts for some readers.
+    written = re.sub(r"[(][?]P<[a-z]+>", "(", pattern.pattern).replace(r"\d", "[0-9]")
+    return f"^(?:{written})$"
+
+
+def id_of(*prefixes: str) -> Keywords:
+    """Return the form of ids with one of these prefixes."""
+    return {"pattern": "|".join(map(ids.pattern_of, prefixes))}
+
+
+TOKEN_ID, WALLET_ID, PAIR_ID = id_of("tok_"), id_of("wal_"), id_of("pair_")
+OPERATION_ID, SUPPORTED_PAIR_ID = id_of("op_"), id_of("spair_")
+SOURCE_ID: Keywords = {"pattern": "^src_[a-z0-9-]{1,80}$"}
+PRICE_ID: Keywords = {"pattern": "^price_[0-9a-f]{32}$"}
+LEDGER: Keywords = {"pattern": f"{whole(NAME)}|{ids.pattern_of('led_')}"}
+NETWORK: Keywords = {"pattern": whole(NAME)}
+ITEM: Keywords = {"pattern": whole(SYMBOL)}
+ADDRESS: Keywords = {"pattern": f"^(?:{ADDRESS_PATTERN})$"}
+ASSET: Keywords = {"pattern": f"^(?:native|{ADDRESS_PATTERN})$"}
+ASSET_OR_TOKEN: Keywords = {"pattern": f"{ASSET['pattern']}|{TOKEN_ID['pattern']}"}
+FILTER: Keywords = {"minLength": 1, "maxLength": fields.FILTER_LENGTH, "pattern": fields.FILTER_PATTERN}
+CURSOR: Keywords = {"minLength": 1, "maxLength": 2048, "pattern": "^[A-Za-z0-9_-]+$"}
+INSTANT_OR_DAY: Keywords = {"pattern": pattern_of()}
+MOMENT: Keywords = {"pattern": pattern_of(*NAMED_DAYS, blocks=True)}
+MOMENT_OR_TODAY: Keywords = {"pattern": pattern_of("today", *NAMED_DAYS, blocks=True)}
 
 
 def positive(description: str, most: int | None = None) -> Meta:

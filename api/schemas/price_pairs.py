@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import DataVersion, Decimal, ExactNumber, Instant, OperationStatus, Page, Schema
-from api.schemas.inputs import described, positive, whole
+from api.schemas.inputs import ITEM, PAIR_ID, SOURCE_ID, described, positive, whole
 from api.schemas.prices import Derivation, LatestPrice, RouteStatus
 from control.instants import pattern_of
 from control.pricing.discovery import MOST_MULTIPLIER
@@ -17,7 +17,7 @@ WindowSize = Literal["minute", "hour", "day", "week", "month", "quarter", "year"
 Decision = Literal["Accepted", "Rejected"]
 
 PriceSourceIds = Annotated[
-    list[str],
+    list[Annotated[str, described("`src_...`", **SOURCE_ID)]],
     described(
         "Ids of price sources, in order of preference.",
         [["src_kraken"]],
@@ -37,7 +37,9 @@ MaxAge = Annotated[
 ]
 Bridge = Annotated[
     str | None,
-    Meta(description="Symbol of an item through which two markets may be combined if there is no market for the pair."),
+    described(
+        "Symbol of an item through which two markets may be combined if there is no market for the pair.", **ITEM
+    ),
 ]
 AllowInverse = Annotated[
     bool,
@@ -52,11 +54,11 @@ _MAX_DEVIATION = (
 class PairCreate(Schema, frozen=True, kw_only=True):
     """A pair to add; give `priceSources`, or `priceSource` for a single source."""
 
-    priced_as: Annotated[str, Meta(description="Symbol of the item that is priced.", examples=["BTC"])]
-    priced_in: Annotated[str, Meta(description="Symbol of the item that expresses the price.")] = "USD"
+    priced_as: Annotated[str, described("Symbol of the item that is priced.", ["BTC"], **ITEM)]
+    priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = "USD"
     price_type: PriceType
     price_sources: PriceSourceIds | UnsetType = UNSET
-    price_source: Annotated[str, Meta(description="Id of the only price source.")] | UnsetType = UNSET
+    price_source: Annotated[str, described("Id of the only price source.", **SOURCE_ID)] | UnsetType = UNSET
     max_age: MaxAge | UnsetType = UNSET
     allow_inverse: AllowInverse = False
     bridge: Bridge = None
@@ -248,10 +250,10 @@ class QuarantinedPrices(Schema, frozen=True, kw_only=True):
 class PricedAsPut(Schema, frozen=True, kw_only=True):
     """The symbol that gives a token its USD price."""
 
-    priced_as: Annotated[str, Meta(description="Symbol of a priced item.", examples=["BTC"])]
+    priced_as: Annotated[str, described("Symbol of a priced item.", ["BTC"], **ITEM)]
     pair_id: Annotated[
         str | None,
-        Meta(description="`pair_...`; needed if the symbol has several USD pairs, of different price types."),
+        described("`pair_...`; needed if the symbol has several USD pairs, of different price types.", **PAIR_ID),
     ] = None
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from api.schemas.common import DataVersion, Decimal, ExactNumber, Instant, Page, Schema
-from api.schemas.inputs import described, line, positive, text
+from api.schemas.inputs import ITEM, described, line, positive, text
 from api.schemas.prices import PriceType
 from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
 from control.instants import pattern_of
@@ -81,8 +81,8 @@ class PriceSources(Schema, frozen=True, kw_only=True):
 class SupportedPairCreate(Schema, frozen=True, kw_only=True):
     """A pair for which a manual source will have prices."""
 
-    priced_as: Annotated[str, Meta(description="Symbol of the priced item.", examples=["FUND1"])]
-    priced_in: Annotated[str, Meta(description="Symbol of the item that expresses the price.")] = PRICED_IN
+    priced_as: Annotated[str, described("Symbol of the priced item.", ["FUND1"], **ITEM)]
+    priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = PRICED_IN
     price_type: PriceType
 
 

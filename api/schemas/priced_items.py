@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import Instant, Page, Schema
-from api.schemas.inputs import described, line, whole
+from api.schemas.inputs import SOURCE_ID, described, line, whole
 from control.fields import NAME_LENGTH, SYMBOL_LENGTH
 from control.pricing.items import MOST_MAPPINGS, SYMBOL
 
@@ -41,7 +41,7 @@ class PricedItemPatch(Schema, frozen=True, kw_only=True):
 class MappingSymbolPut(Schema, frozen=True, kw_only=True):
     """The symbol of an item at a source."""
 
-    price_source: Annotated[str, Meta(description="`src_...`", examples=["src_kraken"])]
+    price_source: Annotated[str, described("`src_...`", ["src_kraken"], **SOURCE_ID)]
     symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol in the source's own form, or its unified code.", ["XBT"])]
 
 

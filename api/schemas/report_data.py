@@ -27,6 +27,7 @@ from api.schemas.common import (
     TokenReference,
     TrackingStatus,
 )
+from api.schemas.inputs import ASSET, FILTER, INSTANT_OR_DAY, described
 from api.schemas.tokens import (
     CapTableChangeTotals,
     Concentration,
@@ -461,7 +462,7 @@ class CapTableForm(Form, frozen=True, kw_only=True):
     """Form for the file of a cap table report: the parameters of the rows, and the embed token."""
 
     sort: HolderReportSort = "rank"
-    q: str | None = None
+    q: Annotated[str | None, described("The rows' parameter `q`.", **FILTER)] = None
     reconciliation: Reconciliation | None = None
     data_version: Annotated[int, Meta(ge=0)] | None = None
 
@@ -470,7 +471,7 @@ class CapTableChangesForm(Form, frozen=True, kw_only=True):
     """Form for the file of a changes report: the parameters of the rows, and the embed token."""
 
     sort: HolderChangeOrder = "-difference"
-    q: str | None = None
+    q: Annotated[str | None, described("The rows' parameter `q`.", **FILTER)] = None
     change: HolderChangeKind | None = None
     data_version: Annotated[int, Meta(ge=0)] | None = None
 
@@ -479,12 +480,14 @@ class WalletActivityForm(Form, frozen=True, kw_only=True):
     """Form for the file of a wallet activity report: the parameters of the rows, and the embed token."""
 
     sort: ActivityReportSort = "-date"
-    q: str | None = None
+    q: Annotated[str | None, described("The rows' parameter `q`.", **FILTER)] = None
     type: WalletActivityType | None = None
     asset: Annotated[
-        str | None, Meta(description="The rows' parameter `token`: address of a contract, or `native`.")
+        str | None, described("The rows' parameter `token`: address of a contract, or `native`.", **ASSET)
     ] = None
     direction: Direction | None = None
-    from_: str | None = field(name="from", default=None)
-    to: str | None = None
+    from_: Annotated[str | None, described("Start of the range, included.", **INSTANT_OR_DAY)] = field(
+        name="from", default=None
+    )
+    to: Annotated[str | None, described("End of the range, not included.", **INSTANT_OR_DAY)] = None
     data_version: Annotated[int, Meta(ge=0)] | None = None

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from api.schemas.common import Instant, Schema
-from api.schemas.inputs import described
+from api.schemas.inputs import MOMENT, described, id_of
 from control.embedding import MOST_ORIGINS
+from control.origins import PATTERN
 from control.settings import ReportsProvider
 
 Report = Literal["cap-table", "cap-table-changes", "wallet-activity", "index"]
@@ -40,7 +41,7 @@ class EmbedOrigins(Schema, frozen=True, kw_only=True):
     """Sites that may embed the tenant's reports. If the list is empty, only pages of this service may embed them."""
 
     embed_origins: Annotated[
-        list[str],
+        list[Annotated[str, described("Origin of a site.", pattern=PATTERN)]],
         described("Scheme, host and port of each site.", [["https://portal.example"]], maxItems=MOST_ORIGINS),
     ]
 
@@ -65,8 +66,8 @@ class IndexLinkCreate(Schema, frozen=True, kw_only=True):
     """A report to open from the index page."""
 
     type: Literal["cap-table", "cap-table-changes", "wallet-activity"]
-    id: Annotated[str, Meta(description="Id of the token, `tok_...`, or of the wallet, `wal_...`.")]
-    from_: Annotated[str | None, Meta(description="The earlier moment of `cap-table-changes`, which needs it.")] = (
+    id: Annotated[str, described("Id of the token, `tok_...`, or of the wallet, `wal_...`.", **id_of("tok_", "wal_"))]
+    from_: Annotated[str | None, described("The earlier moment of `cap-table-changes`, which needs it.", **MOMENT)] = (
         field(default=None, name="from")
     )
 

@@ -29,7 +29,7 @@ from api.schemas.common import (
     Warnings,
     Window,
 )
-from api.schemas.inputs import described, line
+from api.schemas.inputs import ADDRESS, LEDGER, described, line
 from api.schemas.operations import HISTORY_START, TrackingEstimate, TrackingHistory
 from api.schemas.values import CapitalizationStatus, ChangeStatus, Explanation, TotalStatus
 from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH, SYMBOL_LENGTH
@@ -101,9 +101,9 @@ TokenActivityType = Literal["Transfer", "Mint", "Burn", "Adjustment"]
 class TokenCreate(Schema, frozen=True, kw_only=True):
     """A token to add; tracking starts disabled."""
 
-    ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
+    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
     symbol: Annotated[str, line(SYMBOL_LENGTH, "Symbol of the token.", ["USDC"])]
-    ledger_id: Annotated[Address, Meta(description="Address of the token's contract, in upper or lower case.")]
+    ledger_id: Annotated[Address, described("Address of the token's contract, in upper or lower case.", **ADDRESS)]
     external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
     name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
 

@@ -34,7 +34,7 @@ from api.schemas.common import (
     Warnings,
     Window,
 )
-from api.schemas.inputs import line
+from api.schemas.inputs import ADDRESS, LEDGER, described, line
 from api.schemas.operations import TrackingEstimate, TrackingHistory
 from api.schemas.values import ChangeOmitted, Explanation, TotalStatus, WalletChange, WalletChangeStatus
 from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH
@@ -54,8 +54,8 @@ AmountStatus = Annotated[
 class WalletCreate(Schema, frozen=True, kw_only=True):
     """A wallet to add; tracking starts disabled."""
 
-    ledger: Annotated[str, Meta(description="Name or id of the ledger.", examples=["ethereum-main"])]
-    ledger_id: Annotated[Address, Meta(description="Address of the wallet, in upper or lower case.")]
+    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
+    ledger_id: Annotated[Address, described("Address of the wallet, in upper or lower case.", **ADDRESS)]
     external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
     name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
 

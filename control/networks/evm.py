@@ -37,6 +37,7 @@ def to_checksum(stored: str) -> str:
 class EvmAddressCodec:
     """Stores addresses as lower-case 0x text and shows them with their checksum."""
 
+    pattern = _ADDRESS.pattern
     address_format = "0x and 40 hexadecimal digits; mixed case must carry the EIP-55 checksum"
     nobody: str | None = "0x" + 40 * "0"
     burns = frozenset({"0x" + 40 * "0", "0x" + 36 * "0" + "dead"})

@@ -13,6 +13,9 @@ from control.networks.tables import NetworkTable
 class AddressCodec(Protocol):
     """Reads and shows the addresses of one family."""
 
+    pattern: str
+    """Pattern (JSON Schema, without its ends) of the texts that may be an address."""
+
     address_format: str
     """One phrase for people: what an address looks like."""
 
@@ -36,6 +39,9 @@ class AddressCodec(Protocol):
 _CODECS: dict[str, AddressCodec] = {"evm": evm.EvmAddressCodec()}
 
 FAMILIES = tuple(_CODECS)
+
+ADDRESS_PATTERN = "|".join(codec.pattern for codec in _CODECS.values())
+"""Pattern (JSON Schema, without its ends) of the addresses of all families."""
 NOBODIES = tuple(codec.nobody for codec in _CODECS.values() if codec.nobody is not None)
 AnyTable: TypeAlias = evm.EvmTable
 """A network's definition in the file: one of the families' tables, told apart by their tags."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from control import access, audit, operations, revision
+from control import access, audit, operations, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now, whole_second
 from control.errors import Invalid
@@ -173,6 +173,7 @@ def request(
         now,
     )
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return operation
 
 

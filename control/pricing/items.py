@@ -11,7 +11,7 @@ from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, ids, revision
+from control import access, audit, fields, ids, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
@@ -98,6 +98,7 @@ def create(
     row = _to_row(item, {})
     _record(session, principal, "priced-item.create", None, row, now)
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return row
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, exists, func, insert, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from control import access, audit, fields, ids, revision
+from control import access, audit, fields, ids, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Invalid, InvalidValues
@@ -143,6 +143,7 @@ def enter(
     # Counted before the rows are stored: its lock lets one transaction at a time number them, so that keys follow the
     # order of commits, and the pipeline may read those behind the last one it knows.
     revision.bump(session, principal.tenant_id)
+    quotas.admit_prices(session, principal.tenant_id, len(rows))
     session.execute(
         insert(ManualPrice),
         [

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Select, delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from control import access, audit, ids, revision
+from control import access, audit, ids, quotas, revision
 from control.access import Principal, Role
 from control.cancellation import cancel_unfinished
 from control.clock import utc_now
@@ -161,6 +161,7 @@ def create(
         require_route(route, place, definitions)
     _record(session, principal, "price-pair.create", None, row, now)
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return row
 
 

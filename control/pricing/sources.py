@@ -13,7 +13,7 @@ from sqlalchemy import Select, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control import access, audit, fields, ids, revision
+from control import access, audit, fields, ids, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, NotFound
@@ -86,6 +86,7 @@ def create(session: Session, principal: Principal, name: str, now: datetime | No
     row = _to_manual(source, is_enabled=False)
     _record(session, principal, "price-source.create", None, row, now)
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return row
 
 

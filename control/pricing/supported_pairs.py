@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, Select, select
 from sqlalchemy.orm import Session, aliased
 
-from control import access, audit, ids, revision
+from control import access, audit, ids, quotas, revision
 from control.access import Principal, Role
 from control.clock import utc_now
 from control.errors import Conflict, Invalid, NotFound
@@ -104,6 +104,7 @@ def create(
     row = get(session, principal.tenant_id, definitions, source_id, pair.id)
     _record(session, principal, "supported-pair.create", None, row, now)
     revision.bump(session, principal.tenant_id)
+    quotas.admit_object(session, principal.tenant_id)
     return row
 
 

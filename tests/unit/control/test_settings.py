@@ -37,6 +37,8 @@ def test_defaults() -> None:
         version_grace_seconds=900,
         version_disk_budget_mb=20000,
         rate_limit_per_minute=3000,
+        max_stored_prices=1_000_000,
+        max_objects=10_000,
         query_timeout_seconds=30,
         query_memory_mb=1024,
         pipeline_memory_mb=psutil.virtual_memory().total // 2_000_000,

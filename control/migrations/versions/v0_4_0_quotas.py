@@ -1,0 +1,41 @@
+"""Quotas of tenants, canonical rates of operations, and requests to read contracts again."""
+
+import sqlalchemy as sa
+from advanced_alchemy.types import DateTimeUTC
+from alembic import op
+
+revision = "0.4.0"
+down_revision = "0.2.0"
+branch_labels = None
+depends_on = None
+
+_IS_LIVE = sa.text("removed_at is null")
+
+
+def upgrade() -> None:
+    """Add limits and the count of prices, indexes that count objects, and remove zeros at the end of rates."""
+    op.add_column("tenants", sa.Column("stored_prices", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("tenants", sa.Column("max_stored_prices", sa.BigInteger(), nullable=True))
+    op.add_column("tenants", sa.Column("max_objects", sa.BigInteger(), nullable=True))
+    op.execute(
+        """
+        update tenants set stored_prices = (
+            select count(*)
+            from manual_prices
+            inner join supported_pairs on supported_pairs.supported_pair_key = manual_prices.supported_pair_key
+            where supported_pairs.tenant_id = tenants.id
+        )
+        """
+    )
+    for table in ("subjects", "supported_pairs"):
+        op.create_index(
+            f"ix_{table}_live_tenant_id", table, ["tenant_id"], sqlite_where=_IS_LIVE, postgresql_where=_IS_LIVE
+        )
+    op.execute("update operations set rate = substr(rate, 1, length(rate) - 2) where rate like '%.0'")
+    for name in ("metadata_requested_at", "metadata_accepted_at"):
+        op.add_column("subjects", sa.Column(name, DateTimeUTC(timezone=True), nullable=True))
+
+
+def downgrade() -> None:
+    """Refuse: going back would drop limits; restore a backup instead."""
+    raise RuntimeError("restore a backup made before the migration")

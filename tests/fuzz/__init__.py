@@ -1,0 +1,1 @@
+"""Requests that schemathesis makes from the OpenAPI document."""
