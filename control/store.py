@@ -37,6 +37,8 @@ from control.models import ServiceSecret
 from control.settings import Settings
 
 _WAIT_SECONDS = 10
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ)
+"""Codes of SQLite's errors that a damaged file causes."""
 RESTORE = "restore it from a back-up (docs/how-to/backup-and-upgrade.md)"
 
 _MIGRATION_LOCK = 0x6C65646765726D31  # key of the Postgres advisory lock that one migration at a time holds
@@ -153,6 +155,9 @@ class ControlStore:
                 raise
             # The driver names hosts and files, never the password, on several lines and with advice.
             raise StoreUnavailable(f"the control store cannot be used: {' '.join(str(error.orig).split())}") from error
+        except sqlite3.OperationalError as error:
+            # Of a statement outside a transaction, which SQLAlchemy does not see.
+            raise StoreUnavailable(f"the control store cannot be used: {error}") from error
         except TimeoutError as error:
             raise StoreUnavailable("the control store has no free connection") from error
 
@@ -242,7 +247,7 @@ def _loss(path: Path | None, error: DBAPIError) -> str | None:
     """Say how an SQLite file was lost or damaged; None if the error has another cause."""
     if path is None:
         return None
-    if getattr(error.orig, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if getattr(error.orig, "sqlite_errorcode", None) in DAMAGE:
         return f"is damaged ({error.orig})"
     return None if path.exists() else "is missing"
 

@@ -13,6 +13,8 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
+from control.store import DAMAGE
+
 RESTART = "restart the service, which begins new records of runs"
 _MOST_COMPILED = 500
 
@@ -101,7 +103,7 @@ def find_damaged(folder: Path) -> Path | None:
             with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as connection:
                 found = connection.execute("pragma quick_check(1)").fetchone()
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            if error.sqlite_errorcode not in DAMAGE:
                 raise
             return path
         if found != ("ok",) or not path.stat().st_size:

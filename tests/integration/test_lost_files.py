@@ -69,7 +69,7 @@ def prepared(ready_folder: tuple[Path, str], tmp_path_factory: pytest.TempPathFa
         older = service.settings.marts_path.read_bytes()
         world.distribute(gold, 200)
         cycle(service)
-        assert service.published("select count(*) from marts.token_pairs") == [(1,)]
+        assert service.published("select count(*) > 0 from marts.token_pairs") == [(True,)]
         world.distribute(gold, 300)
         service.close()
         undamaged = service_of(shutil.copytree(folder, folder.with_name("undamaged")), node)

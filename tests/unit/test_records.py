@@ -1,5 +1,7 @@
 """Dagster's records are written over connections that stay, without waiting for the disk; other databases as before."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from sqlalchemy import (
     text,
 )
 
-from pipelines.defs.records import keep_connections
+from pipelines.defs.records import find_damaged, keep_connections, set_aside_damaged
+from tests.damages import Damage, cut, emptied, garbage, overwritten
 
 _FULL, _NORMAL = 2, 1
 
@@ -88,3 +91,33 @@ def test_columns_of_a_table_are_looked_up_once(folder: Path) -> None:
                 found.append([each["name"] for each in inspect(connection).get_columns("t")])
                 connection.execute(text(f"alter table t add column {column} integer"))
         assert found == [["a"], ["a"] if is_kept else ["a", "b"]]
+
+
+def database(folder: Path) -> Path:
+    path = folder / "runs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "create table runs as with recursive n(i) as (select 1 union all select i + 1 from n) "
+            "select i, hex(randomblob(200)) as t from n limit 2000"
+        )
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize("damage", [cut, emptied, garbage, overwritten])
+def test_damaged_records_are_set_aside_whole(tmp_path: Path, damage: Damage) -> None:
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    path = database(folder)
+    assert (find_damaged(folder), set_aside_damaged(folder)) == (None, None)
+    damage(path)
+    damaged = path.read_bytes()
+    assert find_damaged(folder) == path
+    assert set_aside_damaged(folder) == path
+    assert list(folder.iterdir()) == []
+    assert (tmp_path / "dagster.damaged" / "runs.db").read_bytes() == damaged
+    assert find_damaged(folder) is None
+    # Only one is kept.
+    damage(database(folder))
+    assert set_aside_damaged(folder) == path
+    assert [one.name for one in tmp_path.iterdir()].count("dagster.damaged") == 1

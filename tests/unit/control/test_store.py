@@ -1,11 +1,14 @@
 """The store itself: migration, transactions, crashes, processes that meet."""
 
 import fcntl
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,11 @@ from sqlalchemy import Engine, create_engine, event, inspect, make_url, select, 
 from sqlalchemy.pool import Pool
 
 from control import revision, service_secrets, tenants
-from control.errors import StoreUnavailable
+from control.errors import StoreLost, StoreUnavailable
 from control.models import Base, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
+from tests.damages import Damage, cut, garbage
 from tests.unit.control.conftest import World, on_both, on_postgres, unique_name
 from tests.unit.control.postgres import new_database
 from tests.unit.control.second_writer import start_waiting
@@ -323,3 +327,91 @@ def test_a_writer_that_waits_too_long_gets_store_unavailable(store: ControlStore
             tenants.create(other, "other")
         assert time.monotonic() - started > 0.5
     second.close()
+
+
+@on_both
+def test_it_exists_from_its_first_migration_on(empty_store: ControlStore) -> None:
+    assert not empty_store.exists()
+    empty_store.migrate()
+    assert empty_store.exists()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "control.db"
+
+
+@pytest.fixture
+def open_file(tmp_path: Path) -> Iterator[ControlStore]:
+    """A store on an SQLite file, with a tenant and an open connection."""
+    store = open_store(load_settings({"LEDGERMART_DATA_DIR": str(tmp_path)}))
+    store.migrate()
+    with store.write() as session:
+        tenants.create(session, "acme")
+    yield store
+    store.close()
+
+
+def test_a_deleted_file_is_read_on_and_written_no_more(open_file: ControlStore, file: Path) -> None:
+    kept = file.with_name("kept.db")
+    file.rename(kept)
+    with open_file.read() as session:
+        assert tenants.find_by_name(session, "acme") is not None
+    with (
+        pytest.raises(StoreLost, match=r"control\.db is missing; restore it from a back-up"),
+        open_file.write() as session,
+    ):
+        tenants.create(session, "lost")
+    # One that is put in its place is in force at once.
+    shutil.copy(kept, file)
+    with open_file.write() as session:
+        tenants.create(session, "later")
+    with (
+        closing(open_store(load_settings({"LEDGERMART_DATA_DIR": str(file.parent)}))) as other,
+        other.read() as session,
+    ):
+        assert tenants.find_by_name(session, "later") is not None
+        assert tenants.find_by_name(session, "lost") is None
+
+
+@pytest.mark.parametrize("damage", [cut, garbage])
+def test_a_damaged_file_is_named(open_file: ControlStore, file: Path, damage: Damage) -> None:
+    # The last connection takes the log into the file.
+    open_file.close()
+    damage(file)
+    for use in (open_file.exists, open_file.migrate, open_file.is_current):
+        with pytest.raises(StoreLost, match=r"control\.db is damaged \(.+\); restore it from a back-up"):
+            use()
+
+
+@on_postgres
+def test_a_server_that_restarts_is_connected_to_again(store: ControlStore, settings: Settings) -> None:
+    """A session that is in use fails as unavailable; the next one finds the server."""
+
+    def write_meanwhile() -> None:
+        with store.write() as session:
+            tenants.create(session, "lost")
+            session.flush()
+            _end_sessions(settings.control_url)
+
+    with pytest.raises(StoreUnavailable):
+        write_meanwhile()
+    with store.write() as session:
+        tenants.create(session, "kept")
+    _end_sessions(settings.control_url)
+    with store.read() as session:
+        assert tenants.find_by_name(session, "kept") is not None
+        assert tenants.find_by_name(session, "lost") is None
+
+
+def _end_sessions(url: str) -> None:
+    """End all other sessions of the database, as a restart of the server does."""
+    engine = plain_engine(url)
+    with engine.connect() as connection:
+        connection.execute(
+            text(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where datname = current_database() and pid != pg_backend_pid()"
+            )
+        )
+    engine.dispose()

@@ -1,0 +1,88 @@
+"""A control store that is lost or damaged is no new installation: each command says so, and how to go on."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+import cli.cycle
+from cli.cycle import CycleResult
+from cli.main import main
+from tests.damages import Damage, cut, emptied, garbage, removed
+
+_COMMANDS = (["cycle"], ["backfill"], ["up"], ["api"])
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data folder of an installation with a tenant; no cycle runs."""
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
+    for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "LEDGERMART_CODE_SERVER_PORT"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setattr(cli.cycle, "run_cycle", lambda *_, **__: CycleResult(0, None, None, None, True))
+    assert run("init", "--tenant", "acme").exit_code == 0
+    duckdb.connect(str(tmp_path / "warehouse.duckdb")).close()
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def refused(*arguments: str) -> str:
+    """Run a command that must be refused in one sentence; return it."""
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    assert not isinstance(done.exception, Exception)
+    return done.stderr
+
+
+def damage_store(data: Path, damage: Damage) -> None:
+    """Damage a copy that takes the file's place, which this process still has open."""
+    copy = data / "copy.db"
+    with closing(sqlite3.connect(data / "control.db")) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    for path in data.glob("control.db*"):
+        path.unlink()
+    damage(copy)
+    if copy.exists():
+        copy.rename(data / "control.db")
+
+
+def files(folder: Path) -> dict[str, Any]:
+    return {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file() and path.suffix != ".lock"}
+
+
+@pytest.mark.parametrize("damage", [removed, emptied])
+def test_a_lost_store_is_not_made_anew(data: Path, damage: Damage) -> None:
+    damage_store(data, damage)
+    before = files(data)
+    for command in (*_COMMANDS, ["init", "--tenant", "acme"], ["status"]):
+        told = refused(*command)
+        assert f"the control store ({data}/control.db) is missing or empty" in told
+        assert "restore it from a back-up (docs/how-to/backup-and-upgrade.md)" in told
+        assert "`ledgermart init --tenant NAME --new-control-store`" in told
+    assert files(data) == before
+    assert run("init", "--tenant", "acme", "--new-control-store").exit_code == 0
+    assert "acme" in run("status", "--json").stdout
+
+
+@pytest.mark.parametrize("damage", [cut, garbage])
+def test_a_damaged_store_is_named(data: Path, damage: Damage) -> None:
+    damage_store(data, damage)
+    for command in (*_COMMANDS, ["init", "--tenant", "acme"], ["status"], ["key", "list", "--tenant", "acme"]):
+        told = refused(*command)
+        assert f"the control store {data}/control.db is damaged (" in told
+        assert "restore it from a back-up (docs/how-to/backup-and-upgrade.md)" in told
+
+
+def test_in_a_new_folder_only_init_makes_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
+    for command in _COMMANDS:
+        told = refused(*command)
+        assert f"there is no control store yet ({tmp_path}/control.db); run `ledgermart init --tenant NAME`" in told
+    assert not (tmp_path / "control.db").exists()
