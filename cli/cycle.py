@@ -73,7 +73,7 @@ class CycleResult:
 
 
 _MOST_CAUSE = 300
-# Errors whose message is all that a person needs, by the code with which the command ends.
+# Errors whose message names cause and fix, with the exit code of the command.
 _EXIT_CODES = {
     WriterBusyError.__name__: EXIT_BUSY,
     DamagedFileError.__name__: EXIT_FAILED,

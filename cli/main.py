@@ -261,7 +261,7 @@ def api(settings: Settings, host: str | None, port: int | None) -> None:
 @click.option(
     "--new-warehouse",
     is_flag=True,
-    help="Rename a damaged warehouse, and begin an empty one; what it lacks then is in the manual.",
+    help="Begin an empty warehouse in place of a lost or damaged one, whose file is renamed.",
 )
 @_json_option
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""What the service has collected for the tenants, as far as the control store knows: for messages about its loss."""
+"""Counts of collected data, from the control store: for messages about the loss of the warehouse."""
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -14,7 +14,7 @@ _KINDS = {
 
 
 def describe_collected(session: Session) -> str:
-    """Return in words what was collected, such as "2 tokens and wallets, 1 price pair"; empty if nothing was."""
+    """Count the collected subjects in words, such as "2 tokens and wallets, 1 price pair"; empty if there are none."""
     counts = [
         (
             session.scalar(select(func.count()).where(Subject.removed_at.is_(None))),

@@ -156,7 +156,7 @@ class ControlStore:
             # The driver names hosts and files, never the password, on several lines and with advice.
             raise StoreUnavailable(f"the control store cannot be used: {' '.join(str(error.orig).split())}") from error
         except sqlite3.OperationalError as error:
-            # Of a statement outside a transaction, which SQLAlchemy does not see.
+            # SQLAlchemy does not wrap errors of statements outside its transactions.
             raise StoreUnavailable(f"the control store cannot be used: {error}") from error
         except TimeoutError as error:
             raise StoreUnavailable("the control store has no free connection") from error
@@ -235,7 +235,7 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
         if access is None:
             return
         if access == "write" and not file.exists():
-            # What is written into a deleted file is lost, although the write succeeds.
+            # A write into a deleted file succeeds, and is lost.
             raise StoreLost(f"the control store {file} is missing; {RESTORE}")
         connection.exec_driver_sql(f"pragma query_only = {'on' if access == 'read' else 'off'}")
         connection.exec_driver_sql("begin" if access == "read" else "begin immediate")

@@ -92,9 +92,7 @@ class Warehouse:
 
     def lost(self, what: str) -> DamagedFileError:
         """Return the error that says that the warehouse is lost, and with it `what`."""
-        return DamagedFileError(
-            f"{self._settings.warehouse_path} is lost, with what was collected of {what}; {RESTORE}"
-        )
+        return DamagedFileError(f"{self._settings.warehouse_path} is lost, with the data of {what}; {RESTORE}")
 
     def set_aside(self) -> Path | None:
         """Rename the warehouse's file, so that the next writer begins an empty one; return its new name."""

@@ -69,7 +69,7 @@ class _Translator(DagsterDbtTranslator):
 
 @dataclass(frozen=True)
 class _Build:
-    """What dbt did: its results, whether it kept what the marts held, and what is recorded of it."""
+    """Result of a build: results of all nodes, whether earlier marts were kept, and the identity to record."""
 
     results: list[Any]
     keeps_marts: bool
@@ -162,7 +162,7 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         if is_damage(failed) and not anew:
             # Raw tables cannot be computed again, so this raises if they are damaged too.
             port.check_rows("raw")
-            context.log.warning(f"what dbt computed earlier is damaged, and is computed again: {failed}")
+            context.log.warning(f"computed tables are damaged, and all are built again: {failed}")
             built = build_models(context, warehouse, anew=True)
             failed = failures(built.results)
         yield from _events(built.results, keys, checks)

@@ -1,4 +1,4 @@
-"""Tags of runs: who executes them, and what they may do."""
+"""Tags of runs: the executing process, and special permissions."""
 
 import dagster as dg
 

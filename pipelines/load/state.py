@@ -131,11 +131,11 @@ def build_identity(project_fingerprint: str, mark: str) -> str:
 def begin_build(
     connection: duckdb.DuckDBPyConnection, project_fingerprint: str, mark_before: str | None, mark: str
 ) -> bool:
-    """Tell whether the build of the dbt project that begins now may keep what the marts hold.
+    """Tell whether the build of the dbt project that begins now may keep the rows of the marts.
 
-    It may if only builds of the same project wrote them since a complete one, and if their file is the one that the
-    newest build wrote: not another one's, an older or a newer one. If not, no build may until one is complete: one that
-    fails half-way leaves tables of two projects.
+    Two conditions: since the last complete build, only builds of the same project wrote them; and their file is the
+    one that the newest build wrote, neither older nor newer. If one fails, all builds start from nothing until one is
+    complete, because a build that fails half-way leaves tables of two projects.
 
     Args:
         project_fingerprint: of the project as it is now.

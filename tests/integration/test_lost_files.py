@@ -1,4 +1,4 @@
-"""Files of the data folder that are lost or damaged: what the next command does, and that no row is lost."""
+"""Lost and damaged files of the data folder: the next cycle mends them or names the fix, and no row is lost."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ FEW = [pytest.param(one, marks=() if one in (removed, overwritten) else pytest.m
 
 @dataclass(frozen=True)
 class Prepared:
-    """A data folder with a priced token, whose node has rows that are not collected yet.
+    """A data folder with a priced token; its node has rows that are not collected yet.
 
     Attributes:
         older: the build file of the cycle before the last one.
@@ -110,7 +110,7 @@ def service(prepared: Prepared, tmp_path: Path) -> Iterator[Service]:
 
 
 def cycle(service: Service, *options: str, code: int = 0) -> dict[str, Any]:
-    """Run a cycle; return what it prints."""
+    """Run a cycle and return its output."""
     done = service.ledgermart("cycle", "--json", *options)
     assert done.returncode == code, done.stdout + done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
@@ -180,7 +180,7 @@ def test_a_lost_or_damaged_warehouse_is_named_with_what_to_do(damage: Damage, se
     version = current_publication(service.settings.serving_dir)
     result = cycle(service, code=1)
     if damage is removed:
-        lost = "is lost, with what was collected of 2 tokens and wallets, 1 price pair; restore it from a back-up"
+        lost = "is lost, with the data of 2 tokens and wallets, 1 price pair; restore it from a back-up"
         assert f"{path} {lost}" in result["error"]
     else:
         assert f"{path} is damaged (" in result["error"]

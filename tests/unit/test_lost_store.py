@@ -58,7 +58,7 @@ def files(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("damage", [removed, emptied])
-def test_a_lost_store_is_not_made_anew(data: Path, damage: Damage) -> None:
+def test_a_lost_store_is_not_created_again(data: Path, damage: Damage) -> None:
     damage_store(data, damage)
     before = files(data)
     for command in (*_COMMANDS, ["init", "--tenant", "acme"], ["status"]):

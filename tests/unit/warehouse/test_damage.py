@@ -55,7 +55,9 @@ def test_other_errors_are_not_taken_for_damage(warehouse: Warehouse) -> None:
         _ = 1 // 0
 
 
-def test_damage_in_computed_tables_is_told_from_damage_in_raw_ones(settings: Settings, warehouse: Warehouse) -> None:
+def test_damage_in_computed_tables_is_distinguished_from_damage_in_raw_ones(
+    settings: Settings, warehouse: Warehouse
+) -> None:
     warehouse.check_rows("raw")
     path = settings.warehouse_path
     # The table that was written last lies in the later blocks.
@@ -69,7 +71,7 @@ def test_damage_in_computed_tables_is_told_from_damage_in_raw_ones(settings: Set
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_build_file_has_no_mark_and_can_be_begun_anew(
+def test_a_damaged_build_file_has_no_mark_and_can_be_discarded(
     settings: Settings, warehouse: Warehouse, damage: Damage
 ) -> None:
     assert not warehouse.has_marts()
