@@ -9,11 +9,11 @@ import dagster as dg
 from sqlalchemy.exc import DatabaseError
 
 from cli.exit_codes import EXIT_BUSY, EXIT_FAILED, EXIT_NETWORK_FAILED
-from control.errors import StoreLost, StoreUnavailable
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from pipelines.definitions import build_definitions
+from pipelines.defs.causes import failed_steps, known_cause
 from pipelines.defs.cycle import JOB, assets_of_cycle
 from pipelines.defs.keys import OUTCOME
 from pipelines.defs.records import RESTART, find_damaged, keep_connections, set_aside_damaged
@@ -70,28 +70,6 @@ class CycleResult:
             else None,
             "isPublicationDue": self.progress is not None and self.progress.is_behind,
         }
-
-
-_MOST_CAUSE = 300
-# Errors whose message names cause and fix, with the exit code of the command.
-_EXIT_CODES = {
-    WriterBusyError.__name__: EXIT_BUSY,
-    DamagedFileError.__name__: EXIT_FAILED,
-    StoreLost.__name__: EXIT_FAILED,
-    StoreUnavailable.__name__: EXIT_FAILED,
-}
-
-
-def _known_error(result: dg.ExecuteInProcessResult) -> tuple[int, str] | None:
-    """Return exit code and message of the first error that says what to do; None if there was none."""
-    for event in result.all_events:
-        error = getattr(event.event_specific_data, "error", None)
-        while error is not None:
-            if error.cls_name in _EXIT_CODES:
-                # Dagster writes the class in front.
-                return _EXIT_CODES[error.cls_name], error.message.partition(f"{error.cls_name}: ")[2].strip()
-            error = error.cause
-    return None
 
 
 def _begin_new_records(settings: Settings) -> bool:
@@ -169,23 +147,11 @@ def run_cycle(
     is_new = after is not None and (before is None or after.version > before.version)
     if result.success:
         return CycleResult(0, None, progress, after, is_new)
-    if known := _known_error(result):
-        return CycleResult(*known, progress, after, is_new)
-    failed = [event for event in result.all_events if event.is_step_failure]
-    if progress is not None and [event.step_key for event in failed] == [OUTCOME.to_python_identifier()]:
+    known, failed = known_cause(result), failed_steps(result)
+    if known is not None:
+        code = EXIT_BUSY if known[0] is WriterBusyError else EXIT_FAILED
+        return CycleResult(code, known[1], progress, after, is_new)
+    if progress is not None and list(failed) == [OUTCOME.to_python_identifier()]:
         return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new)
-    causes = "; ".join(f"{event.step_key}: {_cause(event)}" for event in failed)
+    causes = "; ".join(f"{step}: {cause}" for step, cause in failed.items())
     return CycleResult(EXIT_FAILED, f"failed steps: {causes}; stack traces are in {log_path}", progress, after, is_new)
-
-
-def _cause(event: dg.DagsterEvent) -> str:
-    """Return the first line of the error that made a step fail, shortened."""
-    data = event.step_failure_data
-    if data.user_failure_data is not None and data.user_failure_data.description:
-        words = data.user_failure_data.description
-    else:
-        error = data.error
-        while error is not None and error.cause is not None:
-            error = error.cause
-        words = "" if error is None else error.message
-    return words.strip().partition("\n")[0][:_MOST_CAUSE]

@@ -24,6 +24,7 @@ from control.errors import ControlError
 from control.settings import Settings, load_settings
 from control.store import open_store
 from pipelines.definitions import load_definitions
+from pipelines.defs.causes import known_cause
 from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.messages import NO, STALE, TAKEN, YES, answer, hear, listen
@@ -194,13 +195,15 @@ class Worker:
         states = {state.instigator_name: state.status.value for state in instance.all_instigator_state()}
         if states.get(SENSOR) == "STOPPED":
             return
-        self._job.execute_in_process(
+        result = self._job.execute_in_process(
             instance=instance,
             run_id=run_id,
             asset_selection=assets_of_cycle(self._networks, cycle.networks, is_short=cycle.is_short),
             tags={"networks": ",".join(cycle.networks), WORKER_TAG: "true"},
             raise_on_error=False,
         )
+        if known := known_cause(result):
+            _LOG.error("the cycle failed: %s", known[1])
 
     def _prepare_fork(self) -> None:
         self._store.close()

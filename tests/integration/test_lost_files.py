@@ -18,11 +18,12 @@ from tests import damages
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
-from tests.damages import Damage, overwritten, removed
+from tests.damages import Damage, cut, emptied, garbage, overwritten, removed
 from tests.integration.conftest import READY_NETWORKS
 from tests.integration.dbt_runner import Stores
 from tests.integration.harness import Service
 from tests.integration.test_transform import content
+from warehouse.damage import damaged_tables
 from warehouse.versions import current_publication
 
 Rows = dict[str, list[tuple[object, ...]]]
@@ -152,6 +153,28 @@ def test_a_lost_or_damaged_build_file_is_built_again(
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
+def damage_rows(path: Path) -> None:
+    """Damage one block of rows, so that the file opens and rows cannot be read."""
+    whole = path.read_bytes()
+    for start in range(12_288, len(whole), 262_144):
+        path.write_bytes(whole[: start + 8] + bytes(1000) + whole[start + 1008 :])
+        try:
+            if damaged_tables(path):
+                return
+        except duckdb.IOException:
+            continue
+    raise AssertionError("no block has rows alone")
+
+
+def test_damage_that_the_build_meets_is_mended_by_the_same_cycle(
+    prepared: Prepared, service: Service, tmp_path: Path
+) -> None:
+    damage_rows(service.settings.marts_path)
+    assert cycle(service)["published"]["isNew"]
+    assert damaged_tables(service.settings.marts_path) == []
+    check_equal(published(service, tmp_path / "published"), prepared.expected)
+
+
 def test_a_build_file_of_an_earlier_cycle_is_not_built_upon(
     prepared: Prepared, service: Service, tmp_path: Path
 ) -> None:
@@ -192,3 +215,44 @@ def test_a_lost_or_damaged_warehouse_is_named_with_what_to_do(damage: Damage, se
     # With the back-up nothing is lost.
     shutil.copy(tmp_path / "backup", path)
     assert cycle(service)["published"]["isNew"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [removed, cut])
+def test_a_new_warehouse_is_begun_on_request_and_collects_what_is_tracked(
+    damage: Damage, prepared: Prepared, service: Service, tmp_path: Path
+) -> None:
+    path = service.settings.warehouse_path
+    damage(path)
+    assert cycle(service, "--new-warehouse")["published"]["isNew"]
+    assert len(list(path.parent.glob("warehouse.duckdb.*.aside"))) == (damage is not removed)
+    rows, mart = published(service, tmp_path / "published"), "token_activities"
+    assert len(rows[mart]) == len(prepared.expected[mart]) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("event_log.db", cut),
+        pytest.param("event_log.db", emptied, marks=pytest.mark.slow),
+        pytest.param("runs.db", overwritten, marks=pytest.mark.slow),
+        pytest.param("schedules.db", garbage, marks=pytest.mark.slow),
+        pytest.param("runs.db", removed, marks=pytest.mark.slow),
+    ],
+)
+def test_damaged_records_of_dagster_stop_no_cycle(name: str, damage: Damage, service: Service) -> None:
+    folder = service.settings.dagster_dir
+    for log in (*folder.glob("*.db-wal"), *folder.glob("*.db-shm")):
+        log.unlink()
+    damage(folder / name)
+    assert cycle(service)["published"]["isNew"]
+    assert (folder.with_name("dagster.damaged") / name).exists() == (damage is not removed)
+
+
+@pytest.mark.slow
+def test_all_published_files_are_lost(prepared: Prepared, service: Service, tmp_path: Path) -> None:
+    before = current_publication(service.settings.serving_dir)
+    assert before is not None
+    shutil.rmtree(service.settings.serving_dir)
+    assert cycle(service)["published"]["version"] == before.version + 1
+    check_equal(published(service, tmp_path / "published"), prepared.expected)

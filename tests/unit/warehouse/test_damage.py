@@ -55,7 +55,7 @@ def test_other_errors_are_not_taken_for_damage(warehouse: Warehouse) -> None:
         _ = 1 // 0
 
 
-def test_damage_in_computed_tables_is_distinguished_from_damage_in_raw_ones(
+def test_damage_in_computed_tables_is_not_taken_for_damage_in_raw_ones(
     settings: Settings, warehouse: Warehouse
 ) -> None:
     warehouse.check_rows("raw")
