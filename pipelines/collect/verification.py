@@ -115,21 +115,24 @@ def _owed(collector: Collector) -> list[_Piece]:
     """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that the rest goes on."""
     connection, network = collector.connection, collector.network
     mode = collector.node.network.verification
-    final = BlockRange(0, collector.final_number)
-    covered = {
-        watched: intersection(ranges, [final])
+    in_full, verified = read_verified(connection, network)
+    # Most addresses have nothing left, and cost no more than this.
+    left = {
+        watched: missing
         for watched, ranges in read_coverage(connection, network).items()
         if watched.kind != "native"
+        and (missing := difference(_up_to(ranges, collector.final_number), in_full.get(watched, [])))
     }
-    in_full, verified = read_verified(connection, network)
+    if not left:
+        return []
     disputed = read_disputed(connection, network)
     tracked = read_tracked(connection, network)
-    has_samples = any(difference(ranges, in_full.get(watched, [])) for watched, ranges in verified.items())
+    has_samples = any(intersection(ranges, verified.get(watched, [])) for watched, ranges in left.items())
     doubted = read_doubted(connection, network) if has_samples and mode is not Verification.OFF else {}
     wanted: dict[Watched, list[BlockRange]] = {}
     sampled: dict[Watched, list[BlockRange]] = {}
     open_: dict[Watched, list[BlockRange]] = {}
-    for watched, ranges in covered.items():
+    for watched, ranges in left.items():
         open_[watched] = intersection(ranges, disputed.get(watched, []))
         wanted[watched] = intersection(ranges, doubted.get(watched, []))
         if mode is Verification.FULL:
@@ -146,6 +149,10 @@ def _owed(collector: Collector) -> list[_Piece]:
         pieces.append(piece)
     samples = _pieces(segments_of(sampled, verified), sampling.BLOCKS_PER_SAMPLE)
     return pieces + [piece._replace(is_sampled=True) for piece in islice(samples, _RANGES_PER_CYCLE - len(pieces))]
+
+
+def _up_to(ranges: Iterable[BlockRange], last: int) -> list[BlockRange]:
+    return [BlockRange(one.first, min(one.last, last)) for one in ranges if one.first <= last]
 
 
 def _pieces(segments: Iterable[Segment], width: int) -> Iterator[_Piece]:

@@ -1,6 +1,7 @@
 """Second readings: omitted rows come in, invented rows go, and an honest row stays when a later answer denies it."""
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -337,3 +338,47 @@ def test_three_readings_that_all_differ_wait_for_one_that_agrees(
     service.good_cycle()
     assert state(service) == ("Healthy", None)
     check_truth(service, node)
+
+
+@pytest.mark.slow
+def test_the_marts_are_those_of_a_service_that_met_no_lie(
+    node: AnvilNode,
+    world: World,
+    token: Token,
+    proxy: FaultProxy,
+    ready_folder: tuple[Path, str],
+    tmp_path: Path,
+) -> None:
+    """A mint and half of the logs: both lies are of one cycle, and were published in between."""
+    opening = node.head() + 1
+    world.transfer_many(40, [token], per_block=8)
+    mine(world, 70)
+
+    def publish(name: str, url: str, cycles: int) -> Service:
+        shutil.copytree(ready_folder[0], tmp_path / name)
+        service = Service(tmp_path / name, [LocalNetwork("local", url)])
+        track(service, world, token, opening)
+        for _ in range(cycles):
+            done = service.ledgermart("cycle")
+            assert done.returncode == 0, done.stdout + done.stderr
+            proxy.clear()
+        service.close()
+        return service
+
+    proxy.inject(
+        LieFault(
+            methods=["eth_getLogs"],
+            tell=lambda params, logs: invented(node, token, opening + 1).tell(params, halves(logs)),
+        )
+    )
+    met, clean = publish("met", proxy.url, 2), publish("clean", node.url, 2)
+    for table, columns in {
+        "token_activities": "activity_type, status, block_number, log_index, from_address, to_address, amount",
+        "wallet_activities": "activity_type, status, block_number, log_index, token_address, amount",
+        "token_positions": "holder_address, quantity_raw::varchar, is_adjusted",
+        "wallet_positions": "token_address, quantity_raw::varchar, is_adjusted",
+        "coverage": "from_block, to_block, is_covered, reason, verified",
+    }.items():
+        query = f"select {columns} from marts.{table} order by all"
+        assert met.published(query) == clean.published(query)
+    assert ("true",) in met.published("select verified from marts.coverage")
