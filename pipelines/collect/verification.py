@@ -180,6 +180,7 @@ class _Verifier:
         self.collector = collector
         self.second = second
         self.judged = 0
+        self.is_told = False
 
     def verify(self, piece: _Piece) -> None:
         """Read a piece, compare and judge it, and record it as verified; a sample that differs is read in full."""
@@ -238,25 +239,38 @@ class _Verifier:
         read: Mapping[str, pl.DataFrame],
     ) -> _Verdict:
         verdict = _Verdict()
-        hashes = self.collector.stored_hashes(sorted(differing))
-        for block, addresses in sorted(differing.items()):
+        blocks = sorted(differing)
+        judged = blocks[: _BLOCKS_JUDGED_PER_CYCLE - self.judged]
+        self.judged += len(judged)
+        if len(judged) < len(blocks):
+            # A later cycle reads the others again.
+            for address in segment.addresses:
+                verdict.open[address] += blocks[len(judged) :]
+        hashes = self.collector.stored_hashes(judged)
+        for block in judged:
             one = segment._replace(covered=BlockRange(block, block))
-            if PROVABLE in self.collector.capabilities:
-                if self.judged == _BLOCKS_JUDGED_PER_CYCLE:
-                    # It is read again by a later cycle.
-                    for address in segment.addresses:
-                        verdict.open[address].append(block)
-                    continue
-                self.judged += 1
-                try:
-                    proven = self.collector.node.proven(one, {block: hashes[block]})
-                except NotProvable as error:
-                    self.collector.note(error, f"second reading: {error}")
-                else:
-                    verdict.count("Proof", self._replace(one, proven))
-                    continue
-            self._vote(one, addresses, hashes[block], stored, read, verdict)
+            proven = self._proven(one, hashes)
+            if proven is None:
+                self._vote(one, differing[block], hashes[block], stored, read, verdict)
+            else:
+                verdict.count("Proof", self._replace(one, proven))
         return verdict
+
+    def _proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame] | None:
+        """Read the rows that a block holds, from any provider that can prove them; None where none can."""
+        node, block = self.collector.node, segment.covered.first
+        judges = [node] if PROVABLE in self.collector.capabilities else []
+        if self.second.provider != node.provider:
+            judges.append(self.second)
+        for judge in judges:
+            try:
+                return judge.proven(segment, {block: hashes[block]})
+            except NotProvable as error:
+                if not self.is_told:
+                    self.collector.note(error, f"second reading: {error}")
+                # One block stands for all of them.
+                self.is_told = True
+        return None
 
     def _replace(self, segment: Segment, rows: Mapping[str, pl.DataFrame]) -> Replaced:
         return replace_rows(self.collector.connection, self.collector.network, segment, rows, self.collector.batch_id)

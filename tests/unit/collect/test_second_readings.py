@@ -268,3 +268,26 @@ def test_coverage_counts_the_rows_that_stay(connection: duckdb.DuckDBPyConnectio
     assert connection.execute(
         "select stored_rows, read_rows, removed_rows, added_rows, judged_by from raw.verifications"
     ).fetchall() == [(3, 2, 2, 1, "Proof")]
+
+
+def test_one_cycle_judges_a_bounded_number_of_blocks(connection: duckdb.DuckDBPyConnection) -> None:
+    """All blocks differ; each that is judged costs its receipts."""
+    held = set(range(1, 451))
+    store(connection, LIVE, set(), BlockRange(1, 500))
+    node = ListedNode()
+    node.given[LIVE] = node.held_by(LIVE, held)
+    for batch, known in ((2, 200), (3, 400), (4, 450)):
+        run(connection, node, batch)
+        assert stored(connection, LIVE) == set(range(1, known + 1))
+        assert (verified(connection, LIVE)[0] == [BlockRange(1, 500)]) == (known == 450)
+
+
+def test_another_provider_proves_what_the_first_cannot(connection: duckdb.DuckDBPyConnection) -> None:
+    store(connection, LIVE, {5, 6}, BlockRange(1, 10))
+    node, other = ListedNode(), ListedNode()
+    other.provider = "other"
+    other.given[LIVE] = set()
+    other.held_by(LIVE, {5})
+    node.other = lambda: other  # type: ignore[method-assign]
+    run(connection, node)
+    assert stored(connection, LIVE) == {5}
