@@ -41,6 +41,7 @@ from api.controllers.tokens import TokenController
 from api.controllers.valuations import MarketCapitalizationController, WalletValueController
 from api.controllers.wallets import WalletController
 from api.documentation import documentation_routes
+from api.edge import limited
 from api.errors import handle_error
 from api.methods import answering_head
 from api.openapi import argument_names, build_document, query_parameters, routes
@@ -135,7 +136,7 @@ def create_app(settings: Settings) -> Litestar:
     for _, _, handler in routes(app):
         handler.opt[QUERY_PARAMETERS] = query_parameters(handler)
         handler.opt[ARGUMENT_NAMES] = argument_names(handler)
-    app.asgi_handler = observed(answering_head(app))
+    app.asgi_handler = observed(limited(answering_head(app), settings.trusted_proxies))
     return app
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import HTTPScope, Send
 from msgspec import UNSET, UnsetType
 
 from api import media_types
@@ -122,6 +123,8 @@ def listed_errors(status: int, code: str, errors: Sequence[FieldError], most: in
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Answer any exception as a problem; what nobody expected is logged and answered without its text."""
+    if isinstance(error, StoreUnavailable) and error.cause is not None:
+        _log.warning("request %s: %s", request_id(request.scope), error)
     problem = _to_api_error(request, error)
     if problem is None:
         _log.exception("unexpected error, request %s", request_id(request.scope), exc_info=error)
@@ -131,14 +134,29 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Response[bytes]:
     """Render one error as problem details."""
+    headers = {"Cache-Control": "no-store", **error.headers}
+    return Response(
+        _problem(request.scope, error), status_code=error.status, media_type=media_types.PROBLEM, headers=headers
+    )
+
+
+async def send_problem(scope: HTTPScope, send: Send, error: ApiError) -> None:
+    """Answer a request that does not reach the framework with one error as problem details."""
+    headers = {"Content-Type": media_types.PROBLEM, "Cache-Control": "no-store", **error.headers}
+    encoded = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": _problem(scope, error), "more_body": False})
+
+
+def _problem(scope: HTTPScope, error: ApiError) -> bytes:
     body = Problem(
         type=f"urn:ledgermart:problem:{error.code}",
         title=HTTPStatus(error.status).phrase,
         status=error.status,
         detail=_cut(error.detail, _LONGEST_DETAIL),
-        instance=_cut(request.scope["path"], _LONGEST_PLACE),
+        instance=_cut(scope["path"], _LONGEST_PLACE),
         code=error.code,
-        request_id=request_id(request.scope),
+        request_id=request_id(scope),
         errors=[_cut_error(each) for each in error.errors],
         existing_id=error.existing_id,
         required_role=error.required_role,
@@ -147,10 +165,7 @@ def problem_response(request: Request[Any, Any, Any], error: ApiError) -> Respon
         after=error.after,
         gaps=error.gaps or UNSET,
     )
-    headers = {"Cache-Control": "no-store", **error.headers}
-    return Response(
-        msgspec.json.encode(body), status_code=error.status, media_type=media_types.PROBLEM, headers=headers
-    )
+    return msgspec.json.encode(body)
 
 
 def _cut_error(error: FieldError) -> FieldError:

@@ -40,13 +40,14 @@ _STATUSES = {
     403: "The key's role is too low, or the embed token is for another report.",
     404: "The tenant has no such object.",
     406: "The operation offers no format that `Accept` allows.",
+    408: "The body came too slowly.",
     409: "The request conflicts with stored data, or its moment is not covered.",
     410: "The next page is not available: an earlier page has changed, its version is deleted or too old, or the "
     "service was restored from a backup.",
     413: "The body is larger than 1 MiB, or the form is larger than 16 KiB.",
     415: "The operation does not accept the media type of the body.",
     422: "A value is missing or invalid.",
-    429: "Too many requests with this key, or too many forms from this address.",
+    429: "Too many requests with this key, or too many forms or wrong keys from this address.",
     500: "An unexpected error. The log of the service has it under the request id.",
     503: "The service cannot answer now, or not before the first build of this release. `Retry-After` states when to "
     "retry.",
@@ -381,7 +382,7 @@ def _error_statuses(path: str, operation: Operation) -> list[int]:
     if operation.is_guarded:
         statuses |= {401, 403, 406, 422, 429, 503}
     if operation.body is not None or operation.form is not None:
-        statuses |= {413, 415}
+        statuses |= {408, 413, 415}
     return sorted(statuses)
 
 

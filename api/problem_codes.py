@@ -28,6 +28,7 @@ PROBLEM_CODES = (
         "The cursor is damaged, or belongs to another list, filter or tenant",
         "Start without a cursor",
     ),
+    ProblemCode(400, "bad-host", "The request has no `Host` header, or several", "Send one"),
     ProblemCode(400, "bad-request", "The framework cannot read the request, such as its headers", "See `detail`"),
     ProblemCode(
         400,
@@ -35,6 +36,7 @@ PROBLEM_CODES = (
         "`context` is in the query, and the answer is not CSV",
         "Leave `context` out, or accept `text/csv`",
     ),
+    ProblemCode(400, "incomplete-body", "The connection ended before the body was complete", "Send the whole body"),
     ProblemCode(
         400, "malformed-csv", "The body is not CSV in UTF-8, or its header is wrong", "See `detail` for the line"
     ),
@@ -102,6 +104,7 @@ PROBLEM_CODES = (
         "`Accept` or `Accept-Encoding` allows none of the available forms",
         "Accept one that `detail` lists",
     ),
+    ProblemCode(408, "body-too-slow", "The body came too slowly", "Send it again over a faster connection"),
     ProblemCode(
         409,
         "ambiguous-market",
@@ -201,9 +204,19 @@ PROBLEM_CODES = (
         "Leave `asOf` out, or use the builtin provider",
     ),
     ProblemCode(
-        429, "rate-limited", "The key, or the address for a form, sent too many requests", "Wait `Retry-After`"
+        429,
+        "rate-limited",
+        "The key, or the address for a form, sent too many requests; or too many wrong keys came",
+        "Wait `Retry-After`",
+    ),
+    ProblemCode(
+        429,
+        "too-many-waiting",
+        "Too many requests of the tenant wait already",
+        "Send fewer at once; wait `Retry-After`",
     ),
     ProblemCode(500, "internal-error", "Unexpected error", "Report `requestId`: the log has the cause"),
+    ProblemCode(503, "busy", "The request waited too long for others", "Retry after `Retry-After`"),
     ProblemCode(
         503,
         "control-store-unavailable",

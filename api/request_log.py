@@ -20,6 +20,7 @@ _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _log = logging.getLogger("ledgermart.access")
 
 SECURITY_HEADERS = {
+    "server": "ledgermart",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -79,6 +80,7 @@ def observed(app: ASGIApp) -> ASGIApp:
 
 def _log_request(scope: HTTPScope, status: int, seconds: float) -> None:
     principal = scope["state"].get("principal")
+    client = scope["client"]
     line = {
         "requestId": request_id(scope),
         "method": scope["method"],
@@ -86,5 +88,6 @@ def _log_request(scope: HTTPScope, status: int, seconds: float) -> None:
         "status": status,
         "milliseconds": round(seconds * 1000, 2),
         "keyId": principal.key_id if principal else None,
+        "client": client[0] if client else None,
     }
     _log.info(msgspec.json.encode(line).decode())

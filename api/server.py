@@ -1,19 +1,33 @@
-"""Serves the application with uvicorn in this process.
+"""Serves the application with granian in this process.
 
-Which host and port, and what else runs beside it, is decided by the caller.
+The caller decides on host and port, and on what else runs beside it.
 """
 
+import asyncio
 import logging
 import signal
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
-import uvicorn
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.embed import Server
+from litestar import Litestar
+from litestar.types import Receive, Scope, Send
 
 from api.app import create_app
 from control.settings import Settings
 
+MOST_CONNECTIONS = 512
+"""Further connections wait until one ends; below the usual limit of 1,024 open files."""
+MOST_HEAD_BYTES = 64 * 1024
+"""Of a request's head; the server reads up to twice as much before it refuses."""
+HEAD_SECONDS = 10
+"""Time for a request's head; also the time that a connection may stay open without a request."""
 _SHUTDOWN_SECONDS = 10
+_CLOSE_SECONDS = 2
 
 
 def serve(settings: Settings, host: str, port: int) -> None:
@@ -30,18 +44,71 @@ def serve(settings: Settings, host: str, port: int) -> None:
         access.addHandler(handler)
         access.propagate = False
     access.setLevel(logging.INFO)
-    # uvicorn raises the signal again once it has stopped; a stop that was asked for is no failure of the process.
-    for stop in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(stop, lambda *_: None)
-    uvicorn.run(
+
+    async def run() -> None:
+        stopping = asyncio.Event()
+        for stop in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(stop, stopping.set)
         # Links to reports begin with the address that is listened on, unless another is configured.
-        create_app(replace(settings, api_host=host, api_port=port)),
-        host=host,
-        port=port,
-        # h11 refuses a request's head above 64 kB; httptools has no limit, and a large header blocks all requests.
-        http="h11",
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )
+        await serve_until(stopping, create_app(replace(settings, api_host=host, api_port=port)), host, port)
+
+    asyncio.run(run())
+
+
+async def serve_until(
+    stopping: asyncio.Event, app: Litestar, host: str, port: int, head_seconds: float = HEAD_SECONDS
+) -> None:
+    """Serve an application in the running event loop until an event is set.
+
+    Args:
+        stopping: requests under way get ten seconds to finish once it is set.
+        app: the application.
+        host: name or address to listen on.
+        port: port to listen on.
+        head_seconds: as `HEAD_SECONDS`.
+
+    Raises:
+        OSError: the process cannot listen on the address.
+        RuntimeError: the server ended before it was stopped.
+    """
+    running: set[asyncio.Task[Any]] = set()
+
+    async def tracked(scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("the server runs each request as a task")
+        running.add(task)
+        try:
+            await app(scope, receive, send)
+        finally:
+            running.discard(task)
+
+    *_, address = (await asyncio.get_running_loop().getaddrinfo(host, port))[0]
+    async with app.lifespan():
+        server = Server(
+            tracked,
+            address=address[0],
+            port=port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backpressure=MOST_CONNECTIONS,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=round(head_seconds * 1000), max_buffer_size=MOST_HEAD_BYTES
+            ),
+            log_level=LogLevels.error,
+        )
+        serving = asyncio.create_task(server.serve())
+        stopped = asyncio.create_task(stopping.wait())
+        await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            stopped.cancel()
+            serving.result()
+            raise RuntimeError("the HTTP server ended by itself")
+        server.stop()  # type: ignore[no-untyped-call]
+        await asyncio.wait({serving}, timeout=_SHUTDOWN_SECONDS)
+        for task in running:
+            task.cancel()
+        # A client that reads nothing keeps its connection, and so the server; the process ends without it.
+        await asyncio.wait({serving}, timeout=_CLOSE_SECONDS)
+        serving.cancel()

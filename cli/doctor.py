@@ -16,7 +16,7 @@ from rich.console import Console
 from cli.data_folder import check_writable
 from cli.environment import age
 from cli.exit_codes import EXIT_FAILED
-from cli.ports import find_unusable, ports_of
+from cli.ports import find_exposure, find_unusable, ports_of
 from cli.stores import lost_beside_warehouse
 from cli.tables import print_rows
 from control import tenants
@@ -111,7 +111,7 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
     except StoreUnavailable as error:
         networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))
-    checks += [_published(settings), *_files(settings), *_ports(settings)]
+    checks += [_published(settings), *_files(settings), *_ports(settings), _exposure(settings)]
     for name in chosen:
         if name not in networks:
             raise UnknownNetwork(f"network {name!r} is not defined; there are {', '.join(networks)}")
@@ -209,6 +209,16 @@ def _ports(settings: Settings) -> list[Check]:
     if not (unusable := find_unusable(ports)):
         return [Check("ports", "ok", f"free: {', '.join(f'{port.name} {port.number}' for port in ports)}")]
     return [Check(f"port of {port.name}", "wrong", f"{port.variable}: {why}") for port, why in unusable.items()]
+
+
+def _exposure(settings: Settings) -> Check:
+    """Check that other machines reach the API only if a setting allows it."""
+    reason = find_exposure(settings, settings.api_host)
+    if reason is not None:
+        return Check("API host", "wrong", f"LEDGERMART_API_HOST: {reason}")
+    if settings.api_public:
+        return Check("API host", "note", "LEDGERMART_API_PUBLIC=yes: other machines may reach the API without a proxy")
+    return Check("API host", "ok", "no other machine reaches the API directly")
 
 
 def _nodes(networks: Sequence[Network]) -> list[NodeCheck]:

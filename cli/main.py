@@ -241,9 +241,10 @@ def tenant_quotas(
 def api(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the API."""
     from api.server import serve
-    from cli.ports import Port, check_ports
+    from cli.ports import Port, check_exposure, check_ports
 
     host, port = host or settings.api_host, port or settings.api_port
+    check_exposure(settings, host)
     try:
         with closing(open_store(settings)) as store:
             check_exists(settings, store)
@@ -331,11 +332,12 @@ def up(settings: Settings) -> None:
     is already running.
     """
     from cli.exit_codes import EXIT_BUSY
-    from cli.ports import PATIENCE_SECONDS, check_ports, ports_of
+    from cli.ports import PATIENCE_SECONDS, check_exposure, check_ports, ports_of
     from cli.up import run
     from pipelines.defs.records import set_aside_damaged
     from warehouse.lock import WriterBusyError, describe_holder, writer_lock
 
+    check_exposure(settings, settings.api_host)
     check_writable(settings)
     lock = settings.data_dir / "up.lock"
     try:

@@ -1,6 +1,7 @@
 """Ports of the service, and a check before anything starts that they are free."""
 
 import errno
+import ipaddress
 import socket
 import time
 from collections.abc import Collection, Iterable
@@ -64,6 +65,33 @@ def find_unusable(ports: Iterable[Port]) -> dict[Port, str]:
                 fix = _FIXES.get(error.errno or 0, "set {variable} to another port").format(variable=port.variable)
                 found[port] = f"{port.host}:{port.number} cannot be used ({error.strerror}); {fix}"
     return found
+
+
+def find_exposure(settings: Settings, host: str) -> str | None:
+    """Return reason and fix if other machines reach an address on which the API must not listen; None if it may."""
+    if settings.api_public:
+        return None
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except socket.gaierror:
+        return None  # the check of the port reports it
+    if all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found):
+        return None
+    return (
+        f"{host} can be reached by other machines, and the API has no TLS; set it to 127.0.0.1 and put a reverse proxy "
+        "in front, or set LEDGERMART_API_PUBLIC=yes in a private network"
+    )
+
+
+def check_exposure(settings: Settings, host: str) -> None:
+    """Check that other machines reach the API only if a setting allows it.
+
+    Raises:
+        SettingsError: they do, and it does not.
+    """
+    reason = find_exposure(settings, host)
+    if reason is not None:
+        raise SettingsError(f"LEDGERMART_API_HOST or --host: {reason}")
 
 
 def check_ports(ports: Collection[Port], patience_seconds: float = 0.0) -> None:

@@ -4,6 +4,7 @@ Network definitions (and the variables with their node addresses) are read by `c
 """
 
 import grp
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ _SHIPPED_PRICE_SOURCES = Path(__file__).resolve().parent / "pricing" / "sources.
 
 ReportsProvider = Literal["builtin", "superset"]
 AttestedPeriod = Literal["off", "month", "day"]
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Variable(NamedTuple):
@@ -52,6 +54,17 @@ VARIABLES = (
     Variable("LEDGERMART_PRICE_SOURCES", "control/pricing/sources.toml", "file with the price source definitions"),
     Variable("LEDGERMART_API_HOST", "127.0.0.1", "address on which the API listens"),
     Variable("LEDGERMART_API_PORT", "8000", "port of the API"),
+    Variable(
+        "LEDGERMART_API_PUBLIC",
+        "no",
+        "`yes` allows the API to listen on an address that other machines reach; `no` refuses any but loopback",
+    ),
+    Variable(
+        "LEDGERMART_TRUSTED_PROXIES",
+        "127.0.0.1,::1",
+        "addresses or networks of reverse proxies, separated by commas; the API takes the client's address from "
+        "`X-Forwarded-For` of their requests only; `none` trusts no proxy",
+    ),
     Variable(
         "LEDGERMART_PUBLIC_URL",
         "http://<api host>:<api port>",
@@ -151,6 +164,8 @@ class Settings:
     price_sources_file: Path
     api_host: str
     api_port: int
+    api_public: bool
+    trusted_proxies: tuple[IpNetwork, ...]
     public_url: str | None
     reports_provider: ReportsProvider
     superset_url: str
@@ -236,6 +251,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         price_sources_file=_path(variables, "LEDGERMART_PRICE_SOURCES", _SHIPPED_PRICE_SOURCES),
         api_host=_host(variables, "LEDGERMART_API_HOST"),
         api_port=_integer(variables, "LEDGERMART_API_PORT", 1, 65_535),
+        api_public=_yes_or_no(variables, "LEDGERMART_API_PUBLIC"),
+        trusted_proxies=_networks(variables, "LEDGERMART_TRUSTED_PROXIES"),
         public_url=_origin(variables, "LEDGERMART_PUBLIC_URL") if variables.get("LEDGERMART_PUBLIC_URL") else None,
         reports_provider=_provider(variables, "LEDGERMART_REPORTS_PROVIDER"),
         superset_url=_origin(variables, "LEDGERMART_SUPERSET_URL"),
@@ -296,6 +313,24 @@ def _host(variables: Mapping[str, str], name: str) -> str:
     if any(character.isspace() or character in "/@" for character in text):
         raise SettingsError(f"{name} is {text!r}; set it to a host name or an address, such as 127.0.0.1")
     return text
+
+
+def _yes_or_no(variables: Mapping[str, str], name: str) -> bool:
+    text = variables.get(name) or _DEFAULTS[name]
+    if text not in ("yes", "no"):
+        raise SettingsError(f"{name} is {text!r}; set it to yes or no")
+    return text == "yes"
+
+
+def _networks(variables: Mapping[str, str], name: str) -> tuple[IpNetwork, ...]:
+    text = variables.get(name) or _DEFAULTS[name]
+    if text == "none":
+        return ()
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(","))
+    except ValueError as error:
+        fix = "addresses or networks, separated by commas, such as 10.0.0.5,10.1.0.0/24, or to none"
+        raise SettingsError(f"{name} is {text!r}; set it to {fix}") from error
 
 
 def _origin(variables: Mapping[str, str], name: str) -> str:

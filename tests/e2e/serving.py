@@ -1,32 +1,58 @@
 """The API on a port of this machine, in a thread of this process."""
 
+import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import uvicorn
+from litestar import Litestar
 
 from api.app import create_app
+from api.server import HEAD_SECONDS, serve_until
 from control.settings import Settings
+from tests.chain.process import free_port
+from tests.waiting import eventually
 
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[str]:
-    """Serve the application behind uvicorn, and give its address; the port of the settings does not count."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    port = listening.getsockname()[1]
-    app = create_app(replace(settings, api_port=port))
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", log_config=None, ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the API did not start"
-        time.sleep(0.01)
-    try:
+    """Serve the API as `ledgermart api` does, and give its address; the port of the settings does not count."""
+    port = free_port()
+    with serving_app(create_app(replace(settings, api_port=port)), port):
         yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def serving_app(app: Litestar, port: int, head_seconds: float = HEAD_SECONDS) -> Iterator[None]:
+    """Serve an application on a port."""
+    stopped = threading.Event()
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        stopping = asyncio.Event()
+        begun.append((asyncio.get_running_loop(), stopping))
+        await serve_until(stopping, app, "127.0.0.1", port, head_seconds)
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            stopped.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    eventually(lambda: stopped.is_set() or _listens(port), "the API listens")
+    assert not stopped.is_set(), "the API did not start"
+    try:
+        yield
     finally:
-        server.should_exit = True
+        loop, stopping = begun[0]
+        loop.call_soon_threadsafe(stopping.set)
         thread.join()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

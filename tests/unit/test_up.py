@@ -16,7 +16,7 @@ from rich.console import Console
 
 from cli import up
 from cli.main import main
-from cli.ports import Port, check_ports, find_unusable
+from cli.ports import Port, check_ports, find_exposure, find_unusable
 from control.settings import load_settings
 from tests.chain.process import free_port
 
@@ -83,6 +83,35 @@ def test_two_equal_ports_and_an_address_of_another_machine_are_unusable() -> Non
     assert elsewhere.endswith("set LEDGERMART_API_HOST to one, such as 127.0.0.1")
     (unknown,) = find_unusable([Port("API", "A", "no such host", port)]).values()
     assert unknown.startswith("no such host is not an address of this machine")
+
+
+@pytest.mark.parametrize("arguments", [("up",), ("api",), ("api", "--host", "0.0.0.0")])
+def test_an_address_that_others_reach_needs_a_setting(
+    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "--host" not in arguments:
+        monkeypatch.setenv("LEDGERMART_API_HOST", "0.0.0.0")
+    line = error_of(*arguments)
+    assert line.startswith("Error: LEDGERMART_API_HOST or --host: 0.0.0.0 can be reached by other machines")
+    assert "LEDGERMART_API_PUBLIC=yes" in line
+
+
+@pytest.mark.parametrize(
+    ("host", "public", "is_refused"),
+    [
+        ("127.0.0.1", "no", False),
+        ("127.8.0.1", "no", False),
+        ("::1", "no", False),
+        ("localhost", "no", False),
+        ("0.0.0.0", "no", True),
+        ("::", "no", True),
+        ("192.0.2.1", "no", True),
+        ("0.0.0.0", "yes", False),
+    ],
+)
+def test_only_loopback_needs_no_setting(host: str, public: str, is_refused: bool) -> None:
+    settings = load_settings({"LEDGERMART_API_PUBLIC": public})
+    assert (find_exposure(settings, host) is not None) == is_refused
 
 
 def test_an_impossible_folder_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

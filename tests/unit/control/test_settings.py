@@ -1,5 +1,6 @@
 """Reading the environment."""
 
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,8 @@ def test_defaults() -> None:
         price_sources_file=checkout / "control/pricing/sources.toml",
         api_host="127.0.0.1",
         api_port=8000,
+        api_public=False,
+        trusted_proxies=(IPv4Network("127.0.0.1"), IPv6Network("::1")),
         public_url=None,
         reports_provider="builtin",
         superset_url="http://127.0.0.1:8088",
@@ -91,3 +94,23 @@ def test_a_malformed_host_is_refused(host: str) -> None:
 
 def test_settings_do_not_show_a_password() -> None:
     assert "hush" not in repr(load_settings({"LEDGERMART_CONTROL_URL": "postgresql://me:hush@host/base"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("LEDGERMART_API_PUBLIC", "true"),
+        ("LEDGERMART_TRUSTED_PROXIES", "proxy.example"),
+        ("LEDGERMART_TRUSTED_PROXIES", "10.0.0.5/8"),
+    ],
+)
+def test_wrong_settings_of_the_server_are_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        load_settings({name: text})
+
+
+def test_proxies_are_addresses_and_networks() -> None:
+    found = load_settings({"LEDGERMART_TRUSTED_PROXIES": "10.0.0.5, fd00::/8", "LEDGERMART_API_PUBLIC": "yes"})
+    assert found.trusted_proxies == (IPv4Network("10.0.0.5"), IPv6Network("fd00::/8"))
+    assert found.api_public
+    assert load_settings({"LEDGERMART_TRUSTED_PROXIES": "none"}).trusted_proxies == ()
