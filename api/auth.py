@@ -7,8 +7,8 @@ One indexed read of the control store per request, so that a revoked key stops a
 import logging
 from typing import Any
 
+from anyio import to_thread
 from litestar import Request
-from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
@@ -17,6 +17,7 @@ from api.calls import Call, Services
 from api.errors import ApiError
 from api.operations import OPERATION, QUERY_PARAMETERS, Operation
 from api.parameters import check_form, check_query
+from api.rate_limits import address_key
 from control import access
 from control.access import Principal, Role
 from control.clock import utc_now
@@ -37,7 +38,14 @@ async def authorize(connection: ASGIConnection[Any, Any, Any, Any], handler: Bas
     services: Services = connection.app.state.services
     operation: Operation = handler.opt[OPERATION]
     state = connection.scope["state"]
-    principal = await sync_to_thread(_authenticate, services, bearer(connection))
+    token, address = bearer(connection), address_key(connection.client.host if connection.client else None)
+    services.refusals.check(address, token)
+    try:
+        principal = await to_thread.run_sync(_authenticate, services, token, limiter=services.keys)
+    except Unauthenticated:
+        services.refusals.add(address, token)
+        raise
+    services.refusals.forgive(token)
     state["principal"] = principal
     state["headers"] = services.limiter.admit(principal.key_id)
     _require(principal, operation.role or Role.VIEWER)
@@ -71,11 +79,11 @@ def _authenticate(services: Services, token: str) -> Principal:
         principal = access.authenticate(session, token)
     if access.is_touch_due(principal):
         try:
-            with services.store.write() as session:
+            with services.store.write_at_once() as session:
                 access.touch(session, principal.key_id)
         except StoreUnavailable as error:
-            # When a key was last used is not worth failing the request for.
-            _log.warning("the use of %s is not recorded: %s", principal.key_id, error.detail)
+            # A request must not wait for a writer, nor fail, only to record when its key was used. The next one tries.
+            _log.info("the use of %s is not recorded: %s", principal.key_id, error)
     return principal
 
 

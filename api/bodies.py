@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
@@ -31,10 +31,13 @@ from api.schemas.common import DECIMAL_INPUT, ExactNumber, FieldError, Schema
 from control.errors import shortened
 
 Body = TypeVar("Body", bound=Schema)
+Result = TypeVar("Result")
 
 MOST_FORM_BYTES = 16 * 1024
 """Of a form's body: an embed token of 4 KiB, and searches and filters of some hundred bytes."""
 _MOST_FORM_FIELDS = 50
+_SMALL_BYTES = 32 * 1024
+"""A body up to this size takes a few milliseconds to read."""
 
 # Numbers with a fraction stay exact; a float never comes into being.
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
@@ -53,8 +56,7 @@ def body_of(body_type: type[Body]) -> Provide:
     """Return the dependency that reads the request body as a struct."""
 
     async def provide(request: Request[Any, Any, Any]) -> Body:
-        # Of a large body it takes a while, in which other requests go on.
-        return await sync_to_thread(read_body, await content_of(request, media_types.JSON), body_type)
+        return await _read_in_thread(request, read_body, await content_of(request, media_types.JSON), body_type)
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Body]] = provide
     return Provide(reader)
@@ -66,9 +68,8 @@ def rows_of(body_type: type[Body]) -> Provide:
     async def provide(request: Request[Any, Any, Any]) -> Rows[Body]:
         media_type = _media_type_of(request, media_types.JSON, media_types.CSV)
         content = await _content(request)
-        # Tens of thousands of rows take a second, in which other requests go on.
         read = read_csv if media_type == media_types.CSV else read_rows
-        return await sync_to_thread(read, content, body_type)
+        return await _read_in_thread(request, read, content, body_type)
 
     reader: Callable[[Request[Any, Any, Any]], Awaitable[Rows[Body]]] = provide
     return Provide(reader)
@@ -221,6 +222,21 @@ def _media_type_of(request: Request[Any, Any, Any], *known: str) -> str:
     charsets = {part.partition("=")[2].strip(' "') for part in parameters if part.strip().startswith("charset=")}
     if not charsets <= {"utf-8", "us-ascii"}:
         raise ApiError(415, "unsupported-media-type", "send the body in UTF-8")
+    return found
+
+
+async def _read_in_thread(
+    request: Request[Any, Any, Any],
+    read: Callable[[bytes, type[Body]], Result],
+    content: bytes,
+    body_type: type[Body],
+) -> Result:
+    """Read a body outside the event loop; a large one, which may take a second, in its tenant's turn."""
+    if len(content) <= _SMALL_BYTES:
+        return await sync_to_thread(read, content, body_type)
+    state = request.scope["state"]
+    tenant_id = state["principal"].tenant_id if "principal" in state else state["claims"].tenant
+    found: Result = await request.app.state.services.parsing.run(tenant_id, partial(read, content, body_type))
     return found
 
 

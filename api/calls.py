@@ -5,6 +5,7 @@ by the handlers and `reading`.
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from anyio import CapacityLimiter
 from litestar import Request, Response
 from sqlalchemy.orm import Session
 
@@ -23,11 +25,12 @@ from api.operations import Operation
 from api.paging import CursorCipher, Delivered, Key, Position, cursor_scope
 from api.parameters import Moment, context_form, dated_items, read_moment
 from api.pins import Pins
-from api.rate_limits import RateLimiter
+from api.rate_limits import RateLimiter, Refusals
 from api.reports.links import LinkMaker
 from api.reports.tokens import TokenSigner
 from api.schemas.common import FieldError, Page, Schema
 from api.serving import Serving, Snapshot
+from api.turns import Turns
 from control import idempotency, service_secrets
 from control.access import Principal
 from control.networks.definitions import Network
@@ -38,6 +41,9 @@ from control.store import ControlStore
 from control.subjects import SubjectRow
 
 Item = TypeVar("Item", bound=Schema)
+
+# Look-ups of keys at once; each takes a millisecond, in a thread that no other work uses.
+_MOST_KEY_LOOKUPS = 4
 
 NO_STORE = {"Cache-Control": "no-store"}
 ALL_ROWS = Page(limit=1, next_cursor=None)
@@ -66,6 +72,15 @@ class Services:
         self.price_sources = price_sources
         self.pins = Pins(store, serving, settings.version_disk_budget_mb)
         self.limiter = RateLimiter(settings.rate_limit_per_minute, clock)
+        self.refusals = Refusals(clock)
+        # A read of one tenant may take a query's whole time; threads beyond the cores help only others.
+        cores = os.cpu_count() or 1
+        self.reads = Turns("reads", capacity=cores + 8, share=cores + 4, most_waiting=256)
+        # SQLite admits one writer at a time. A second one would wait in a thread.
+        self.writes = Turns("writes", *((1, 1) if store.has_one_writer else (4, 2)))
+        # Threads share the interpreter: two large bodies at once take as long as one after another.
+        self.parsing = Turns("large bodies", capacity=1, share=1)
+        self.keys = CapacityLimiter(_MOST_KEY_LOOKUPS)
         self._cursor_cipher: CursorCipher | None = None
         self._token_signer: TokenSigner | None = None
 

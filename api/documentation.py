@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -59,35 +60,51 @@ _POLICY = (
 def documentation_routes(document: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
     """Return the routes `/`, `/openapi.json` and `/docs`; the document is asked for at first use."""
 
+    first, page, start = _Content(START_PAGE), _Content(_PAGE), _Content(_START)
+
+    @cache
+    def described() -> _Content:
+        return _Content(msgspec.json.encode(document()))
+
+    @cache
+    def asset(name: str) -> _Content:
+        return _Content((_FOLDER / name).read_bytes())
+
     @get("/", sync_to_thread=False)
     def read_start(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return _cached(request, START_PAGE, "text/html", {"Content-Security-Policy": START_POLICY})
+        return _cached(request, first, "text/html", {"Content-Security-Policy": START_POLICY})
 
-    @get("/openapi.json", sync_to_thread=False)
+    @get("/openapi.json", sync_to_thread=True)
     def read_json(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return _cached(request, msgspec.json.encode(document()), "application/json")
+        return _cached(request, described(), "application/json")
 
     @get("/docs", sync_to_thread=False)
     def read_page(request: Request[Any, Any, Any]) -> Response[bytes]:
-        return _cached(request, _PAGE, "text/html", {"Content-Security-Policy": _POLICY})
+        return _cached(request, page, "text/html", {"Content-Security-Policy": _POLICY})
 
     @get("/docs/{name:str}", sync_to_thread=True)
     def read_asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
         if name == "start.js":
-            return _cached(request, _START, "text/javascript")
+            return _cached(request, start, "text/javascript")
         if name not in _ASSETS:
             raise NotFoundException
-        content = (_FOLDER / name).read_bytes()
-        return _cached(request, content, _ASSETS[name])
+        return _cached(request, asset(name), _ASSETS[name])
 
     return [read_start, read_json, read_page, read_asset]
 
 
+class _Content:
+    """A body that does not change while the process runs, with its ETag."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
 def _cached(
-    request: Request[Any, Any, Any], content: bytes, media_type: str, headers: dict[str, str] | None = None
+    request: Request[Any, Any, Any], content: _Content, media_type: str, headers: dict[str, str] | None = None
 ) -> Response[bytes]:
-    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    sent = {"ETag": etag, "Cache-Control": "no-cache", **(headers or {})}
-    if request.headers.get("if-none-match") == etag:
+    sent = {"ETag": content.etag, "Cache-Control": "no-cache", **(headers or {})}
+    if request.headers.get("if-none-match") == content.etag:
         return Response(b"", status_code=304, media_type=media_type, headers=sent)
-    return Response(content, media_type=media_type, headers=sent)
+    return Response(content.body, media_type=media_type, headers=sent)

@@ -1,8 +1,9 @@
-"""How many requests a key, or whoever has none yet, may make: fixed windows of a minute, counted in this process.
+"""Rate limits of keys, and of addresses without one: fixed windows of a minute, counted in this process.
 
 Several processes each count for themselves.
 """
 
+import hashlib
 import ipaddress
 import time
 from collections.abc import Callable
@@ -55,6 +56,75 @@ class RateLimiter:
                 headers={"Retry-After": str(seconds_left), **headers},
             )
         return headers
+
+
+class Refusals:
+    """Limits on wrong API keys, for one address and for all; used from the event loop alone.
+
+    A key that was right lately is looked up in any case. So clients that share an address with an attacker, as behind
+    one proxy, are not locked out.
+
+    Args:
+        clock: seconds, never running backwards.
+    """
+
+    per_address = 60
+    in_all = 3_000
+    _most_known = 10_000
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._refused: dict[str, int] = {}
+        self._total = 0
+        self._known: dict[bytes, None] = {}
+
+    def check(self, address: str, token: str) -> None:
+        """Check that a key may be looked up.
+
+        Args:
+            address: as `address_key` returns it.
+            token: the key.
+
+        Raises:
+            ApiError: 429, too many wrong keys came from the address, or in all.
+        """
+        now = self._clock()
+        if now - self._began >= _WINDOW_SECONDS:
+            self._began, self._total, self._refused = now, 0, {}
+        if _digest(token) in self._known:
+            return
+        if self._refused.get(address, 0) >= self.per_address:
+            detail = f"the address sent {self.per_address} wrong API keys in a minute"
+        elif self._total >= self.in_all:
+            detail = f"the service got {self.in_all} wrong API keys in a minute"
+        else:
+            return
+        seconds_left = max(1, round(self._began + _WINDOW_SECONDS - now))
+        raise ApiError(
+            429,
+            "rate-limited",
+            f"{detail}; check the key, and retry in {seconds_left} s",
+            headers={"Retry-After": str(seconds_left)},
+        )
+
+    def add(self, address: str, token: str) -> None:
+        """Count a wrong key."""
+        self._known.pop(_digest(token), None)
+        self._refused[address] = self._refused.get(address, 0) + 1
+        self._total += 1
+
+    def forgive(self, token: str) -> None:
+        """Remember that a key is right."""
+        digest = _digest(token)
+        self._known.pop(digest, None)
+        self._known[digest] = None
+        if len(self._known) > self._most_known:
+            del self._known[next(iter(self._known))]
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def address_key(host: str | None) -> str:

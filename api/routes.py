@@ -4,7 +4,7 @@ What a route answers and which body it takes is what its signature says; `Operat
 """
 
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, wraps
 from types import NoneType, UnionType
@@ -20,6 +20,7 @@ from api.bodies import MOST_FORM_BYTES, Rows, body_of, form_of, refuse_body, row
 from api.calls import NO_STORE, Tabular, Written
 from api.operations import OPERATION, Operation
 from api.schemas.common import Form, Schema
+from api.turns import Turns
 
 Found: TypeAlias = Schema | Tabular[Any] | Written[Any] | Response[Any] | None
 """What handlers return: an answer, all rows of one, what a write stored, what is answered as it is, or nothing."""
@@ -50,7 +51,9 @@ def _route(
         if described.is_guarded and _CALL not in hints:
             raise TypeError("a handler that needs a key or a token takes the call")
         # Every response says its status, but for streams, whose status is 200.
-        made: dict[str, Any] = {"sync_to_thread": True, "status_code": 200, OPERATION: described}
+        made: dict[str, Any] = {"status_code": 200, OPERATION: described}
+        if not described.is_guarded:
+            made["sync_to_thread"] = True
         if described.form is not None:
             made |= {"dependencies": {_PAYLOAD: form_of(described.form)}, "request_max_body_size": MOST_FORM_BYTES}
         elif described.body is not None:
@@ -58,7 +61,8 @@ def _route(
             made["dependencies"] = {_PAYLOAD: read(described.body)}
         else:
             made["guards"] = [refuse_body]
-        return kind(path, **{**made, **options})(_answering(function, described))
+        answering = _taking_turns(function, described, kind) if described.is_guarded else _answering(function)
+        return kind(path, **{**made, **options})(answering)
 
     return decorate
 
@@ -70,17 +74,40 @@ patch = partial(_route, litestar.patch)
 delete = partial(_route, litestar.delete)
 
 
-def _answering(function: Handler, operation: Operation) -> Callable[..., Response[Any]]:
+def _answering(function: Handler) -> Callable[..., Response[Any]]:
     @wraps(function)
     def answer(*arguments: Any, **named: Any) -> Response[Any]:
         found = function(*arguments, **named)
         if isinstance(found, Response):
             return found
-        if operation.is_guarded:
-            answered: Response[Any] = named[_CALL].respond(found, operation)
-            return answered
         return Response(msgspec.json.encode(found), media_type=media_types.JSON, headers=NO_STORE)
 
+    return _declared(answer, function)
+
+
+def _taking_turns(
+    function: Handler, operation: Operation, kind: type[HTTPRouteHandler]
+) -> Callable[..., Awaitable[Response[Any]]]:
+    """Return the handler that runs in a thread in its tenant's turn; writes with a key have turns of their own."""
+    is_write = operation.role is not None and kind is not litestar.get
+
+    def respond(*arguments: Any, **named: Any) -> Response[Any]:
+        found = function(*arguments, **named)
+        if isinstance(found, Response):
+            return found
+        answered: Response[Any] = named[_CALL].respond(found, operation)
+        return answered
+
+    @wraps(function)
+    async def answer(*arguments: Any, **named: Any) -> Response[Any]:
+        call = named[_CALL]
+        turns: Turns = call.services.writes if is_write else call.services.reads
+        return await turns.run(call.tenant_id, partial(respond, *arguments, **named))
+
+    return _declared(answer, function)
+
+
+def _declared(answer: Callable[..., Any], function: Handler) -> Callable[..., Any]:
     # The framework is told of a response: a route declared to return a struct has JSON as its media type, which would
     # take the place of a stream's own.
     answer.__annotations__ = {**function.__annotations__, "return": Response[Any]}

@@ -108,8 +108,30 @@ class Denied(ControlError):
 
 
 class StoreUnavailable(ControlError):
-    """The control store cannot be used now: not reachable, locked too long, or not migrated."""
+    """The control store cannot be used now: not reachable, locked too long, or not migrated.
+
+    Args:
+        detail: for clients; names neither host nor file.
+        cause: what the driver says, for the operator alone.
+    """
+
+    def __init__(self, detail: str, cause: str | None = None) -> None:
+        super().__init__(detail)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return self.detail if self.cause is None else f"{self.detail}: {self.cause}"
 
 
 class StoreLost(StoreUnavailable):
-    """The control store is missing or damaged, and must be restored; the message names it."""
+    """The control store is missing or damaged, and must be restored.
+
+    Args:
+        cause: names the file and the fix, for the operator alone.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("the control store is missing or damaged", cause)
+
+    def __str__(self) -> str:
+        return str(self.cause)

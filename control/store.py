@@ -40,6 +40,8 @@ _WAIT_SECONDS = 10
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ)
 """Codes of SQLite's errors that a damaged file causes."""
 RESTORE = "restore it from a back-up (docs/how-to/backup-and-upgrade.md)"
+# Of one process. The API's threads for reads, writes and keys need one each, on machines of up to 16 cores.
+_MOST_CONNECTIONS = 40
 
 _MIGRATION_LOCK = 0x6C65646765726D31  # key of the Postgres advisory lock that one migration at a time holds
 _SECRET_BYTES = 32
@@ -54,9 +56,15 @@ class ControlStore:
         if engine.dialect.name == "sqlite":
             self._reader = engine.execution_options(ledgermart_access="read")
             self._writer = engine.execution_options(ledgermart_access="write")
+            self._impatient = engine.execution_options(ledgermart_access="write at once")
         else:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            self._writer = engine.execution_options(isolation_level="READ COMMITTED")
+            self._writer = self._impatient = engine.execution_options(isolation_level="READ COMMITTED")
+
+    @property
+    def has_one_writer(self) -> bool:
+        """Whether one write at a time is possible, as with SQLite."""
+        return self._engine.dialect.name == "sqlite"
 
     def migrate(self) -> None:
         """Create the store or bring its schema up to date, in one transaction; several processes may call it at once.
@@ -74,7 +82,7 @@ class ControlStore:
             try:
                 command.upgrade(config, "head")
             except CommandError as error:
-                raise StoreUnavailable(f"the control store was made by another version: {error}") from error
+                raise StoreUnavailable("the control store was made by another version", str(error)) from error
             _add_missing_secrets(connection)
 
     def exists(self) -> bool:
@@ -121,6 +129,18 @@ class ControlStore:
             yield session
 
     @contextmanager
+    def write_at_once(self) -> Iterator[Session]:
+        """Open one write transaction as `write` does, but wait for no other writer.
+
+        Raises:
+            StoreUnavailable: as `write`, or another writer is at work.
+        """
+        with self._translated(), self._session(self._impatient) as session, session.begin():
+            if session.get_bind().dialect.name == "postgresql":
+                session.execute(text("set local lock_timeout = '1ms'"))
+            yield session
+
+    @contextmanager
     def read(self) -> Iterator[Session]:
         """Open one read-only transaction; every statement in it sees the same state.
 
@@ -154,10 +174,10 @@ class ControlStore:
             if is_mistake or not isinstance(error, OperationalError | InterfaceError | ProgrammingError):
                 raise
             # The driver names hosts and files, never the password, on several lines and with advice.
-            raise StoreUnavailable(f"the control store cannot be used: {' '.join(str(error.orig).split())}") from error
+            raise StoreUnavailable("the control store cannot be used", " ".join(str(error.orig).split())) from error
         except sqlite3.OperationalError as error:
             # SQLAlchemy does not wrap errors of statements outside its transactions.
-            raise StoreUnavailable(f"the control store cannot be used: {error}") from error
+            raise StoreUnavailable("the control store cannot be used", str(error)) from error
         except TimeoutError as error:
             raise StoreUnavailable("the control store has no free connection") from error
 
@@ -203,6 +223,7 @@ def _postgres_engine(url: URL, wait_seconds: int) -> Engine:
             "connect_timeout": wait_seconds,
             "options": f"-c timezone=UTC -c lock_timeout={wait_seconds}s",
         },
+        max_overflow=_MOST_CONNECTIONS - 5,
     )
 
 
@@ -214,7 +235,7 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
         # mode=rw: only `migrate` makes the file; anyone else must not leave an empty one behind.
         return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=wait_seconds, check_same_thread=False)
 
-    engine = create_engine(url, creator=connect)
+    engine = create_engine(url, creator=connect, max_overflow=_MOST_CONNECTIONS - 5)
 
     @event.listens_for(engine, "connect")
     def set_up(dbapi_connection: Any, record: Any) -> None:
@@ -238,6 +259,8 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
             # A write into a deleted file succeeds, and is lost.
             raise StoreLost(f"the control store {file} is missing; {RESTORE}")
         connection.exec_driver_sql(f"pragma query_only = {'on' if access == 'read' else 'off'}")
+        patience = 0 if access == "write at once" else wait_seconds * 1000
+        connection.exec_driver_sql(f"pragma busy_timeout = {patience}")
         connection.exec_driver_sql("begin" if access == "read" else "begin immediate")
 
     return engine

@@ -241,6 +241,24 @@ def test_not_ready_without_a_control_store(world: World, tmp_path: Any) -> None:
         problem(client.get("/v1/tokens"), 503, "control-store-unavailable")
 
 
+def test_error_of_the_database_is_for_the_log_alone(
+    world: World, tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    urls = ("postgresql://nobody:secret@127.0.0.1:1/none", f"sqlite:///{tmp_path}/none/none.db")
+    for url in urls:
+        with world.client(settings=replace(world.settings, control_url=url)) as client:
+            for path in ("/health/ready", "/v1/tokens", f"/embed/cap-table/emb_{'0' * 26}"):
+                answer = client.get(path)
+                assert answer.status_code == 503
+                assert answer.json()["detail"] in (
+                    "the control store cannot be used",
+                    "the control store is not migrated to this version; run `ledgermart init`",
+                )
+    assert "port 1 failed" in caplog.text
+    assert "unable to open database file" in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_the_log_has_one_line_per_request_and_no_secret(
     world: World, client: TestClient[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
