@@ -45,6 +45,9 @@ Item = TypeVar("Item", bound=Schema)
 # Look-ups of keys at once; each takes a millisecond, in a thread that no other work uses.
 _MOST_KEY_LOOKUPS = 4
 
+PENDING_WRITE = "pending_write"
+"""Key of a request's state: a function that writes, to be run in a writer's turn before the request is answered."""
+
 NO_STORE = {"Cache-Control": "no-store"}
 ALL_ROWS = Page(limit=1, next_cursor=None)
 """The page of an answer that becomes a file, which has no pages."""
@@ -219,10 +222,12 @@ class Call:
         """Return what `page` does of a collection whose ranks are those of one version, which is kept for its cursors.
 
         Raises:
-            ApiError: 503, as `Pins.hold`.
+            ApiError: 503, as `Pins.hold`. What it returns runs once the handler has returned.
         """
         if position is not None or fetched.after is not None:
-            self.services.pins.hold(snapshot.version, is_new=position is None)
+            record = self.services.pins.hold(snapshot.version, self.tenant_id, is_new=position is None)
+            if record is not None:
+                self.request.scope["state"][PENDING_WRITE] = record
         return self.page(snapshot, fetched, limit)
 
     def tabular(

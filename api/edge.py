@@ -13,6 +13,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, ReceiveMessage, Scope, Send
 
 from api.errors import ApiError, send_problem
+from control import audit
 from control.settings import IpNetwork
 
 
@@ -37,11 +38,11 @@ DEFAULT_LIMITS = Limits()
 
 
 def limited(app: ASGIApp, trusted_proxies: Sequence[IpNetwork], limits: Limits = DEFAULT_LIMITS) -> ASGIApp:
-    """Wrap an application: refuse what no client of ours sends, and end what takes too long.
+    """Wrap an application: refuse requests without one `Host`, and end slow ones.
 
     Args:
         app: the application.
-        trusted_proxies: networks of proxies whose `X-Forwarded-For` names the client.
+        trusted_proxies: networks of proxies; the `X-Forwarded-For` of others is ignored.
         limits: times.
     """
 
@@ -50,6 +51,8 @@ def limited(app: ASGIApp, trusted_proxies: Sequence[IpNetwork], limits: Limits =
             await app(scope, receive, send)
             return
         scope["client"] = _client(scope, trusted_proxies)
+        address = _address(scope["client"][0]) if scope["client"] else None
+        audit.CLIENT_ADDRESS.set(None if address is None else str(address))
         error = _check_host(scope)
         if error is not None:
             await send_problem(scope, send, error)
@@ -118,7 +121,7 @@ def _in_time(send: Send, answer: asyncio.Timeout, seconds: float) -> Send:
 
 
 def _check_host(scope: HTTPScope) -> ApiError | None:
-    """Return the error of a request whose `Host` is missing or repeated (RFC 9112, 3.2)."""
+    """Return the error of a missing or repeated `Host` (RFC 9112, 3.2); None if there is one."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     # granian adds an empty header to a request without one.
     is_missing = not any(hosts)
@@ -131,8 +134,8 @@ def _check_host(scope: HTTPScope) -> ApiError | None:
 def _client(scope: HTTPScope, trusted: Sequence[IpNetwork]) -> tuple[str, int] | None:
     """Return the address of the client: the last one that no trusted proxy has.
 
-    Each proxy appends the address that it was called from. So the header is read from its end, and what a client
-    itself wrote into it is never reached.
+    Each proxy appends the address of its own client. The header is read from its end, so an entry that a client forged
+    is never reached.
     """
     if scope["client"] is None:
         return None

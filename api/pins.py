@@ -5,6 +5,7 @@ How long a pin lasts, and which versions go, is not decided here.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from api.errors import ApiError
 from api.serving import Serving
@@ -31,26 +32,39 @@ class Pins:
         self._serving = serving
         self._budget_megabytes = budget_megabytes
         self._clock = clock
-        self._recorded: dict[int, datetime] = {}
-        self._checked = _LONG_AGO
+        self._recorded: dict[tuple[int, str], datetime] = {}
+        self._checked: dict[str, datetime] = {}
 
-    def hold(self, version: int, *, is_new: bool) -> None:
-        """Keep a version for the cursor that is about to be handed out, or was used.
+    def hold(self, version: int, tenant_id: str, *, is_new: bool) -> Callable[[], None] | None:
+        """Check that a version may be kept for the cursor that is about to be handed out, or was used.
 
         Args:
             version: the one that answered.
+            tenant_id: the tenant of the cursor.
             is_new: whether this is the first cursor of its walk.
 
+        Returns:
+            What records the pin, to be called before the cursor is handed out; it waits for other writers, so no
+            reader's thread should. None if a pin is recorded already.
+
         Raises:
-            ApiError: 503, pinned versions need more than the disk budget, or the version went while it answered.
+            ApiError: 503, pinned versions need more than the disk budget or the tenant's share.
         """
         now = self._clock()
         if is_new:
-            self._check_budget(now)
-        if now - self._recorded.get(version, _LONG_AGO) < version_pins.RESOLUTION:
-            return
+            self._check_budget(tenant_id, now)
+        if now - self._recorded.get((version, tenant_id), _LONG_AGO) < version_pins.RESOLUTION:
+            return None
+        return partial(self._record, version, tenant_id, now)
+
+    def _record(self, version: int, tenant_id: str, now: datetime) -> None:
+        """Record a pin.
+
+        Raises:
+            ApiError: 503, the version went while it answered.
+        """
         with self._store.write() as session:
-            version_pins.pin(session, version, now)
+            version_pins.pin(session, version, tenant_id, now)
         # Versions are removed while no pin can be recorded: one that is still there now stays.
         if not self._serving.has(version):
             raise ApiError(
@@ -60,21 +74,29 @@ class Pins:
                 headers={"Retry-After": "1"},
             )
         self._recorded = {known: at for known, at in self._recorded.items() if now - at < version_pins.RESOLUTION}
-        self._recorded[version] = now
+        self._recorded[version, tenant_id] = now
 
-    def _check_budget(self, now: datetime) -> None:
-        if now - self._checked < _CHECKED_FOR:
+    def _check_budget(self, tenant_id: str, now: datetime) -> None:
+        if now - self._checked.get(tenant_id, _LONG_AGO) < _CHECKED_FOR:
             return
         with self._store.read() as session:
             pinned = version_pins.pinned(session, now)
-        needed = self._serving.megabytes_needed(pinned)
+            own = version_pins.pinned(session, now, tenant_id)
+        needed, held = self._serving.megabytes_needed(pinned), self._serving.megabytes_held(own)
+        # Half of the space beside the versions that stay without pins.
+        share = (self._budget_megabytes - needed + self._serving.megabytes_held(pinned)) // 2
         if needed > self._budget_megabytes:
-            raise ApiError(
-                503,
-                "version-budget",
-                f"the versions that cursors hold need {needed} MB, but LEDGERMART_VERSION_DISK_BUDGET_MB is "
-                f"{self._budget_megabytes}. New cursors of cap tables are refused until old ones expire, an hour after "
-                "their last use. Request all rows: with a larger `limit`, or as CSV, NDJSON or Parquet.",
-                headers={"Retry-After": "60"},
-            )
-        self._checked = now
+            what = f"the versions that cursors hold need {needed} MB"
+        elif held > share:
+            what = f"the versions that cursors of this tenant hold need {held} MB, more than its share of {share} MB"
+        else:
+            self._checked[tenant_id] = now
+            return
+        raise ApiError(
+            503,
+            "version-budget",
+            f"{what}, but LEDGERMART_VERSION_DISK_BUDGET_MB is {self._budget_megabytes}. New cursors of cap tables are "
+            "refused until old ones expire, an hour after their last use. Request all rows: with a larger `limit`, or "
+            "as CSV, NDJSON or Parquet.",
+            headers={"Retry-After": "60"},
+        )

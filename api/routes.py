@@ -17,7 +17,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from api import media_types
 from api.bodies import MOST_FORM_BYTES, Rows, body_of, form_of, refuse_body, rows_of
-from api.calls import NO_STORE, Tabular, Written
+from api.calls import NO_STORE, PENDING_WRITE, Tabular, Written
 from api.operations import OPERATION, Operation
 from api.schemas.common import Form, Schema
 from api.turns import Turns
@@ -102,7 +102,11 @@ def _taking_turns(
     async def answer(*arguments: Any, **named: Any) -> Response[Any]:
         call = named[_CALL]
         turns: Turns = call.services.writes if is_write else call.services.reads
-        return await turns.run(call.tenant_id, partial(respond, *arguments, **named))
+        answered = await turns.run(call.tenant_id, partial(respond, *arguments, **named))
+        pending: Callable[[], None] | None = call.request.scope["state"].pop(PENDING_WRITE, None)
+        if pending is not None:
+            await call.services.writes.run(call.tenant_id, pending)
+        return answered
 
     return _declared(answer, function)
 

@@ -1,6 +1,6 @@
 """Serves the application with granian in this process.
 
-The caller decides on host and port, and on what else runs beside it.
+The caller decides on host and port.
 """
 
 import asyncio

@@ -377,6 +377,10 @@ class Serving:
         """Say how much disk space the versions need that may not be removed while these are pinned."""
         return versions.megabytes_needed(self._directory, pinned)
 
+    def megabytes_held(self, pinned: Collection[int]) -> int:
+        """Return how much of that disk space only these pins keep."""
+        return versions.megabytes_held(self._directory, pinned)
+
     def close(self) -> None:
         """Close every version; no request may be under way."""
         self._renewal.close()

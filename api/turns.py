@@ -44,7 +44,7 @@ class Turns:
         self._most_waiting = most_waiting
         self._wait_seconds = wait_seconds
         self._running: Counter[str] = Counter()
-        # The tenant whose request got its turn longest ago is first.
+        # In the order of their last turns, oldest first.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         # Turns bound the threads; the default limiter of anyio would bound them again, with other work.
         self._threads = CapacityLimiter(capacity)

@@ -78,8 +78,8 @@ def find_exposure(settings: Settings, host: str) -> str | None:
     if all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found):
         return None
     return (
-        f"{host} can be reached by other machines, and the API has no TLS; set it to 127.0.0.1 and put a reverse proxy "
-        "in front, or set LEDGERMART_API_PUBLIC=yes in a private network"
+        f"{host} can be reached by other machines. Set it to 127.0.0.1 behind a reverse proxy, or set "
+        "LEDGERMART_API_PUBLIC=yes in a private network"
     )
 
 

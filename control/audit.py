@@ -81,6 +81,9 @@ CLI = "cli"
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 """Id of the request being answered, set by whoever receives requests."""
 
+CLIENT_ADDRESS: ContextVar[str | None] = ContextVar("client_address", default=None)
+"""IP address of the client of the present request."""
+
 _PREFIX = "aud_"
 
 
@@ -129,6 +132,7 @@ def record(
             before=None if before is None else dict(before),
             after=None if after is None else dict(after),
             request_id=REQUEST_ID.get(),
+            client_address=CLIENT_ADDRESS.get(),
             occurred_at=now or utc_now(),
         )
     )

@@ -112,7 +112,7 @@ class StoreUnavailable(ControlError):
 
     Args:
         detail: for clients; names neither host nor file.
-        cause: what the driver says, for the operator alone.
+        cause: the text of the database driver, for the operator alone.
     """
 
     def __init__(self, detail: str, cause: str | None = None) -> None:

@@ -468,6 +468,7 @@ class AuditEvent(Base):
     before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     after: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     request_id: Mapped[str | None] = mapped_column(String(128))
+    client_address: Mapped[str | None] = mapped_column(String(45))
     occurred_at: Mapped[datetime]
 
 
@@ -506,9 +507,10 @@ class ControlState(Base):
 
 
 class VersionPin(Base):
-    """A published version that cursors hold; it is not removed before `pinned_until`."""
+    """A published version that cursors of a tenant hold; it is not removed before `pinned_until`."""
 
     __tablename__ = "version_pins"
 
     version: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
     pinned_until: Mapped[datetime]

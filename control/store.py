@@ -63,7 +63,7 @@ class ControlStore:
 
     @property
     def has_one_writer(self) -> bool:
-        """Whether one write at a time is possible, as with SQLite."""
+        """Say whether the database admits one writer at a time, as SQLite does."""
         return self._engine.dialect.name == "sqlite"
 
     def migrate(self) -> None:
@@ -133,7 +133,7 @@ class ControlStore:
         """Open one write transaction as `write` does, but wait for no other writer.
 
         Raises:
-            StoreUnavailable: as `write`, or another writer is at work.
+            StoreUnavailable: as `write`, or another writer holds the lock.
         """
         with self._translated(), self._session(self._impatient) as session, session.begin():
             if session.get_bind().dialect.name == "postgresql":

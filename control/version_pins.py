@@ -16,20 +16,23 @@ RESOLUTION = timedelta(minutes=1)
 """A use less than this after a recorded one need not be recorded, to save writes; a pin lasts longer by as much."""
 
 
-def pin(session: Session, version: int, now: datetime | None = None) -> None:
-    """Record a use of a cursor that goes on in a version."""
+def pin(session: Session, version: int, tenant_id: str, now: datetime | None = None) -> None:
+    """Record a use of a tenant's cursor that goes on in a version."""
     _wait_for_others(session)
     until = (now or utc_now()) + HELD_FOR + RESOLUTION
-    found = session.get(VersionPin, version)
+    found = session.get(VersionPin, (version, tenant_id))
     if found is None:
-        session.add(VersionPin(version=version, pinned_until=until))
+        session.add(VersionPin(version=version, tenant_id=tenant_id, pinned_until=until))
     elif found.pinned_until < until:
         found.pinned_until = until
 
 
-def pinned(session: Session, now: datetime | None = None) -> set[int]:
-    """Return the versions that are pinned."""
-    return set(session.scalars(select(VersionPin.version).where(VersionPin.pinned_until > (now or utc_now()))))
+def pinned(session: Session, now: datetime | None = None, tenant_id: str | None = None) -> set[int]:
+    """Return the versions that are pinned, by one tenant or by any."""
+    query = select(VersionPin.version).where(VersionPin.pinned_until > (now or utc_now()))
+    if tenant_id is not None:
+        query = query.where(VersionPin.tenant_id == tenant_id)
+    return set(session.scalars(query))
 
 
 def pinned_while_removing(session: Session, now: datetime | None = None) -> set[int]:

@@ -303,6 +303,16 @@ def megabytes_needed(serving_dir: Path, pinned: Collection[int]) -> int:
     return -(-size // 1_000_000)
 
 
+def megabytes_held(serving_dir: Path, pinned: Collection[int]) -> int:
+    """Return the disk space of the versions that only pins keep, rounded up."""
+    current = current_publication(serving_dir)
+    if current is None:
+        return 0
+    kept = published_versions(serving_dir)
+    size = sum(_size(path) for version, path in kept.items() if version < current.version - 1 and version in pinned)
+    return -(-size // 1_000_000)
+
+
 def _size(path: Path) -> int:
     """Bytes of a file; none where it has been removed meanwhile, which readers are not asked about."""
     try:

@@ -78,4 +78,5 @@ def _to_event(event: AuditEventModel) -> AuditEvent:
         before=event.before,
         after=event.after,
         request_id=event.request_id,
+        client_address=event.client_address,
     )

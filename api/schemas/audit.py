@@ -24,6 +24,10 @@ class AuditEvent(Schema, frozen=True, kw_only=True):
         dict[str, Any] | None, Meta(description="Public fields after the change; null if the object was removed.")
     ]
     request_id: Annotated[str | None, Meta(description="`X-Request-Id` of the request; null for the command line.")]
+    client_address: Annotated[
+        str | None,
+        Meta(description="IP address of the client; null for the command line, and for events of earlier releases."),
+    ]
 
 
 class AuditEvents(Schema, frozen=True, kw_only=True):

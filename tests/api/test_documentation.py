@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 from litestar.testing import TestClient
 
+from api import documentation
 from tests.api.document import DOCUMENT
 from tests.api.test_errors import problem
 
@@ -66,3 +69,10 @@ def test_the_first_page_leads_to_the_others(client: TestClient[Any]) -> None:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"style-src 'sha256-{digest}'" in page.headers["content-security-policy"]
     assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+def test_bundle_is_read_once(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first = client.get("/docs/swagger-ui-bundle.js")
+    monkeypatch.setattr(documentation, "_FOLDER", tmp_path / "none")
+    again = client.get("/docs/swagger-ui-bundle.js")
+    assert (again.status_code, again.content, again.headers["etag"]) == (200, first.content, first.headers["etag"])

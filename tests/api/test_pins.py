@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from litestar.testing import TestClient
+from sqlalchemy import text
 
 from api.errors import ApiError
 from api.operations import EXAMPLE_TOKEN_ID
@@ -15,7 +16,7 @@ from control import version_pins
 from tests.api.test_errors import problem
 from tests.api.test_serving import publish_next
 from tests.api.world import World
-from warehouse.versions import remove_old_versions
+from warehouse.versions import published_versions, remove_old_versions
 
 TOKEN = f"/v1/tokens/{EXAMPLE_TOKEN_ID}"
 RANKED = (f"{TOKEN}/cap-table?limit=1", f"{TOKEN}/cap-table/changes?from=block:260&limit=1")
@@ -98,6 +99,12 @@ def serving(world: World) -> Any:
     opened.close()
 
 
+def hold(pins: Pins, version: int, tenant_id: str, *, is_new: bool) -> None:
+    record = pins.hold(version, tenant_id, is_new=is_new)
+    if record is not None:
+        record()
+
+
 def test_uses_are_recorded_to_the_minute(world: World, serving: Serving) -> None:
     now = NOON
     pins = Pins(world.store, serving, 100, lambda: now)
@@ -108,7 +115,7 @@ def test_uses_are_recorded_to_the_minute(world: World, serving: Serving) -> None
 
     for minutes, held_to in ((0, 0), (0.9, 0), (1, 1), (50, 50)):
         now = NOON + minutes * MINUTE
-        pins.hold(1, is_new=False)
+        hold(pins, 1, world.tenant_id, is_new=False)
         assert held_at(now + 60 * MINUTE)
         until = NOON + (held_to + 61) * MINUTE
         assert held_at(until - timedelta(seconds=1))
@@ -118,16 +125,44 @@ def test_uses_are_recorded_to_the_minute(world: World, serving: Serving) -> None
 def test_a_version_that_went_while_it_answered_is_not_promised(world: World, serving: Serving) -> None:
     pins = Pins(world.store, serving, 100)
     with pytest.raises(ApiError) as found:
-        pins.hold(9, is_new=True)
+        hold(pins, 9, world.tenant_id, is_new=True)
     assert (found.value.status, found.value.code, found.value.headers) == (503, "version-removed", {"Retry-After": "1"})
     with pytest.raises(ApiError):
-        pins.hold(9, is_new=False)
+        hold(pins, 9, world.tenant_id, is_new=False)
 
 
 def test_the_budget_counts_pins_of_other_processes(world: World, serving: Serving) -> None:
     for version in (2, 3):
         publish_next(world, version, 5)
     just_started = Pins(world.store, serving, 1)
-    Pins(world.store, serving, 100).hold(1, is_new=True)
+    hold(Pins(world.store, serving, 100), 1, world.tenant_id, is_new=True)
     with pytest.raises(ApiError, match="versions that cursors hold need"):
-        just_started.hold(3, is_new=True)
+        hold(just_started, 3, world.tenant_id, is_new=True)
+
+
+def test_one_tenant_cannot_take_the_whole_budget(world: World, serving: Serving) -> None:
+    other = world.principals["foreign"].tenant_id
+    megabytes = -(-next(iter(published_versions(world.settings.serving_dir).values())).stat().st_size // 1_000_000)
+    now, refused = NOON, []
+    pins = Pins(world.store, serving, 6 * megabytes, lambda: now)
+    for version in range(1, 8):
+        if version > 1:
+            publish_next(world, version, 5)
+        now += timedelta(seconds=2)
+        try:
+            hold(pins, version, world.tenant_id, is_new=True)
+        except ApiError as error:
+            refused.append((version, "more than its share" in error.detail))
+    assert refused == [(5, True), (6, True), (7, True)]
+    # The pages of the tenant continue, and another tenant begins.
+    hold(pins, 1, world.tenant_id, is_new=False)
+    hold(pins, 7, other, is_new=True)
+    with world.store.read() as session:
+        assert version_pins.pinned(session, now, other) == {7}
+        assert version_pins.pinned(session, now, world.tenant_id) == {1, 2, 3, 4}
+
+
+def test_reader_does_not_wait_for_a_writer_before_it_has_read(world: World, serving: Serving) -> None:
+    with world.store.write() as session:
+        session.execute(text("select 1"))
+        assert Pins(world.store, serving, 100).hold(1, world.tenant_id, is_new=True) is not None

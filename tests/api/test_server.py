@@ -1,4 +1,4 @@
-"""The server that `ledgermart api` starts, over sockets: what it refuses, and what it ends."""
+"""Limits of the server that `ledgermart api` starts, over sockets."""
 
 import http.client
 import json
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from api.app import create_app
@@ -38,7 +39,7 @@ def port(world: World) -> Iterator[int]:
 
 
 def received(port: int, *pieces: bytes) -> bytes:
-    """Send pieces over a new connection, and return what comes until the server closes it."""
+    """Send pieces over a new connection, and return all bytes until the server closes it."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         answer = b""
         try:
@@ -143,6 +144,27 @@ def test_upload_broken_off_is_no_unexpected_error(port: int, caplog: pytest.LogC
     (line,) = {line for line in caplog.messages if "POST" in line}
     assert json.loads(line)["status"] == 400
     assert "unexpected" not in caplog.text
+
+
+def test_address_of_the_client_is_in_log_and_audit(port: int, world: World, caplog: pytest.LogCaptureFixture) -> None:
+    lines = logging.getLogger("ledgermart.access")
+    lines.addHandler(caplog.handler)
+    try:
+        with (
+            caplog.at_level(logging.INFO, "ledgermart.access"),
+            httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=world.headers(), timeout=None) as client,
+        ):
+            # This test is the trusted proxy; the first address is forged by its client.
+            forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
+            for name, headers in (("one", forwarded), ("two", {})):
+                answer = client.put("/v1/networks/ethereum/ledgers", json={"name": name}, headers=headers)
+                assert answer.status_code == 201
+            found = client.get("/v1/audit-events", params={"action": "ledger.create", "limit": 2}).json()["data"]
+    finally:
+        lines.removeHandler(caplog.handler)
+    assert [event["clientAddress"] for event in found] == ["127.0.0.1", "203.0.113.7"]
+    clients = [json.loads(line)["client"] for line in caplog.messages if '"PUT"' in line]
+    assert set(clients) == {"127.0.0.1", "203.0.113.7"}
 
 
 def test_sigterm_ends_the_process_with_code_0_though_connections_are_open(world: World) -> None:

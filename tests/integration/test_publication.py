@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from cli.status import read_status
-from control import version_pins
+from control import tenants, version_pins
 from control.clock import utc_now
 from control.settings import load_settings
 from control.store import open_store
@@ -38,7 +38,7 @@ def test_versions_that_cursors_hold_are_kept_and_their_need_is_told(
             )
         assert publish() == [1]
         with store.write() as session:
-            version_pins.pin(session, 1)
+            version_pins.pin(session, 1, tenants.create(session, "acme").id)
         assert publish() == [1, 2]
         assert read_status(settings)["versionMegabytesMissing"] == 0
         assert publish() == [1, 2, 3]

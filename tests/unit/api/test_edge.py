@@ -35,7 +35,7 @@ def run(
     limits: Limits | None = None,
     send: Callable[[Any], Awaitable[None]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Send messages to an application behind the limits, then nothing more; return what it answers."""
+    """Send messages to an application behind the limits, then nothing more; return its answer."""
     left, sent = iter(messages), list[dict[str, Any]]()
 
     async def receive() -> dict[str, Any]:
@@ -57,7 +57,7 @@ def run(
         ("127.0.0.1", [], "127.0.0.1"),
         ("127.0.0.1", ["203.0.113.1"], "203.0.113.1"),
         ("::ffff:127.0.0.1", ["203.0.113.1"], "203.0.113.1"),
-        # What the client wrote stands before what the proxy appended.
+        # The first entry is forged by the client, the last one appended by the proxy.
         ("127.0.0.1", ["198.51.100.7, 203.0.113.1"], "203.0.113.1"),
         ("127.0.0.1", ["198.51.100.7", "203.0.113.1"], "203.0.113.1"),
         ("127.0.0.1", ["127.0.0.1, 203.0.113.1"], "203.0.113.1"),

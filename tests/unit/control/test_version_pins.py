@@ -2,7 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from control import revision, version_pins
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control import revision, tenants, version_pins
+from control.models import Tenant
 from control.settings import Settings
 from control.store import ControlStore
 from tests.unit.control.conftest import on_both
@@ -12,14 +16,22 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 
 
+def tenant(session: Session, name: str = "acme") -> str:
+    found = session.scalars(select(Tenant.id).where(Tenant.name == name)).one_or_none()
+    return found or tenants.create(session, name).id
+
+
 @on_both
 def test_a_pin_lasts_an_hour_after_the_last_use(store: ControlStore) -> None:
     with store.write() as session:
-        version_pins.pin(session, 7, NOON)
-        version_pins.pin(session, 8, NOON)
-        version_pins.pin(session, 7, NOON + 30 * MINUTE)
+        tenant(session)
+        before = revision.read_revision(session)
+    with store.write() as session:
+        version_pins.pin(session, 7, tenant(session), NOON)
+        version_pins.pin(session, 8, tenant(session), NOON)
+        version_pins.pin(session, 7, tenant(session), NOON + 30 * MINUTE)
         # Another process's clock may be behind.
-        version_pins.pin(session, 7, NOON - HOUR)
+        version_pins.pin(session, 7, tenant(session), NOON - HOUR)
     with store.read() as session:
         assert version_pins.pinned(session, NOON + HOUR) == {7, 8}
         # A use less than a minute after the recorded one is not recorded, so the pin lasts a minute longer.
@@ -27,14 +39,14 @@ def test_a_pin_lasts_an_hour_after_the_last_use(store: ControlStore) -> None:
         assert version_pins.pinned(session, NOON + 90 * MINUTE + MINUTE - SECOND) == {7}
         assert version_pins.pinned(session, NOON + 90 * MINUTE + MINUTE) == set()
         # It is no change of configuration: no cycle begins for it.
-        assert revision.read_revision(session) == 0
+        assert revision.read_revision(session) == before
 
 
 @on_both
 def test_old_pins_are_forgotten(store: ControlStore) -> None:
     with store.write() as session:
-        version_pins.pin(session, 7, NOON)
-        version_pins.pin(session, 8, NOON + HOUR)
+        version_pins.pin(session, 7, tenant(session), NOON)
+        version_pins.pin(session, 8, tenant(session), NOON + HOUR)
     with store.write() as session:
         assert version_pins.pinned_while_removing(session, NOON + 90 * MINUTE) == {8}
     with store.read() as session:
@@ -47,7 +59,7 @@ def test_no_pin_is_recorded_while_versions_are_removed(store: ControlStore, sett
 
     def record() -> None:
         with store.write() as session:
-            version_pins.pin(session, 7, NOON)
+            version_pins.pin(session, 7, tenant(session), NOON)
 
     with store.write() as session:
         assert version_pins.pinned_while_removing(session, NOON) == set()
@@ -56,3 +68,15 @@ def test_no_pin_is_recorded_while_versions_are_removed(store: ControlStore, sett
     second.result()
     with store.read() as session:
         assert version_pins.pinned(session, NOON) == {7}
+
+
+@on_both
+def test_each_tenant_holds_versions_of_its_own(store: ControlStore) -> None:
+    with store.write() as session:
+        first, second = tenant(session), tenant(session, "other")
+        version_pins.pin(session, 7, first, NOON)
+        version_pins.pin(session, 7, second, NOON + 30 * MINUTE)
+        version_pins.pin(session, 8, second, NOON)
+        assert version_pins.pinned(session, NOON, first) == {7}
+        assert version_pins.pinned(session, NOON, second) == {7, 8}
+        assert version_pins.pinned(session, NOON + 70 * MINUTE) == {7}
