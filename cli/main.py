@@ -15,6 +15,7 @@ from rich.console import Console
 
 from cli import environment
 from cli.data_folder import check_writable
+from cli.exit_codes import EXIT_BUSY
 from cli.stores import check_exists, lost_beside_warehouse, open_existing
 from cli.tables import print_rows
 from control import access, quotas, tenants
@@ -26,6 +27,7 @@ from control.settings import Settings, SettingsError
 from control.store import open_store
 from warehouse.damage import DamagedFileError
 from warehouse.folders import FolderError
+from warehouse.lock import WriterBusyError
 
 if TYPE_CHECKING:
     from api.schemas.reports import Theme
@@ -57,6 +59,9 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except (SettingsError, NetworksError, PriceSourcesError, ControlError, FolderError, DamagedFileError) as error:
             raise click.UsageError(str(error)) from error
+        except WriterBusyError as error:
+            _err.print(str(error), style="red", markup=False)
+            sys.exit(EXIT_BUSY)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,7 +79,7 @@ def main(ctx: click.Context) -> None:
 @click.option(
     "--new-control-store",
     is_flag=True,
-    help="Create a control store although the data folder holds the data of an installation whose store is lost.",
+    help="Create a control store in place of a lost one. The warehouse of the lost store is renamed.",
 )
 @_json_option
 @click.pass_obj
@@ -92,12 +97,17 @@ def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) 
             _err.print(f"[dim]{time.monotonic() - began_at:4.0f} s  {phase}")
 
     check_writable(settings)
-    store = open_store(settings)
-    if not store.exists() and Warehouse(settings).has_remains() and not new_control_store:
-        raise StoreLost(lost_beside_warehouse(settings, store))
+    store, warehouse = open_store(settings), Warehouse(settings)
+    is_lost = not store.exists() and warehouse.has_remains()
+    if is_lost:
+        if not new_control_store:
+            raise StoreLost(lost_beside_warehouse(settings, store))
+        # A new store gives the keys of its rows out again, so the rows of the old warehouse must not meet them.
+        with warehouse.exclusive("ledgermart init"):
+            warehouse.set_aside()
     begins("creating the control store")
     store.migrate()
-    if Warehouse(settings).published() is None:
+    if warehouse.published() is None or is_lost:
         begins("loading the pipeline; publishing the first, empty version takes about 15 s")
         from cli.cycle import run_cycle
 
@@ -331,11 +341,10 @@ def up(settings: Settings) -> None:
     Exit codes: 0 stopped; 2 a setting is wrong, a port is taken, or the data folder is not writable; 4 the service
     is already running.
     """
-    from cli.exit_codes import EXIT_BUSY
     from cli.ports import PATIENCE_SECONDS, check_exposure, check_ports, ports_of
     from cli.up import run
     from pipelines.defs.records import set_aside_damaged
-    from warehouse.lock import WriterBusyError, describe_holder, writer_lock
+    from warehouse.lock import describe_holder, writer_lock
 
     check_exposure(settings, settings.api_host)
     check_writable(settings)

@@ -99,7 +99,8 @@ class Warehouse:
         path = self._settings.warehouse_path
         if not path.exists():
             return None
-        aside = path.with_name(f"{path.name}.{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.aside")
+        # Another prefix, so that a back-up of `warehouse.duckdb*` leaves it out.
+        aside = path.with_name(f"aside-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{path.name}")
         log = path.with_name(f"{path.name}.wal")
         if log.exists():
             log.rename(aside.with_name(f"{aside.name}.wal"))

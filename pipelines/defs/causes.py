@@ -7,7 +7,7 @@ from warehouse.damage import DamagedFileError
 from warehouse.lock import WriterBusyError
 
 _MOST_CHARACTERS = 300
-# Errors whose message names cause and fix.
+# Their messages name cause and fix.
 _KNOWN = {error.__name__: error for error in (WriterBusyError, DamagedFileError, StoreLost, StoreUnavailable)}
 
 

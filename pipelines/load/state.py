@@ -133,9 +133,9 @@ def begin_build(
 ) -> bool:
     """Tell whether the build of the dbt project that begins now may keep the rows of the marts.
 
-    Two conditions: since the last complete build, only builds of the same project wrote them; and their file is the
-    one that the newest build wrote, neither older nor newer. If one fails, all builds start from nothing until one is
-    complete, because a build that fails half-way leaves tables of two projects.
+    There are two conditions. Since the last complete build, only builds of the same project wrote them. Their file is
+    the one that the newest build wrote, neither older nor newer. If one fails, all builds start from nothing until one
+    is complete, because a build that fails half-way leaves tables of two projects.
 
     Args:
         project_fingerprint: of the project as it is now.

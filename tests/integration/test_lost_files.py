@@ -225,7 +225,7 @@ def test_a_new_warehouse_is_begun_on_request_and_collects_what_is_tracked(
     path = service.settings.warehouse_path
     damage(path)
     assert cycle(service, "--new-warehouse")["published"]["isNew"]
-    assert len(list(path.parent.glob("warehouse.duckdb.*.aside"))) == (damage is not removed)
+    assert len(list(path.parent.glob("aside-*-warehouse.duckdb"))) == (damage is not removed)
     rows, mart = published(service, tmp_path / "published"), "token_activities"
     assert len(rows[mart]) == len(prepared.expected[mart]) > 0
 

@@ -69,6 +69,8 @@ def test_a_lost_store_is_not_created_again(data: Path, damage: Damage) -> None:
     assert files(data) == before
     assert run("init", "--tenant", "acme", "--new-control-store").exit_code == 0
     assert "acme" in run("status", "--json").stdout
+    assert not (data / "warehouse.duckdb").exists()
+    assert len(list(data.glob("aside-*-warehouse.duckdb"))) == 1
 
 
 @pytest.mark.parametrize("damage", [cut, garbage])
