@@ -71,7 +71,7 @@ def damaged_tables(path: Path) -> list[str]:
         ).fetchall()
         for schema, table in names:
             try:
-                connection.execute(f'select bit_xor(hash(rows)) from "{schema}"."{table}" as rows').fetchall()
+                connection.execute(f'select bit_xor(hash(whole_row)) from "{schema}"."{table}" as whole_row').fetchall()
             except duckdb.Error as error:
                 if not is_damage(str(error)):
                     raise

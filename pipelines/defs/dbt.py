@@ -69,9 +69,10 @@ class _Translator(DagsterDbtTranslator):
 
 @dataclass(frozen=True)
 class _Build:
-    """Result of a build: results of all nodes, whether earlier marts were kept, and the identity to record."""
+    """Result of a build: results and errors of its nodes, whether earlier marts were kept, the identity to record."""
 
     results: list[Any]
+    failed: str
     keeps_marts: bool
     identity: str
 
@@ -118,7 +119,7 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
         """Build the models that the step selects; all of them from the raw tables if `anew`, or if the marts are lost.
 
         Raises:
-            DbtError: dbt failed before it built a model.
+            DbtError: dbt failed before it built a model, and no file is damaged.
         """
         port, mark = warehouse.port, uuid.uuid4().hex
         before = port.mark_marts(mark)
@@ -134,11 +135,18 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             port.discard_marts()
             port.mark_marts(mark)
             arguments.append("--full-refresh")
-        if BUILD not in context.selected_asset_keys:
+        if keeps_marts and BUILD not in context.selected_asset_keys:
             chosen = [name for name, key in keys.items() if key in context.selected_asset_keys]
             arguments += ["--select", *(manifest["nodes"][name]["name"] for name in chosen)]
-        results = run_dbt(warehouse.settings, [*arguments, "--exclude", *excluded])
-        return _Build(results, keeps_marts, build_identity(project.fingerprint, mark))
+        results: list[Any] = []
+        try:
+            results = run_dbt(warehouse.settings, [*arguments, "--exclude", *excluded])
+            failed = failures(results)
+        except DbtError as error:
+            failed = str(error)
+            if not is_damage(failed):
+                raise
+        return _Build(results, failed, keeps_marts, build_identity(project.fingerprint, mark))
 
     def transform(context: dg.AssetExecutionContext, warehouse: Warehouse) -> Iterator[Any]:
         """Build the marts if something changed; otherwise nothing is published either."""
@@ -152,22 +160,16 @@ def transform_assets(networks: Mapping[str, Network]) -> dg.AssetsDefinition:
             published = port.published()
             newest = max(newest_publication(connection), published.version if published else 0)
             advance(connection, newest, warehouse.settings.as_of_seconds)
-        try:
-            built = build_models(context, warehouse, anew=anew)
-            failed = failures(built.results)
-        except DbtError as error:
-            if anew or not is_damage(str(error)):
-                raise
-            failed = str(error)
-        if is_damage(failed) and not anew:
+        built = build_models(context, warehouse, anew=anew)
+        if is_damage(built.failed):
             # Raw tables cannot be computed again, so this raises if they are damaged too.
             port.check_rows("raw")
-            context.log.warning(f"computed tables are damaged, and all are built again: {failed}")
-            built = build_models(context, warehouse, anew=True)
-            failed = failures(built.results)
+            if not anew:
+                context.log.warning(f"computed tables are damaged, and all are built again: {built.failed}")
+                built = build_models(context, warehouse, anew=True)
         yield from _events(built.results, keys, checks)
-        if failed:
-            raise dg.Failure(failed, allow_retries=False)
+        if built.failed:
+            raise dg.Failure(built.failed, allow_retries=False)
         if BUILD not in context.selected_asset_keys:
             # The models that were not chosen are still outdated: the next cycle builds all.
             return
