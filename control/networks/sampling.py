@@ -10,4 +10,4 @@ STRETCH = 100
 """Blocks that a sample reads together, since single blocks would cost a request each."""
 
 STRETCHES_PER_CHOSEN = 50
-"""Of so many stretches, a sample reads one: 2 percent."""
+"""Stretches of which a sample reads one: 2 percent are read."""

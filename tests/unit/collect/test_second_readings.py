@@ -1,4 +1,4 @@
-"""How much of what is read a second time, and in which pieces, over a node that keeps a list of what it was asked."""
+"""The extent of second readings, and their pieces, over a node that lists its requests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ class ListedNode:
         self.held: dict[str, set[int]] | None = None
 
     def held_by(self, token: str, blocks: set[int]) -> set[int]:
-        """Have the blocks prove what they hold of a token; what others hold of it is false."""
+        """Set the blocks with a transfer of a token, which receipts prove."""
         self.held = {**(self.held or {}), token: blocks}
         return blocks
 
@@ -230,8 +230,8 @@ def test_a_block_with_a_balance_that_does_not_fit_is_read_beside_the_sample(
     assert node.asked == []
 
 
-def test_what_is_disputed_holds_up_nothing_else(connection: duckdb.DuckDBPyConnection) -> None:
-    """Blocks far from each other whose readings differ, without receipts: a quarter of the places is theirs."""
+def test_disputed_blocks_hold_up_nothing_else(connection: duckdb.DuckDBPyConnection) -> None:
+    """Readings differ in blocks far from each other, without receipts: these blocks get a quarter of the places."""
     store(connection, LIVE, set(), BlockRange(1, FINAL))
     node = ListedNode()
     node.given[LIVE] = {2_000 * number + 1 for number in range(15)}
@@ -282,7 +282,7 @@ def test_one_cycle_judges_a_bounded_number_of_blocks(connection: duckdb.DuckDBPy
         assert (verified(connection, LIVE)[0] == [BlockRange(1, 500)]) == (known == 450)
 
 
-def test_another_provider_proves_what_the_first_cannot(connection: duckdb.DuckDBPyConnection) -> None:
+def test_another_provider_gives_a_proof_that_the_first_has_not(connection: duckdb.DuckDBPyConnection) -> None:
     store(connection, LIVE, {5, 6}, BlockRange(1, 10))
     node, other = ListedNode(), ListedNode()
     other.provider = "other"
