@@ -5,13 +5,24 @@ import duckdb
 from pipelines.collect.holders import search_holders
 from pipelines.collect.observations import observe
 from pipelines.collect.segments import Collector, NetworkReport, log_words, record_others
-from pipelines.collect.tail import ImplausibleHead, StaleHead, check_head, extend_tail, repair_tail
+from pipelines.collect.tail import (
+    ChainReset,
+    ContradictedBlocks,
+    ImplausibleHead,
+    StaleHead,
+    check_head,
+    extend_tail,
+    final_number,
+    keep_genesis,
+    repair_tail,
+)
 from pipelines.collect.times import repair_times
 from pipelines.collect.verification import verify
 from pipelines.collect.views import missing_segments, resolve_windows
 from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
 from pipelines.extract.family import Node
 from pipelines.load.chain import HashMismatchError, record_healthy, record_unhealthy
+from pipelines.load.chains import settle
 from pipelines.load.checks import DECIMALS, run_check
 from pipelines.load.history import waiting_detail
 from pipelines.load.holders import begin_searches
@@ -30,13 +41,14 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     if ancestor is not None:
         report.reorganised_after = ancestor
     check_head(connection, node, head)
-    final_number = max(node.final_number(head), _known_final(connection, network))
     ancestor = repair_tail(connection, node, head, batch_id)
     if ancestor is not None:
         report.reorganised_after = ancestor
-    report.count("blocks", extend_tail(connection, node, head, final_number, batch_id))
+    final = final_number(connection, node, head, batch_id)
+    report.count("blocks", extend_tail(connection, node, head, final, batch_id))
+    keep_genesis(connection, node)
     resolve_windows(connection, node, head, batch_id)
-    collector = Collector(connection, node, capabilities, final_number, batch_id, report)
+    collector = Collector(connection, node, capabilities, final, batch_id, report)
     # Before anything new is read: a second reading is of another cycle than the first.
     verify(collector)
     for segment in missing_segments(connection, network, head.number, is_live=True):
@@ -49,7 +61,8 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     report.count("supply_observations", reading.supplies)
     report.unavailable_readings = reading.unavailable
     disputes = disputed_detail(connection, network)
-    report.head, report.final = head.number, final_number
+    report.head, report.final = head.number, final
+    settle(connection, network, final)
     record_healthy(
         connection,
         network,
@@ -60,7 +73,7 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
             "capabilities": sorted(capabilities),
             "detail": "; ".join(text for text in (disputes, _detail(connection, network, batch_id)) if text) or None,
         },
-        final_number,
+        final,
         batch_id,
         "Inconsistent" if disputes else "Healthy",
     )
@@ -73,21 +86,14 @@ def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) 
     return "; ".join(text for text in told if text) or None
 
 
-def _known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
-    """The newest block that was final before: it stays so where a reorganisation makes the chain shorter."""
-    row = connection.execute(
-        "select coalesce(max(final_number), -1) from raw.network_states where network = ?", [network]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def _status(error: ExtractError) -> str:
     if isinstance(error, WrongChain):
         return "WrongChain"
     if isinstance(error, FalseBlockTime):
         return "ClockSkew"
-    return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead) else "Unreachable"
+    if isinstance(error, ChainReset):
+        return "ChainReset"
+    return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead | ContradictedBlocks) else "Unreachable"
 
 
 def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int) -> NetworkReport:

@@ -13,7 +13,7 @@ from control.revision import read_revision
 from control.settings import Settings, load_settings
 from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
-from pipelines.defs.heads import Heads, WaitingHeads
+from pipelines.defs.heads import Heads, PolledHead, WaitingHeads
 from pipelines.defs.keys import OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_keys
 from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
@@ -73,11 +73,16 @@ def assets_of_cycle(
     return [*network_keys(networks[name] for name in chosen), *([SNAPSHOT, OUTCOME] if is_short else OF_EVERY_CYCLE)]
 
 
-def _has_new_blocks(head: int | None, known: NetworkProgress | None) -> bool:
-    """Compare a polled head with the last cycle; a first failure counts as new, so that a cycle records it."""
+def _has_new_blocks(head: PolledHead | None, known: NetworkProgress | None) -> bool:
+    """Compare a polled head with the last cycle; a first failure counts as new, so that a cycle records it.
+
+    A head with a lower number and a later time counts as new: the head of the last cycle is not on its chain.
+    """
     if head is None:
         return known is None or known.failures_in_a_row == 0
-    return known is None or known.head is None or head > known.head
+    if known is None or known.head is None or head.number > known.head:
+        return True
+    return known.head_time is not None and head.seconds > datetime.fromisoformat(known.head_time).timestamp()
 
 
 def _waits_after_failure(known: NetworkProgress | None, settings: Settings) -> bool:

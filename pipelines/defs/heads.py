@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from control.networks.definitions import Network
 from pipelines.extract.budget import Budget
@@ -17,12 +17,20 @@ _POLL_SECONDS = 5.0
 _POLL_MEGABYTES = 20
 
 
-def poll_head(network: Network) -> int | None:
-    """Return the number of a node's newest block, within seconds; None where it gives none."""
+class PolledHead(NamedTuple):
+    """A node's newest block; its time in seconds since 1970, UTC."""
+
+    number: int
+    seconds: int
+
+
+def poll_head(network: Network) -> PolledHead | None:
+    """Return a node's newest block, within seconds; None where it gives none."""
     budget = Budget(_POLL_SECONDS, _POLL_MEGABYTES)
     try:
         with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1, budget=budget)) as node:
-            return node.head().number
+            head = node.head()
+            return PolledHead(head.number, int(head.time.timestamp()))
     except ExtractError:
         return None
     except Exception:  # noqa: BLE001 - a defect met on one network must not stop the look at the others
@@ -36,7 +44,7 @@ class Heads(Protocol):
     def ask(self, networks: Sequence[Network]) -> None:
         """Begin a poll of each of the networks."""
 
-    def answers(self) -> Mapping[str, int | None]:
+    def answers(self) -> Mapping[str, PolledHead | None]:
         """Return the polls that have ended since this was called last: the head by network, None without an answer."""
 
 
@@ -44,7 +52,7 @@ class WaitingHeads:
     """Polls all networks at once and waits for them, a few seconds at most: for a process that only looks."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, int | None] = {}
+        self._answers: dict[str, PolledHead | None] = {}
 
     def ask(self, networks: Sequence[Network]) -> None:
         """Poll the networks, each in a thread of its own."""
@@ -53,7 +61,7 @@ class WaitingHeads:
                 heads = pool.map(poll_head, networks)
                 self._answers |= dict(zip((network.name for network in networks), heads, strict=True))
 
-    def answers(self) -> Mapping[str, int | None]:
+    def answers(self) -> Mapping[str, PolledHead | None]:
         """Return what the polls gave."""
         answers, self._answers = self._answers, {}
         return answers

@@ -55,6 +55,7 @@ class NetworkProgress(msgspec.Struct, frozen=True):
     requests: dict[str, int] = {}
     most_requests: int | None = None
     waits_until: datetime | None = None
+    head_time: str | None = None
 
     def is_history_due(self, now: datetime) -> bool:
         """Whether history is not finished and may be gone on with."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from pipelines.load.chains import withdraw_final
 from pipelines.load.coverage import Watched, record_coverage, tracked_kind
 from pipelines.load.frames import registered
 from pipelines.load.metadata import mark_changed_contracts
@@ -622,11 +623,13 @@ def remove_orphaned(
     """Remove all that rests on blocks after the common ancestor, in one transaction, and return the rows removed.
 
     Rows, headers and readings go; coverage is cut at the ancestor; windows that were resolved by an orphaned block
-    are resolved anew; the subjects are marked from the first orphaned block on; the event is recorded.
+    are resolved anew; the subjects are marked from the first orphaned block on; the event is recorded. If the orphaned
+    blocks were final, no block after the settled one is final any more.
     """
     removed = 0
     with transaction(connection):
-        connection.execute(sql("mark_reorganised"), {"network": network, "ancestor": ancestor, "batch": batch_id})
+        changed_after = withdraw_final(connection, network, ancestor)
+        connection.execute(sql("mark_reorganised"), {"network": network, "ancestor": changed_after, "batch": batch_id})
         connection.execute(sql("uncount_orphaned"), {"network": network, "ancestor": ancestor})
         connection.execute(
             """

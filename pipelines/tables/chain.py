@@ -103,7 +103,11 @@ SOURCE = Source(
             "Last known state of each network's node.",
             "One row per network.",
             NETWORK,
-            Column("status", VARCHAR, "Healthy, Inconsistent, Unreachable, Unhealthy, WrongChain or ClockSkew."),
+            Column(
+                "status",
+                VARCHAR,
+                "Healthy, Inconsistent, Unreachable, Unhealthy, WrongChain, ClockSkew or ChainReset.",
+            ),
             Column("status_since", TIMESTAMP, "Time since which the status applies, UTC."),
             optional("detail", VARCHAR, "Explanation in words."),
             optional("head_number", BIGINT, "Newest block of the node."),
@@ -119,6 +123,30 @@ SOURCE = Source(
                 "Capabilities of the node: past_balances, traces, provable, and those that the family defines; null "
                 "if not probed yet.",
             ),
+        ),
+        Table(
+            "known_chains",
+            "Identity of each network's chain, and its newest settled block.",
+            "One row per network.",
+            NETWORK,
+            optional(
+                "genesis_hash", VARCHAR, "Hash of block 0; null before it was read, empty if the node does not have it."
+            ),
+            optional(
+                "settled_number",
+                BIGINT,
+                "Newest settled block: it was final for an hour, and no answer of a node removes it.",
+            ),
+            optional("settling_number", BIGINT, "Final block that is settled next."),
+            optional("settling_since", TIMESTAMP, "Time since which that block is final, UTC."),
+            optional(
+                "contradicting_cycles",
+                INTEGER,
+                "Number of consecutive cycles in which the node's chain lacked stored blocks; null if it has them.",
+            ),
+            optional("contradicting_number", BIGINT, "Newest block of the node in the last of these cycles."),
+            optional("contradicting_hash", VARCHAR, "Hash of that block."),
+            optional("contradicting_batch", BIGINT, "The last of these cycles."),
         ),
         Table(
             "blocks",

@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from control.networks.definitions import Network
-from pipelines.defs.heads import poll_head
+from pipelines.defs.heads import PolledHead, poll_head
 
 _LOG = logging.getLogger(__name__)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _READ_BYTES = 64 * 1024
-_NO_ANSWER = "-"
 
 
 class HeadPoller:
@@ -54,7 +53,7 @@ class HeadPoller:
             self._socket.sendall("".join(f"{name}\n" for name in wanted).encode())
         self._asked.update(wanted)
 
-    def answers(self) -> Mapping[str, int | None]:
+    def answers(self) -> Mapping[str, PolledHead | None]:
         """Return the polls that have ended, without waiting; all of them, without an answer, if the process ended."""
         if self._socket is None:
             return {}
@@ -64,7 +63,7 @@ class HeadPoller:
         except BlockingIOError:
             *lines, self._received = self._received.split(b"\n")
             found = (line.decode().split(" ") for line in lines)
-            answers = {name: None if head == _NO_ANSWER else int(head) for name, head in found}
+            answers = {name: PolledHead(*map(int, head)) if head else None for name, *head in found}
         except ConnectionError:
             answers = self._end()
         else:
@@ -72,7 +71,7 @@ class HeadPoller:
         self._asked -= answers.keys()
         return answers
 
-    def _end(self) -> dict[str, int | None]:
+    def _end(self) -> dict[str, PolledHead | None]:
         """Forget a process that has ended."""
         pid = self._pid
         self.leave()
@@ -120,7 +119,7 @@ def _serve(asked: socket.socket, networks: Mapping[str, Network]) -> None:
     def poll(name: str) -> None:
         head = poll_head(networks[name])
         with lock, suppress(OSError):
-            asked.sendall(f"{name} {_NO_ANSWER if head is None else head}\n".encode())
+            asked.sendall(f"{' '.join((name, *map(str, head or ())))}\n".encode())
 
     received = b""
     while piece := asked.recv(_READ_BYTES):

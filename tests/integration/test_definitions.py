@@ -206,6 +206,14 @@ def test_new_block_starts_a_cycle_and_nothing_new_starts_none(system: System) ->
     assert system.sensor.tick() == "nothing to do"
 
 
+def test_a_younger_block_with_a_lower_number_starts_a_cycle(system: System) -> None:
+    """The head of the last cycle was false: otherwise a block with a lower number would be older."""
+    system.edit_progress("local", head=10_000)
+    assert system.sensor.tick() == "nothing to do"
+    system.world.mine()
+    assert system.sensor.tick() == ["local"]
+
+
 def test_changed_configuration_starts_a_cycle(system: System) -> None:
     system.service.wallet(system.tenant, system.world.wallets[0])
     assert system.sensor.tick() == ["local"]

@@ -85,7 +85,9 @@ class Collected:
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collected]:
-    service = Service(tmp_path_factory.mktemp("mainnet"), [LocalNetwork("ethereum", None, chain_id=1)])
+    service = Service(
+        tmp_path_factory.mktemp("mainnet"), [LocalNetwork("ethereum", None, chain_id=1, finality_depth=0)]
+    )
     stores = build_over_nothing(service.settings.data_dir)
     tokens = sorted({row[3] for row in listed("transfers.csv")} | non_fungible())
     parties: dict[str, int] = defaultdict(int)

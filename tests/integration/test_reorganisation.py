@@ -253,19 +253,27 @@ def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, system
     assert service.query("select status from raw.network_states") == [("Unhealthy",)]
 
 
-def test_head_further_back_than_finality_is_no_reorganisation(system: System, make_service: MakeService) -> None:
-    """Even where its blocks differ: that is another chain, or a node that lost its data."""
+def test_a_younger_head_further_back_than_finality_needs_three_cycles(
+    system: System, make_service: MakeService, tmp_path: Path
+) -> None:
+    """Its blocks differ: either the node lies now, or it lied before."""
     service = make_service(LocalNetwork("local", system.node.url, finality_depth=3))
     system.mine(8)
     system.configure(service)
     service.good_cycle()
     before = service.raw_rows()
-    system.replace(7, 2)
-    report = service.cycle()
-    assert report.error is not None
-    assert "far behind" in report.error
-    assert service.raw_rows() == before
-    assert service.query("select status from raw.network_states") == [("Unhealthy",)]
+    ancestor = system.replace(7, 2)
+    for _ in range(2):
+        report = service.cycle()
+        assert report.error is not None
+        assert f"blocks {ancestor + 1} to {ancestor + 7}: the node's chain lacks these stored blocks" in report.error
+        assert service.raw_rows() == before
+        assert service.query("select status from raw.network_states") == [("Unhealthy",)]
+        # A head that does not advance confirms nothing.
+        assert service.cycle().error == report.error
+        system.mine(1)
+    assert service.good_cycle().reorganised_after == ancestor
+    check_end_state(service, system, tmp_path)
 
 
 def test_another_chain_with_the_same_id_is_refused(system: System, service: Service) -> None:
@@ -275,7 +283,8 @@ def test_another_chain_with_the_same_id_is_refused(system: System, service: Serv
         service.point_at("local", stranger.url)
         report = service.cycle()
     assert report.error is not None
-    assert "no stored block of the tail is on the node's chain" in report.error
+    assert "block 0 was final with the hash" in report.error
+    assert service.query("select status from raw.network_states") == [("ChainReset",)]
     assert service.raw_rows() == before
 
 

@@ -17,7 +17,7 @@ from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
 from pipelines.defs import cycle, heads
 from pipelines.defs.cycle import due_networks
-from pipelines.defs.heads import WaitingHeads, poll_head
+from pipelines.defs.heads import Heads, PolledHead, WaitingHeads, poll_head
 from pipelines.deliver.progress import NetworkProgress, Progress
 from pipelines.worker.heads import HeadPoller
 from tests.chain.hostile_answers import NEVER_ENDING, Answer
@@ -38,6 +38,11 @@ class DrippingNode(ScriptedNode):
         """Answer one request."""
         self.met.set()
         return self._hostile([])
+
+
+def numbers(polls: Heads) -> dict[str, int | None]:
+    """The numbers of the polls that have ended."""
+    return {name: head and head.number for name, head in polls.answers().items()}
 
 
 def network(name: str, url: str) -> Network:
@@ -69,8 +74,8 @@ def test_a_defect_met_at_one_network_is_no_answer(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(heads, "open_node", spoilt)
     polls = WaitingHeads()
     polls.ask([network("spoilt", good.url), network("good", good.url)])
-    assert polls.answers() == {"spoilt": None, "good": 41}
-    assert polls.answers() == {}
+    assert numbers(polls) == {"spoilt": None, "good": 41}
+    assert numbers(polls) == {}
 
 
 def test_the_worker_takes_answers_when_they_are_there(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
@@ -80,13 +85,13 @@ def test_the_worker_takes_answers_when_they_are_there(monkeypatch: pytest.Monkey
     with DrippingNode(NEVER_ENDING["drip_header"]) as evil:
         networks = {"evil": network("evil", evil.url), "good": network("good", good.url)}
         poller = HeadPoller(networks, lambda: prepared.append(1))
-        assert poller.answers() == {}
+        assert numbers(poller) == {}
         assert poller.fileno() is None
         poller.ask(list(networks.values()))
         found: dict[str, int | None] = {}
 
         def has_good() -> bool:
-            found.update(poller.answers())
+            found.update(numbers(poller))
             return "good" in found
 
         eventually(has_good, "the honest node's head is there")
@@ -102,7 +107,7 @@ def test_the_worker_takes_answers_when_they_are_there(monkeypatch: pytest.Monkey
         os.kill(poller._pid, signal.SIGKILL)
 
         def has_ended() -> bool:
-            found.update(poller.answers())
+            found.update(numbers(poller))
             return "evil" in found
 
         eventually(has_ended, "the end of the process is seen")
@@ -122,13 +127,13 @@ class _Known:
 
     def __init__(self, answers: Mapping[str, int | None]) -> None:
         self.asked: list[str] = []
-        self._answers = answers
+        self._answers = {name: None if head is None else PolledHead(head, 0) for name, head in answers.items()}
 
     def ask(self, networks: Sequence[Network]) -> None:
         """Note what is asked for."""
         self.asked += [network.name for network in networks]
 
-    def answers(self) -> Mapping[str, int | None]:
+    def answers(self) -> Mapping[str, PolledHead | None]:
         """Return what the test says."""
         return self._answers
 

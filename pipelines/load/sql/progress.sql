@@ -4,6 +4,7 @@ select
     case when networks.is_enabled then coalesce(states.status, 'Unknown') else 'Disabled' end as status,
     case when networks.is_enabled then states.detail else networks.disabled_reason end as detail,
     states.head_number as head,
+    strftime(states.head_time, '%Y-%m-%dT%H:%M:%SZ') as head_time,
     states.final_number as final,
     (select max(to_block) from raw.coverage where coverage.network = networks.network) as collected_to,
     exists (

@@ -1,0 +1,153 @@
+"""What is known of each network's chain beside its blocks: genesis, settled block, and a head that contradicts both."""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+import duckdb
+
+from pipelines.load.warehouse import utc_now
+
+# No answer of a shorter lie is ever settled.
+SETTLED_AFTER = timedelta(hours=1)
+
+
+class Contradiction(NamedTuple):
+    """Consecutive cycles in which the node's chain lacked stored blocks, and the node's head in the last of them."""
+
+    cycles: int
+    head_number: int
+    head_hash: str
+    batch_id: int
+
+
+def known_final(connection: duckdb.DuckDBPyConnection, network: str) -> int:
+    """Return the number of the newest final block of earlier cycles, -1 before there is one."""
+    return _number(connection, network, "network_states", "final_number")
+
+
+def settled_number(connection: duckdb.DuckDBPyConnection, network: str) -> int:
+    """Return the number of the newest settled block, -1 before there is one.
+
+    A settled block was final for `SETTLED_AFTER`. No answer of a node removes it.
+    """
+    return _number(connection, network, "known_chains", "settled_number")
+
+
+def _number(connection: duckdb.DuckDBPyConnection, network: str, table: str, column: str) -> int:
+    row = connection.execute(
+        f"select coalesce(max({column}), -1) from raw.{table} where network = ?", [network]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> None:
+    """Settle the block that became final long enough ago, and note the next one that may."""
+    now = utc_now()
+    row = connection.execute(
+        "select settling_number, settling_since from raw.known_chains where network = ?", [network]
+    ).fetchone()
+    settling, since = row or (None, None)
+    if since is not None and now - since < SETTLED_AFTER:
+        return
+    # Only a stored block can be compared later.
+    newest = connection.execute(
+        "select max(block_number) from raw.blocks where network = ? and block_number <= ?", [network, final_number]
+    ).fetchone()
+    if newest is None or newest[0] is None:
+        return
+    _update(
+        connection,
+        network,
+        "settled_number = coalesce(?, settled_number), settling_number = ?, settling_since = ?",
+        [settling, newest[0], now],
+    )
+
+
+def genesis_hash(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
+    """Return the stored hash of block 0; "" where the node had not got it, None before it was read."""
+    row = connection.execute("select genesis_hash from raw.known_chains where network = ?", [network]).fetchone()
+    return None if row is None else row[0]
+
+
+def record_genesis(connection: duckdb.DuckDBPyConnection, network: str, block_hash: str) -> None:
+    """Store the hash of block 0, "" where the node has not got it."""
+    _update(connection, network, "genesis_hash = ?", [block_hash])
+
+
+def contradiction(connection: duckdb.DuckDBPyConnection, network: str) -> Contradiction | None:
+    """Return the contradiction of the last cycles, None where the last one had none."""
+    row = connection.execute(
+        """
+        select contradicting_cycles, contradicting_number, contradicting_hash, contradicting_batch
+        from raw.known_chains
+        where network = ? and contradicting_cycles is not null
+        """,
+        [network],
+    ).fetchone()
+    return None if row is None else Contradiction(*row)
+
+
+def record_contradiction(connection: duckdb.DuckDBPyConnection, network: str, found: Contradiction | None) -> None:
+    """Replace the contradiction; None removes it."""
+    _update(
+        connection,
+        network,
+        "contradicting_cycles = ?, contradicting_number = ?, contradicting_hash = ?, contradicting_batch = ?",
+        list(found or (None,) * len(Contradiction._fields)),
+    )
+
+
+def withdraw_final(connection: duckdb.DuckDBPyConnection, network: str, ancestor: int) -> int:
+    """Withdraw a final block after the common ancestor, inside the transaction that removes what is after that.
+
+    Returns:
+        The block after which activities may be shown with another status or content: the ancestor, or the settled
+        block where the final block was false.
+    """
+    changed_after = ancestor
+    if known_final(connection, network) > ancestor:
+        changed_after = min(settled_number(connection, network), ancestor)
+        connection.execute(
+            "update raw.network_states set final_number = nullif(?, -1) where network = ?", [changed_after, network]
+        )
+        drop_unfinished_attestations(connection, network, ancestor)
+    for column, others in (("settled_number", ""), ("settling_number", ", settling_since = null")):
+        connection.execute(
+            f"update raw.known_chains set {column} = null{others} where network = ? and {column} > ?",
+            [network, ancestor],
+        )
+    record_contradiction(connection, network, None)
+    return changed_after
+
+
+def drop_unfinished_attestations(connection: duckdb.DuckDBPyConnection, network: str, ancestor: int) -> None:
+    """Delete attestations after a block that are not finished; their requests resolve to a block again.
+
+    A finished attestation stays: the marts supersede it, because its block has another hash.
+    """
+    connection.execute(
+        """
+        delete from raw.attestation_requests
+        where
+            status in ('Pending', 'Running')
+            and block_number > ?
+            and subject_key in (select subject_key from raw.control_subjects where network = ?)
+        """,
+        [ancestor, network],
+    )
+    connection.execute(
+        "delete from raw.attestations where network = ? and block_number > ? and attested_at is null",
+        [network, ancestor],
+    )
+
+
+def _update(connection: duckdb.DuckDBPyConnection, network: str, changes: str, values: list[object]) -> None:
+    connection.execute(
+        """
+        insert into raw.known_chains (network)
+        select $network where not exists (select 1 from raw.known_chains where network = $network)
+        """,
+        {"network": network},
+    )
+    connection.execute(f"update raw.known_chains set {changes} where network = ?", [*values, network])
