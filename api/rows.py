@@ -38,6 +38,11 @@ class NetworkRow(Row, frozen=True):
     """`networks`: a network as last probed."""
 
     network: str
+    display_name: str
+    family: str
+    chain_id: int | None
+    is_testnet: bool
+    native_symbol: str
     status: ProbedStatus
     status_detail: str | None
     head_number: int | None

@@ -9,7 +9,8 @@ import dagster as dg
 from sqlalchemy.exc import DatabaseError
 
 from cli.exit_codes import EXIT_BUSY, EXIT_FAILED, EXIT_NETWORK_FAILED
-from control.networks.in_force import networks_in_force
+from control.networks.in_force import networks_in_force, networks_missing
+from control.networks.pins import undefined_reason
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from pipelines.definitions import build_definitions
@@ -31,13 +32,19 @@ class UnknownNetwork(Exception):
 
 @dataclass(frozen=True)
 class CycleResult:
-    """Result of a cycle: exit code, error, progress and publication."""
+    """Result of a cycle: exit code, error, progress, publication, and networks in use that are not defined any more."""
 
     exit_code: int
     error: str | None
     progress: Progress | None
     publication: Publication | None
     is_new_version: bool
+    undefined: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Networks that the cycle skipped without a failure, with the reason and the solution."""
+        return [undefined_reason(name) for name in self.undefined]
 
     def as_json(self) -> dict[str, Any]:
         """The object that `ledgermart cycle --json` prints."""
@@ -45,6 +52,7 @@ class CycleResult:
         return {
             "exitCode": self.exit_code,
             "error": self.error,
+            "warnings": self.warnings,
             "batch": self.progress.batch_id if self.progress else None,
             "networks": {
                 name: {
@@ -107,6 +115,7 @@ def run_cycle(
         PriceSourcesError: the file of price sources is wrong; the message names file, source and field.
     """
     definitions = networks_in_force(settings)
+    undefined = tuple(networks_missing(settings, definitions))
     # Report an error in their file before anything begins.
     price_sources_in_force(settings)
     for name in networks or ():
@@ -146,12 +155,13 @@ def run_cycle(
         progress = None
     is_new = after is not None and (before is None or after.version > before.version)
     if result.success:
-        return CycleResult(0, None, progress, after, is_new)
+        return CycleResult(0, None, progress, after, is_new, undefined)
     known, failed = known_cause(result), failed_steps(result)
     if known is not None:
         code = EXIT_BUSY if known[0] is WriterBusyError else EXIT_FAILED
-        return CycleResult(code, known[1], progress, after, is_new)
+        return CycleResult(code, known[1], progress, after, is_new, undefined)
     if progress is not None and list(failed) == [OUTCOME.to_python_identifier()]:
-        return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new)
+        return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new, undefined)
     causes = "; ".join(f"{step}: {cause}" for step, cause in failed.items())
-    return CycleResult(EXIT_FAILED, f"failed steps: {causes}; stack traces are in {log_path}", progress, after, is_new)
+    error = f"failed steps: {causes}; stack traces are in {log_path}"
+    return CycleResult(EXIT_FAILED, error, progress, after, is_new, undefined)

@@ -22,7 +22,8 @@ from cli.tables import print_rows
 from control import tenants
 from control.errors import StoreUnavailable
 from control.networks.definitions import Network, load_networks
-from control.networks.in_force import networks_in_force
+from control.networks.in_force import networks_in_force, networks_missing
+from control.networks.pins import undefined_reason
 from control.settings import CHECKOUT, Settings, SettingsError
 from control.store import open_store
 from pipelines.defs.records import find_damaged
@@ -108,6 +109,8 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
     try:
         networks = networks_in_force(settings)
         checks.append(_store(settings))
+        missing = networks_missing(settings, networks)
+        checks += [Check(f"network {name}", "wrong", undefined_reason(name)) for name in missing]
     except StoreUnavailable as error:
         networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))

@@ -328,6 +328,8 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
             _out.print(f"version {result.publication.version}{'' if result.is_new_version else ' (unchanged)'}")
         if result.progress and result.progress.was_read_to_end:
             _out.print("past data was read completely; the next cycle publishes it")
+        for warning in result.warnings:
+            _err.print(warning, style="yellow", markup=False)
         if result.error:
             _err.print(result.error, style="red", markup=False)
     sys.exit(result.exit_code)

@@ -13,7 +13,8 @@ from cli.stores import check_exists
 from cli.tables import print_rows
 from control import operations, version_pins
 from control.instants import write_instant
-from control.networks.in_force import networks_in_force
+from control.networks.in_force import networks_in_force, networks_missing
+from control.networks.pins import undefined_reason
 from control.operations import OperationRow
 from control.settings import Settings
 from control.snapshot import ControlSnapshot, read_snapshot
@@ -26,6 +27,7 @@ from warehouse.port import Warehouse
 def read_status(settings: Settings) -> dict[str, Any]:
     """Return everything that the command shows, as one object."""
     networks = networks_in_force(settings)
+    missing = networks_missing(settings, networks)
     store = open_store(settings)
     snapshot, unfinished, pinned = None, [], set[int]()
     if Warehouse(settings).has_remains():
@@ -39,16 +41,25 @@ def read_status(settings: Settings) -> dict[str, Any]:
     publication = Warehouse(settings).published()
     is_tracked = {w.subject_key for w in snapshot.windows if w.closed_at is None} if snapshot else set()
     rows = []
-    for name, network in networks.items():
+    for name in [*networks, *missing]:
+        network = networks.get(name)
         subjects = [s for s in snapshot.subjects if s.network == name] if snapshot else []
         known = progress.networks.get(name) if progress else None
         # One that was disabled in the last cycle and is not now is known by no cycle yet.
         state = None if known is None or known.status == "Disabled" else known
+        status: str
+        detail: str | None
+        if network is None:
+            status, detail = "Undefined", undefined_reason(name)
+        elif network.is_enabled:
+            status, detail = (state.status, state.detail) if state else ("Unknown", None)
+        else:
+            status, detail = "Disabled", network.disabled_reason
         rows.append(
             {
                 "network": name,
-                "status": (state.status if state else "Unknown") if network.is_enabled else "Disabled",
-                "detail": (state.detail if state else None) if network.is_enabled else network.disabled_reason,
+                "status": status,
+                "detail": detail,
                 "tokens": sum(s.kind == "token" for s in subjects),
                 "wallets": sum(s.kind == "wallet" for s in subjects),
                 "tracked": sum(s.subject_key in is_tracked for s in subjects),

@@ -28,7 +28,7 @@ from control.access import Role
 from control.models import Ledger as LedgerModel
 from control.networks.definitions import Network as NetworkDefinition
 from control.networks.families import codec_for
-from control.networks.pins import enforce_pins
+from control.networks.pins import enforce_pins, undefined_networks, undefined_reason
 
 
 class NetworkController(Controller):
@@ -42,13 +42,16 @@ class NetworkController(Controller):
         """List the preconfigured networks.
 
         All networks in the order of their definitions, with the last known state of their nodes. A network without a
-        node address is `Disabled`; `statusDetail` names the setting that it needs.
+        node address is `Disabled`; `statusDetail` names the setting that it needs. Networks that ledgers of the tenant
+        use and that are not defined any more come last, as `Undefined`.
         """
         with call.snapshot() as snapshot:
             rows = {row.network: row for row in snapshot.rows("networks", NetworkRow)}
             with call.store.read() as session:
                 definitions = enforce_pins(session, call.services.networks)
+                undefined = undefined_networks(session, definitions.keys(), call.tenant_id)
             networks = [_to_network(network, rows.get(network.name)) for network in definitions.values()]
+            networks += [_to_undefined(rows[name]) for name in undefined if name in rows]
             page = Page(limit=max(1, len(networks)), next_cursor=None)
             answer = Networks(
                 data=networks, page=page, as_of=DataVersion(data_version=snapshot.data_version(call.tenant_id))
@@ -193,6 +196,21 @@ def _to_network(network: NetworkDefinition, row: NetworkRow | None) -> Network:
         ),
         status=row.status if row and is_probed else "NotProbed" if network.is_enabled else "Disabled",
         status_detail=row.status_detail if row and is_probed else network.disabled_reason,
+    )
+
+
+def _to_undefined(row: NetworkRow) -> Network:
+    return Network(
+        name=row.network,
+        display_name=row.display_name,
+        family=row.family,
+        is_testnet=row.is_testnet,
+        chain_id=row.chain_id,
+        native_symbol=row.native_symbol,
+        address_format=codec_for(row.family).address_format,
+        capabilities=Capabilities(internal_transfers=None, archive=None),
+        status="Undefined",
+        status_detail=undefined_reason(row.network),
     )
 
 

@@ -1,5 +1,10 @@
 select
     network,
+    display_name,
+    family,
+    chain_id,
+    is_testnet,
+    native_symbol,
     status,
     status_detail,
     head_number,

@@ -21,7 +21,16 @@ from control.ledgers import NAME
 from control.networks.families import FAMILIES
 
 ProbedStatus = Literal[
-    "Healthy", "Inconsistent", "Unreachable", "Unhealthy", "WrongChain", "ClockSkew", "Disabled", "NotProbed"
+    "Healthy",
+    "Inconsistent",
+    "Unreachable",
+    "Unhealthy",
+    "WrongChain",
+    "ClockSkew",
+    "ChainReset",
+    "Disabled",
+    "NotProbed",
+    "Undefined",
 ]
 
 
@@ -52,7 +61,8 @@ class Network(Schema, frozen=True, kw_only=True):
         ProbedStatus,
         Meta(
             description="State of the network's node. `Disabled`: no node is configured. `NotProbed`: the node was not "
-            "probed yet."
+            "probed yet. `ChainReset`: the node serves a chain without blocks that were final for an hour. "
+            "`Undefined`: ledgers of the tenant use the network, and the service no longer defines it."
         ),
     ]
     status_detail: Annotated[

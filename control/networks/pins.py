@@ -3,6 +3,7 @@
 Otherwise an edited definition would mix two chains under one name. What a node reports is checked by extraction.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from control.errors import Conflict
-from control.models import NetworkInUse
+from control.models import Ledger, NetworkInUse
 from control.networks.definitions import Network
 
 
@@ -40,6 +41,27 @@ def enforce_pins(session: Session, networks: dict[str, Network]) -> dict[str, Ne
         problem = _changed(pinned[name], network) if name in pinned else None
         enforced[name] = replace(network, is_enabled=False, disabled_reason=problem) if problem else network
     return enforced
+
+
+def undefined_networks(session: Session, networks: Collection[str], tenant_id: str | None = None) -> list[str]:
+    """Return the names of networks that ledgers use and that are not defined any more.
+
+    Args:
+        networks: names of those that are defined.
+        tenant_id: only the ledgers of this tenant count; None: those of all tenants.
+    """
+    used = select(Ledger.network).where(Ledger.removed_at.is_(None), Ledger.network.not_in(networks))
+    if tenant_id is not None:
+        used = used.where(Ledger.tenant_id == tenant_id)
+    return list(session.scalars(used.distinct().order_by(Ledger.network)))
+
+
+def undefined_reason(name: str) -> str:
+    """Return the problem of a network that is not defined any more, and its solution."""
+    return (
+        f"ledgers use network {name!r}, but LEDGERMART_NETWORKS no longer defines it, so nothing is collected on it; "
+        "restore its definition, and restart the service"
+    )
 
 
 def _changed(used: NetworkInUse, network: Network) -> str | None:

@@ -7,6 +7,7 @@ import duckdb
 import polars as pl
 
 from control.networks.definitions import Network
+from control.networks.pins import undefined_reason
 from control.pricing.definitions import PriceSource
 from control.pricing.snapshot import SnapshotManualPrice
 from control.snapshot import ControlSnapshot
@@ -50,7 +51,11 @@ def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[
     rows: dict[str, list[tuple[Any, ...]]] = {
         "control_revisions": [(snapshot.revision,)],
         "networks": [
-            (n.name, *(getattr(n, column) for column in TABLES["networks"].schema_without("network")))
+            (
+                n.name,
+                *(getattr(n, column) for column in TABLES["networks"].schema_without("network", "is_defined")),
+                None,
+            )
             for n in networks.values()
         ],
         "common_tokens": [(n.name, t.address, t.symbol, t.decimals) for n in networks.values() for t in n.tokens],
@@ -58,6 +63,23 @@ def _frames(snapshot: ControlSnapshot, networks: Mapping[str, Network]) -> dict[
     return {name: to_frame(values, TABLES[name].schema()) for name, values in records.items()} | {
         name: pl.DataFrame(values, schema=TABLES[name].schema(), orient="row") for name, values in rows.items()
     }
+
+
+def _undefined(
+    connection: duckdb.DuckDBPyConnection, names: set[str], frames: Mapping[str, pl.DataFrame]
+) -> dict[str, pl.DataFrame]:
+    """Return the definitions with the last ones of networks that ledgers use and that are not defined any more."""
+    known = {
+        table: connection.execute(
+            f"from raw.{table} where list_contains(?, network) order by all", [sorted(names)]
+        ).pl()
+        for table in ("networks", "common_tokens")
+    }
+    reasons = pl.col("network").map_elements(undefined_reason, return_dtype=pl.String)
+    known["networks"] = known["networks"].with_columns(
+        is_enabled=pl.lit(False), is_defined=pl.lit(False), disabled_reason=reasons
+    )
+    return {table: frames[table].vstack(rows.select(frames[table].columns)) for table, rows in known.items()}
 
 
 def replace_control(
@@ -86,6 +108,7 @@ def replace_control(
         Row count by table.
     """
     frames = _frames(snapshot, networks)
+    frames = frames | _undefined(connection, {ledger.network for ledger in snapshot.ledgers} - networks.keys(), frames)
     incoming = {f"incoming_{name}": frame for name, frame in frames.items()}
     with registered(connection, **incoming), transaction(connection):
         connection.execute(

@@ -88,6 +88,11 @@ SOURCE = Source(
                 BIGINT,
                 "Maximum number of requests per day; null if unlimited. Live tracking takes its requests first.",
             ),
+            optional(
+                "is_defined",
+                BOOLEAN,
+                "False if ledgers use the network and its definition is gone: this is the last one. Otherwise null.",
+            ),
         ),
         Table(
             "common_tokens",

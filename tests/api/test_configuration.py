@@ -204,3 +204,15 @@ def test_a_network_in_use_whose_definition_changed_says_so(client: TestClient[An
 
 def test_an_idempotency_key_with_a_space_is_refused(client: TestClient[Any]) -> None:
     problem(client.post("/v1/tokens", json=BODY, headers={"Idempotency-Key": "a b"}), 422, "invalid-parameter")
+
+
+def test_a_network_in_use_that_is_no_longer_defined_is_listed_for_its_tenants(client: TestClient[Any]) -> None:
+    services = client.app.state.services
+    before = {shown["name"]: shown for shown in client.get("/v1/networks").json()["data"]}
+    services.networks = {name: network for name, network in services.networks.items() if name != "ethereum"}
+    shown = client.get("/v1/networks").json()["data"]
+    assert [network["name"] for network in shown] == [*services.networks, "ethereum"]
+    assert shown[-1]["status"] == "Undefined"
+    assert "restore its definition" in shown[-1]["statusDetail"]
+    same = ("displayName", "family", "isTestnet", "chainId", "nativeSymbol", "addressFormat")
+    assert [shown[-1][name] for name in same] == [before["ethereum"][name] for name in same]

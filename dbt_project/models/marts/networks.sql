@@ -22,7 +22,11 @@ described as (
         networks.is_testnet,
         networks.native_symbol,
         networks.native_decimals,
-        case when networks.is_enabled then coalesce(network_states.status, 'NotProbed') else 'Disabled' end as status,
+        case
+            when not networks.is_defined then 'Undefined'
+            when networks.is_enabled then coalesce(network_states.status, 'NotProbed')
+            else 'Disabled'
+        end as status,
         case when networks.is_enabled then network_states.detail else networks.disabled_reason end as status_detail,
         network_states.head_number,
         network_states.head_time,

@@ -10,7 +10,7 @@ from control.access import Principal, Role
 from control.errors import Conflict, Denied, Invalid, NotFound
 from control.models import Ledger
 from control.networks.evm import EvmDefinition
-from control.networks.pins import enforce_pins
+from control.networks.pins import enforce_pins, undefined_networks
 from control.pages import After
 from tests.unit.control.conftest import World, on_both, on_postgres
 from tests.unit.control.second_writer import start_waiting
@@ -154,6 +154,19 @@ def test_a_network_in_use_keeps_its_chain(world: World) -> None:
     assert (enforced["ethereum"].is_enabled, enforced["ethereum"].disabled_reason) == (False, caught.value.detail)
     assert enforced["polygon"] == changed["polygon"]
     assert list(enforced) == list(changed)
+
+
+def test_a_network_in_use_that_is_not_defined_is_found(world: World) -> None:
+    put(world)
+    with world.store.read() as session:
+        assert undefined_networks(session, world.networks) == []
+        assert undefined_networks(session, world.networks.keys() - {"ethereum", "polygon"}) == ["ethereum"]
+        assert undefined_networks(session, [], world.acme.tenant_id) == ["ethereum"]
+        assert undefined_networks(session, [], "ten_other") == []
+    with world.store.write() as session:
+        ledgers.remove(session, world.acme, "main")
+    with world.store.read() as session:
+        assert undefined_networks(session, []) == []
 
 
 def test_a_change_keeps_what_is_unset_and_none_clears(world: World) -> None:

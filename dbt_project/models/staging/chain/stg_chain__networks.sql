@@ -16,6 +16,7 @@ renamed as (
         is_testnet,
         is_enabled,
         disabled_reason,
+        coalesce(is_defined, true) as is_defined,
         native_symbol,
         native_decimals
     from source
