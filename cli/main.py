@@ -394,6 +394,42 @@ def doctor(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None
     sys.exit(found.exit_code)
 
 
+@main.group()
+def network() -> None:
+    """Networks of this installation."""
+
+
+@network.command("reset")
+@click.argument("name")
+@click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask for confirmation.")
+@_json_option
+@click.pass_obj
+def network_reset(settings: Settings, name: str, is_confirmed: bool, as_json: bool) -> None:
+    """Move all facts of a network into an archive, and collect it again; for a restarted chain.
+
+    The facts of blocks, transfers, balances and attestations go to a DuckDB file in the folder `archive` of the data
+    folder. Ledgers, tokens, wallets, windows and history requests stay, and are collected from the chain that the node
+    serves now. Exit codes: 0 success; 2 nothing is known of the network; 4 another process was writing.
+    """
+    from cli.exit_codes import EXIT_BUSY
+    from cli.network import NothingCollectedError, print_reset, run_reset
+    from warehouse.lock import WriterBusyError
+
+    if not is_confirmed:
+        click.confirm(f"Move all collected facts of {name} to an archive, and collect it again?", abort=True, err=True)
+    try:
+        done = run_reset(settings, name)
+    except NothingCollectedError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from error
+    except WriterBusyError as error:
+        _err.print(str(error), style="red", markup=False)
+        sys.exit(EXIT_BUSY)
+    if as_json:
+        _print_json(done.as_json())
+    else:
+        print_reset(done, _out)
+
+
 @main.command()
 @_json_option
 @click.pass_obj

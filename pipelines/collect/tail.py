@@ -137,7 +137,7 @@ def _hash_of(node: Node, number: int) -> str | None:
 
 
 def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, batch_id: int) -> int | None:
-    """Compare the stored tail with the node and remove what is orphaned; return the common ancestor when there was.
+    """Compare the stored tail with the node and remove orphaned blocks; return the common ancestor if there are any.
 
     One or two headers settle the usual case: stored blocks of the tail are linked by parent hash, so when the newest is
     canonical, all before it are. History stores headers as well, which may lie ahead of a tail that is orphaned.
@@ -147,7 +147,7 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
     them.
 
     Raises:
-        StaleHead: the node has not got what it had, or is further back than a reorganisation goes.
+        StaleHead: the node's head is older than the newest stored block, and no reorganisation explains it.
         ContradictedBlocks: more cycles must confirm first.
         ChainReset: the settled block, or genesis, has another hash.
     """

@@ -622,9 +622,9 @@ def remove_orphaned(
 ) -> int:
     """Remove all that rests on blocks after the common ancestor, in one transaction, and return the rows removed.
 
-    Rows, headers and readings go; coverage is cut at the ancestor; windows that were resolved by an orphaned block
-    are resolved anew; the subjects are marked from the first orphaned block on; the event is recorded. If the orphaned
-    blocks were final, no block after the settled one is final any more.
+    Rows, headers and readings go; coverage is cut at the ancestor. Windows that were resolved by an orphaned block
+    are resolved again. The subjects are marked from the first orphaned block on, and the event is recorded. If the
+    orphaned blocks were final, no block after the settled one is final any more.
     """
     removed = 0
     with transaction(connection):

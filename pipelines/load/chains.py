@@ -1,4 +1,4 @@
-"""What is known of each network's chain beside its blocks: genesis, settled block, and a head that contradicts both."""
+"""Identity of each network's chain (genesis and settled block), and the head that contradicts stored blocks."""
 
 from datetime import timedelta
 from typing import NamedTuple
@@ -99,7 +99,7 @@ def record_contradiction(connection: duckdb.DuckDBPyConnection, network: str, fo
 
 
 def withdraw_final(connection: duckdb.DuckDBPyConnection, network: str, ancestor: int) -> int:
-    """Withdraw a final block after the common ancestor, inside the transaction that removes what is after that.
+    """Withdraw a final block after the common ancestor, inside the transaction that removes the orphaned blocks.
 
     Returns:
         The block after which activities may be shown with another status or content: the ancestor, or the settled

@@ -32,7 +32,7 @@ class InventedChain:
         ]
 
     def faults(self) -> list[LieFault]:
-        """What the proxy before the node is to do; nothing of it changes when the node makes blocks."""
+        """Faults for the proxy before the node; they stay the same when the node makes blocks."""
         return [
             LieFault(methods=["eth_getBlockByNumber"], tell=self._block),
             LieFault(methods=["eth_getLogs"], tell=self._logs),

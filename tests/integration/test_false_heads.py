@@ -52,7 +52,7 @@ def honest_cycles(system: System) -> int:
 
 
 def told_final_by(find: Callable[[int], int]) -> Callable[[list[Any], Any], Any]:
-    """The node calls a block final whose number `find` computes from the head."""
+    """Call the block final that `find` computes from the head."""
 
     def tell(params: list[Any], block: Any) -> Any:
         if params[0] == "latest":
@@ -130,7 +130,7 @@ def test_a_final_block_that_was_false_for_long_is_withdrawn_by_three_honest_cycl
 
 
 def test_a_node_that_denies_final_blocks_for_two_cycles_removes_nothing(system: System) -> None:
-    """The lie turned round: honest rows stay, and the count of contradicting cycles begins anew."""
+    """The lie turned round: honest rows stay, and the count of contradicting cycles begins again."""
     system.lie(told_final_by(lambda head: head))
     for _ in range(2):
         system.move(3)
@@ -208,7 +208,7 @@ def test_a_node_behind_settled_blocks_is_stale(
     assert system.service.query("select status from raw.network_states") == [("Unhealthy",)]
 
 
-def test_a_chain_started_anew_is_named_by_its_genesis(system: System) -> None:
+def test_a_restarted_chain_is_named_by_its_genesis(system: System) -> None:
     system.move(5)
     system.service.good_cycle()
     genesis = system.node.rpc("eth_getBlockByNumber", ["0x0", False])["hash"]
@@ -229,7 +229,7 @@ def test_a_chain_started_anew_is_named_by_its_genesis(system: System) -> None:
 
 
 @pytest.mark.slow
-def test_readers_are_shown_what_a_run_without_the_lie_shows(node: AnvilNode, ready_service: Service) -> None:
+def test_marts_recover_and_the_other_network_goes_on(node: AnvilNode, ready_service: Service) -> None:
     """Through the marts: invented and final activities go, the other network goes on, statuses follow."""
     service = ready_service
     world = World(node, wallet_count=4)

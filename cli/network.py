@@ -1,0 +1,55 @@
+"""`ledgermart network`: what an operator does about one network."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from control.settings import Settings
+from pipelines.deliver.progress import write_progress
+from pipelines.load.reset import Reset, is_known, reset_network
+from pipelines.load.warehouse import create_tables
+from warehouse.port import Warehouse
+
+
+class NothingCollectedError(Exception):
+    """The warehouse holds nothing of the network; the message says what to check."""
+
+
+@dataclass(frozen=True)
+class ResetResult:
+    """What a reset moved, and where."""
+
+    network: str
+    reset: Reset
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `ledgermart network reset --json` prints."""
+        return {"network": self.network, "archive": str(self.reset.archive), "rows": self.reset.rows}
+
+
+def run_reset(settings: Settings, network: str) -> ResetResult:
+    """Move all facts of a network into an archive, under the lock of the warehouse's writer.
+
+    Raises:
+        NothingCollectedError: nothing was collected of the network.
+        WriterBusyError: another process wrote the warehouse for longer than LEDGERMART_LOCK_WAIT_SECONDS.
+    """
+    nothing = NothingCollectedError(f"nothing was collected of network {network!r}; `ledgermart status` lists networks")
+    warehouse = Warehouse(settings)
+    if not settings.warehouse_path.exists():
+        raise nothing
+    with warehouse.exclusive(f"reset of network {network}"), warehouse.open() as connection:
+        create_tables(connection)
+        if not is_known(connection, network):
+            raise nothing
+        reset, batch_id = reset_network(connection, network, settings.data_dir / "archive")
+        write_progress(connection, settings.data_dir, batch_id)
+    return ResetResult(network, reset)
+
+
+def print_reset(done: ResetResult, console: Console) -> None:
+    """Print where the facts are now, and what comes next."""
+    moved = sum(done.reset.rows.values())
+    console.print(f"{moved} rows of {done.network} are in {done.reset.archive}", markup=False)
+    console.print("The next cycle collects the network again: `ledgermart cycle`, or the running service by itself.")
