@@ -8,7 +8,9 @@ from typing import Any
 import dagster as dg
 from sqlalchemy.exc import DatabaseError
 
+from cli.disk import full_disk_sentence, names_full_disk
 from cli.exit_codes import EXIT_BUSY, EXIT_FAILED, EXIT_NETWORK_FAILED
+from cli.logs import LogFile
 from control.networks.in_force import networks_in_force, networks_missing
 from control.networks.pins import undefined_reason
 from control.pricing.definitions import price_sources_in_force
@@ -93,6 +95,20 @@ def _begin_new_records(settings: Settings) -> bool:
     return False
 
 
+def _is_disk_full(result: dg.ExecuteInProcessResult) -> bool:
+    """Tell whether a step failed because the disk has no room."""
+    for event in result.all_events:
+        error = getattr(event.event_specific_data, "error", None)
+        while error is not None:
+            if names_full_disk(error.message):
+                return True
+            error = error.cause or error.context
+        failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
+        if failure is not None and names_full_disk(failure.description or ""):
+            return True
+    return False
+
+
 def run_cycle(
     settings: Settings,
     networks: list[str] | None,
@@ -142,7 +158,7 @@ def run_cycle(
             raise_on_error=False,
         )
 
-    with log_path.open("a") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+    with LogFile(log_path) as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         try:
             result = execute()
         except DatabaseError:
@@ -160,6 +176,8 @@ def run_cycle(
     if known is not None:
         code = EXIT_BUSY if known[0] is WriterBusyError else EXIT_FAILED
         return CycleResult(code, known[1], progress, after, is_new, undefined)
+    if _is_disk_full(result):
+        return CycleResult(EXIT_FAILED, full_disk_sentence(settings), progress, after, is_new, undefined)
     if progress is not None and list(failed) == [OUTCOME.to_python_identifier()]:
         return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new, undefined)
     causes = "; ".join(f"{step}: {cause}" for step, cause in failed.items())

@@ -60,6 +60,25 @@ def check_writable(settings: Settings) -> None:
         )
 
 
+# Of a socket's path, by the system; the service's sockets are in the data folder.
+_MOST_SOCKET_BYTES = 107
+
+
+def check_socket(settings: Settings) -> None:
+    """Check that a socket in the data folder can be opened by its path.
+
+    Raises:
+        SettingsError: the path is too long; the message names the folder and the fix.
+    """
+    path = settings.code_server_socket
+    if (length := len(os.fsencode(path))) > _MOST_SOCKET_BYTES:
+        other = len(path.name) + 1
+        raise SettingsError(
+            f"LEDGERMART_DATA_DIR: {settings.data_dir} has {length - other} bytes, too many for a socket's path in "
+            f"it; name a folder of at most {_MOST_SOCKET_BYTES - other} bytes, or a short symbolic link to the folder"
+        )
+
+
 def _close(path: Path) -> None:
     # Running processes delete files.
     with suppress(FileNotFoundError):

@@ -1,5 +1,6 @@
 """`ledgermart doctor`: check that this machine, the settings and the nodes can run the service."""
 
+import os
 import shutil
 import sys
 import threading
@@ -13,9 +14,10 @@ from typing import Any, Literal
 from packaging.requirements import Requirement
 from rich.console import Console
 
-from cli.data_folder import check_writable
+from cli.data_folder import check_socket, check_writable
 from cli.environment import age
 from cli.exit_codes import EXIT_FAILED
+from cli.logs import MOST_BYTES, OLDER_PARTS
 from cli.ports import find_exposure, find_unusable, ports_of
 from cli.stores import lost_beside_warehouse
 from cli.tables import print_rows
@@ -24,7 +26,7 @@ from control.errors import StoreUnavailable
 from control.networks.definitions import Network, load_networks
 from control.networks.in_force import networks_in_force, networks_missing
 from control.networks.pins import undefined_reason
-from control.settings import CHECKOUT, Settings, SettingsError
+from control.settings import CHECKOUT, Settings, SettingsError, unknown_variables
 from control.store import open_store
 from pipelines.defs.records import find_damaged
 from pipelines.extract.errors import ExtractError
@@ -105,7 +107,7 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
     Raises:
         UnknownNetwork: a network is not defined.
     """
-    checks = [_versions(), _programs(), *_folder(settings)]
+    checks = [_versions(), _programs(), *_variables(), *_folder(settings), _logs(settings)]
     try:
         networks = networks_in_force(settings)
         checks.append(_store(settings))
@@ -171,9 +173,23 @@ def _folder(settings: Settings) -> list[Check]:
         disk = Check("disk", "ok", space)
     try:
         check_writable(settings)
+        check_socket(settings)
     except SettingsError as error:
         return [Check("data folder", "wrong", str(error)), disk]
     return [Check("data folder", "ok", str(settings.data_dir)), disk]
+
+
+def _variables() -> list[Check]:
+    """Name variables that look like settings and have no effect."""
+    return [Check(f"variable {name}", "note", reason) for name, reason in unknown_variables(os.environ).items()]
+
+
+def _logs(settings: Settings) -> Check:
+    """Report the size of the logs and its bound."""
+    found = list((settings.data_dir / "logs").glob("*.log*"))
+    size = sum(path.stat().st_size for path in found) // 1_000_000
+    most = MOST_BYTES * (OLDER_PARTS + 1) // 1_000_000
+    return Check("logs", "ok", f"{size:,} MB in {len(found)} files; each log takes at most {most:,} MB")
 
 
 def _store(settings: Settings) -> Check:

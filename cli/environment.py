@@ -24,7 +24,7 @@ def prepare() -> Settings:
             "DAGSTER_DISABLE_TELEMETRY": "yes",
             "LEDGERMART_DAGSTER_DIR": str(settings.dagster_dir),
             "LEDGERMART_DATA_DIR": str(settings.data_dir),
-            "LEDGERMART_CODE_SERVER_PORT": str(settings.code_server_port),
+            "LEDGERMART_CODE_SERVER_SOCKET": str(settings.code_server_socket),
         }
     )
     return settings

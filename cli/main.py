@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-from rich.console import Console
 
 from cli import environment
-from cli.data_folder import check_writable
+from cli.data_folder import check_socket, check_writable
+from cli.disk import full_disk_sentence, is_disk_full
 from cli.exit_codes import EXIT_BUSY
 from cli.stores import check_exists, lost_beside_warehouse, open_existing
 from cli.tables import print_rows
+from cli.terminal import Terminal, plain_line
 from control import access, quotas, tenants
 from control.errors import ControlError, StoreLost, StoreUnavailable
 from control.networks.definitions import NetworksError
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import PriceSourcesError
-from control.settings import Settings, SettingsError
+from control.settings import Settings, SettingsError, load_settings
 from control.store import open_store
 from warehouse.damage import DamagedFileError
 from warehouse.folders import FolderError
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _DEFAULT = "default"
 _folder = click.Path(file_okay=False, path_type=Path)
-_out = Console(highlight=False, soft_wrap=True)
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
+_out = Terminal(highlight=False, soft_wrap=True)
+_err = Terminal(stderr=True, highlight=False, soft_wrap=True)
 
 
 def _print_json(value: Any) -> None:
@@ -58,10 +59,14 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except (SettingsError, NetworksError, PriceSourcesError, ControlError, FolderError, DamagedFileError) as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(plain_line(str(error))) from error
         except WriterBusyError as error:
-            _err.print(str(error), style="red", markup=False)
+            _err.print(plain_line(str(error)), style="red", markup=False)
             sys.exit(EXIT_BUSY)
+        except Exception as error:
+            if not is_disk_full(error):
+                raise
+            raise click.ClickException(full_disk_sentence(load_settings())) from error
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -113,7 +118,8 @@ def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) 
 
         result = run_cycle(settings, [], begins)
         if result.exit_code != 0:
-            _err.print(f"[red]the empty version could not be published: {result.error}")
+            message = f"the empty version could not be published: {result.error}"
+            _err.print(message, style="red", markup=False)
             sys.exit(result.exit_code)
     with store.write() as session:
         tenant = tenants.find_by_name(session, name)
@@ -323,7 +329,8 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
                 f"{part['rows']} {part['table']} in blocks {part['from']} to {part['to']}"
                 for part in network["collected"]
             )
-            _out.print(f"{name:12} {network['status']:10} head {network['head']}  {parts or 'nothing new'}")
+            line = f"{name:12} {network['status']:10} head {network['head']}  {parts or 'nothing new'}"
+            _out.print(line, markup=False)
         if result.publication:
             _out.print(f"version {result.publication.version}{'' if result.is_new_version else ' (unchanged)'}")
         if result.progress and result.progress.was_read_to_end:
@@ -331,7 +338,7 @@ def _tell(result: "CycleResult", as_json: bool) -> NoReturn:
         for warning in result.warnings:
             _err.print(warning, style="yellow", markup=False)
         if result.error:
-            _err.print(result.error, style="red", markup=False)
+            _err.print(plain_line(result.error), style="red", markup=False)
     sys.exit(result.exit_code)
 
 
@@ -350,6 +357,7 @@ def up(settings: Settings) -> None:
 
     check_exposure(settings, settings.api_host)
     check_writable(settings)
+    check_socket(settings)
     lock = settings.data_dir / "up.lock"
     try:
         with writer_lock(lock, "ledgermart up", 0):

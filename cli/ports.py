@@ -43,7 +43,6 @@ def ports_of(settings: Settings) -> list[Port]:
     return [
         Port("API", "LEDGERMART_API_PORT", settings.api_host, settings.api_port),
         Port("Dagster", "LEDGERMART_DAGSTER_PORT", "127.0.0.1", settings.dagster_port),
-        Port("code server", "LEDGERMART_CODE_SERVER_PORT", "127.0.0.1", settings.code_server_port),
     ]
 
 

@@ -1,6 +1,8 @@
 """Start, watch, restart and stop the API, the worker, and Dagster's web server, daemon and code server."""
 
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -8,11 +10,13 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
+from cli.disk import full_disk_sentence, names_full_disk
+from cli.logs import LogFile, copy_lines
 from control.settings import CHECKOUT, Settings
 
 # Seconds until a child that does not stop is killed. The API first finishes its requests.
@@ -24,6 +28,13 @@ _STOP_POLL_SECONDS = 0.05
 # A child that exits is restarted after 1, 2, 4, ... seconds, at most this many. After a minute the count starts over.
 _MOST_RESTART_SECONDS = 30.0
 _FORGIVEN_AFTER_SECONDS = 60.0
+# After a child has ended, until what it wrote last is in its log.
+_LOG_SECONDS = 5.0
+_CODE_SERVER = ("api", "grpc", "-m", "pipelines.definitions", "--log-level", "warning", "--socket")
+# What Python, C++ and DuckDB write when the system refuses them memory.
+_NO_MEMORY = re.compile(
+    r"\bMemoryError\b|std::bad_alloc|Out of Memory Error|Cannot allocate memory|can't start new thread"
+)
 
 
 @dataclass
@@ -33,12 +44,15 @@ class _Child:
     name: str
     command: list[str]
     log: Path
-    needs_port: int | None = None
+    memory_bytes: int
+    needs_socket: Path | None = None
     stop_seconds: float = _STOP_SECONDS
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     failures: int = 0
     restart_at: float = 0.0
+    writer: threading.Thread | None = None
+    hints: set[str] = field(default_factory=set)
 
 
 def _children(settings: Settings) -> list[_Child]:
@@ -49,58 +63,74 @@ def _children(settings: Settings) -> list[_Child]:
     workspace = str(CHECKOUT / "workspace.yaml")
     logs = settings.data_dir / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    code_port, web_port = str(settings.code_server_port), str(settings.dagster_port)
+    code_server = settings.code_server_socket
+    memory = settings.process_memory_mb * 1_000_000
+
+    def child(name: str, started: list[str], needs: Path | None = None, stop_seconds: float = _STOP_SECONDS) -> _Child:
+        return _Child(name, started, logs / f"{name}.log", memory, needs, stop_seconds)
+
     return [
-        _Child("worker", command("python", "-m", "pipelines.worker"), logs / "worker.log"),
-        _Child(
-            "code-server",
-            command(
-                "dagster",
-                *f"api grpc -m pipelines.definitions -h 127.0.0.1 -p {code_port} --log-level warning".split(),
-            ),
-            logs / "code-server.log",
-        ),
-        _Child(
+        child("worker", command("python", "-m", "pipelines.worker")),
+        child("code-server", command("dagster", *_CODE_SERVER, str(code_server))),
+        child(
             "api",
             command("ledgermart", "api", "--host", settings.api_host, "--port", str(settings.api_port)),
-            logs / "api.log",
             stop_seconds=_API_STOP_SECONDS,
         ),
-        _Child(
-            "daemon",
-            command("dagster-daemon", "run", "-w", workspace, "--log-level", "warning"),
-            logs / "daemon.log",
-            settings.code_server_port,
-        ),
-        _Child(
-            "dagster",
-            command("dagster-webserver", "-w", workspace, "-h", "127.0.0.1", "-p", web_port, "--log-level", "warning"),
-            logs / "dagster.log",
-            settings.code_server_port,
-        ),
+        child("daemon", command("dagster-daemon", "run", "-w", workspace, "--log-level", "warning"), code_server),
+        child("dagster", command("python", "-m", "cli.dagster_pages"), code_server),
     ]
 
 
-def _is_open(port: int) -> bool:
-    with socket.socket() as probe:
+def _is_open(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(_POLL_SECONDS)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex(str(path)) == 0
 
 
-def _start(child: _Child) -> None:
-    with child.log.open("ab") as log:
-        child.process = subprocess.Popen(
-            child.command,
-            cwd=CHECKOUT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+def _start(child: _Child, settings: Settings, console: Console) -> None:
+    child.process = subprocess.Popen(
+        child.command,
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    # Processes that it forks inherit the limit, and count for themselves.
+    with suppress(ProcessLookupError):
+        resource.prlimit(child.process.pid, resource.RLIMIT_DATA, (child.memory_bytes, child.memory_bytes))
+    child.hints.clear()
+    child.writer = threading.Thread(
+        target=_write_log, args=(child, child.process, settings, console), name=f"log of {child.name}", daemon=True
+    )
+    child.writer.start()
     child.started_at = time.monotonic()
 
 
-def _watch(child: _Child, console: Console) -> None:
+def _write_log(child: _Child, process: subprocess.Popen[bytes], settings: Settings, console: Console) -> None:
+    """Write what a process prints to its log until its end, and say once if memory or disk are used up."""
+    assert process.stdout is not None
+    with process.stdout, LogFile(child.log) as log:
+        for line in copy_lines(process.stdout, log):
+            hint = _hint(line, settings)
+            if hint is not None and hint not in child.hints:
+                child.hints.add(hint)
+                log.write(f"ledgermart up: {hint}\n")
+                console.print(f"{child.name}: {hint} (log: {child.log})", style="yellow", markup=False)
+
+
+def _hint(line: str, settings: Settings) -> str | None:
+    """Return what to do about an error that a process printed; None for other lines."""
+    if _NO_MEMORY.search(line):
+        return (
+            f"it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, {settings.process_memory_mb:,} MB; what needed the "
+            "memory failed alone; raise the limit if the machine has more memory"
+        )
+    return full_disk_sentence(settings) if names_full_disk(line) else None
+
+
+def _watch(child: _Child, settings: Settings, console: Console) -> None:
     """Start a child that is not running, with growing pauses after failures."""
     now = time.monotonic()
     if child.process is not None:
@@ -116,8 +146,8 @@ def _watch(child: _Child, console: Console) -> None:
             f"[yellow]{child.name} exited with code {code}; restarting it in {pause:.0f} s (log: {child.log})"
         )
     # Dagster's processes report a code server that is only starting as an error, with a stack trace.
-    if now >= child.restart_at and (child.needs_port is None or _is_open(child.needs_port)):
-        _start(child)
+    if now >= child.restart_at and (child.needs_socket is None or _is_open(child.needs_socket)):
+        _start(child, settings, console)
 
 
 def _stop(children: list[_Child], console: Console) -> None:
@@ -140,8 +170,10 @@ def _stop(children: list[_Child], console: Console) -> None:
                 process.wait()
         time.sleep(_STOP_POLL_SECONDS)
     # Runs are children of the worker or the code server.
-    for _, process in running:
+    for child, process in running:
         _end_group(process)
+        if child.writer is not None:
+            child.writer.join(_LOG_SECONDS)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -171,7 +203,7 @@ def run(settings: Settings, console: Console, *, has_tenant: bool) -> None:
     try:
         while not stopping.is_set():
             for child in children:
-                _watch(child, console)
+                _watch(child, settings, console)
             stopping.wait(_POLL_SECONDS)
     finally:
         console.print("stopping")

@@ -8,6 +8,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -73,7 +74,11 @@ VARIABLES = (
     Variable("LEDGERMART_REPORTS_PROVIDER", "builtin", "renderer of the reports: `builtin` or `superset`"),
     Variable("LEDGERMART_SUPERSET_URL", "http://127.0.0.1:8088", "origin under which browsers reach Superset"),
     Variable("LEDGERMART_DAGSTER_PORT", "3000", "port of Dagster's web pages"),
-    Variable("LEDGERMART_CODE_SERVER_PORT", "4000", "port of the pipeline's code server"),
+    Variable(
+        "LEDGERMART_DAGSTER_WRITES",
+        "no",
+        "`yes` lets Dagster's pages start and stop runs, schedules and sensors; `no` makes them read-only",
+    ),
     Variable("LEDGERMART_CYCLE_SECONDS", "30", "minimum time between the starts of two pipeline cycles, in seconds"),
     Variable(
         "LEDGERMART_NETWORK_SECONDS",
@@ -146,7 +151,33 @@ VARIABLES = (
         "half of the machine's memory",
         "maximum memory of the pipeline's query engine, in megabytes; larger queries spill to disk",
     ),
+    Variable(
+        "LEDGERMART_PROCESS_MEMORY_MB",
+        "three quarters of the machine's memory",
+        "maximum memory of each process that `ledgermart up` starts, in megabytes; a run or request that needs more "
+        "fails alone",
+    ),
 )
+
+
+# Settings of earlier releases, each with the reason why it has no effect any more.
+REMOVED = {"LEDGERMART_CODE_SERVER_PORT": "removed: the code server listens on a socket in the data folder"}
+# Variables that are no settings: for child processes, analysts' dbt projects and the command `report`.
+_OTHERS = {
+    "LEDGERMART_API_KEY",
+    "LEDGERMART_CODE_SERVER_SOCKET",
+    "LEDGERMART_DAGSTER_DIR",
+    "LEDGERMART_MARTS_PATH",
+    "LEDGERMART_SANDBOX",
+    "LEDGERMART_WAREHOUSE_PATH",
+}
+
+
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an environment that look like settings and have no effect, each with the reason."""
+    known = _OTHERS | {variable.name for variable in VARIABLES}
+    found = sorted(name for name in environ if name.startswith("LEDGERMART_") and name not in known)
+    return {name: REMOVED.get(name, "no setting has this name; see docs/reference/settings.md") for name in found}
 
 
 class SettingsError(Exception):
@@ -170,7 +201,7 @@ class Settings:
     reports_provider: ReportsProvider
     superset_url: str
     dagster_port: int
-    code_server_port: int
+    dagster_writes: bool
     cycle_seconds: int
     network_seconds: int
     network_answer_mb: int
@@ -187,6 +218,7 @@ class Settings:
     query_timeout_seconds: int
     query_memory_mb: int
     pipeline_memory_mb: int
+    process_memory_mb: int
 
     @property
     def public_origin(self) -> str:
@@ -215,6 +247,11 @@ class Settings:
     def dagster_dir(self) -> Path:
         """The folder of Dagster's own records."""
         return self.data_dir / "dagster"
+
+    @property
+    def code_server_socket(self) -> Path:
+        """The socket on which Dagster's code server listens."""
+        return self.data_dir / "code-server.sock"
 
     @property
     def dbt_target_dir(self) -> Path:
@@ -257,7 +294,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         reports_provider=_provider(variables, "LEDGERMART_REPORTS_PROVIDER"),
         superset_url=_origin(variables, "LEDGERMART_SUPERSET_URL"),
         dagster_port=_integer(variables, "LEDGERMART_DAGSTER_PORT", 1, 65_535),
-        code_server_port=_integer(variables, "LEDGERMART_CODE_SERVER_PORT", 1, 65_535),
+        dagster_writes=_yes_or_no(variables, "LEDGERMART_DAGSTER_WRITES"),
         cycle_seconds=_integer(variables, "LEDGERMART_CYCLE_SECONDS", 1, 86_400),
         network_seconds=_integer(variables, "LEDGERMART_NETWORK_SECONDS", 1, 86_400),
         network_answer_mb=_integer(variables, "LEDGERMART_NETWORK_ANSWER_MB", 1, 1_000_000_000),
@@ -273,7 +310,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         max_objects=_integer(variables, "LEDGERMART_MAX_OBJECTS", 0, 1_000_000_000),
         query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
         query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
-        pipeline_memory_mb=_memory(variables, "LEDGERMART_PIPELINE_MEMORY_MB"),
+        pipeline_memory_mb=_memory(variables, "LEDGERMART_PIPELINE_MEMORY_MB", 256, Fraction(1, 2)),
+        process_memory_mb=_memory(variables, "LEDGERMART_PROCESS_MEMORY_MB", 1_024, Fraction(3, 4)),
     )
 
 
@@ -287,10 +325,10 @@ def _integer(variables: Mapping[str, str], name: str, lowest: int, highest: int)
     return int(text)
 
 
-def _memory(variables: Mapping[str, str], name: str) -> int:
+def _memory(variables: Mapping[str, str], name: str, lowest: int, share: Fraction) -> int:
     if not variables.get(name):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2_000_000
-    return _integer(variables, name, 256, 1_000_000)
+        return max(lowest, int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * share) // 1_000_000)
+    return _integer(variables, name, lowest, 1_000_000)
 
 
 def _path(variables: Mapping[str, str], name: str, default: Path) -> Path:

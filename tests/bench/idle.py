@@ -40,11 +40,11 @@ poll_seconds = 1
 
 # Whose work it is, by program; what a process starts counts as its own.
 _ROLES = {
-    "-m": "worker",
+    "pipelines.worker": "worker",
     "dagster": "code server",
     "ledgermart": "API",
     "dagster-daemon": "daemon",
-    "dagster-webserver": "web server",
+    "cli.dagster_pages": "web server",
 }
 
 
@@ -133,8 +133,9 @@ def _processes() -> dict[str, list[psutil.Process]]:
     (root,) = (child for child in alive if child.cmdline()[-1] == "up")
     roles = {"ledgermart up": [root]}
     for child in root.children():
-        # The first word is the interpreter.
-        program = Path(child.cmdline()[1]).name
+        # The first word is the interpreter; modules follow `-m`.
+        words = child.cmdline()
+        program = words[2] if words[1] == "-m" else Path(words[1]).name
         roles[_ROLES[program]] = [child, *child.children(recursive=True)]
     return roles
 

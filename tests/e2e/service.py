@@ -29,13 +29,13 @@ class Service:
         extra: environment variables over the defaults made here.
     """
 
-    # Of API, Dagster and its code server, where they are free.
-    preferred_ports: Sequence[int | None] = (8000, 3000, 4000)
+    # Of API and Dagster, where they are free.
+    preferred_ports: Sequence[int | None] = (8000, 3000)
 
     def __init__(self, data_dir: Path, rpc_url: str, extra: Mapping[str, str] | None = None) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = data_dir / "up.log"
-        api_port, dagster_port, code_server_port = (free_port(port) for port in self.preferred_ports)
+        api_port, dagster_port = (free_port(port) for port in self.preferred_ports)
         self.api_url = f"http://127.0.0.1:{api_port}"
         self.dagster_url = f"http://127.0.0.1:{dagster_port}"
         # The caller's own settings and nodes must not leak in: neither real networks nor another data folder.
@@ -50,7 +50,6 @@ class Service:
             "LEDGERMART_DATA_DIR": str(data_dir),
             "LEDGERMART_API_PORT": str(api_port),
             "LEDGERMART_DAGSTER_PORT": str(dagster_port),
-            "LEDGERMART_CODE_SERVER_PORT": str(code_server_port),
             **(extra or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None

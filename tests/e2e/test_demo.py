@@ -31,7 +31,7 @@ from tests.e2e import demo
 from tests.e2e.service import Service
 
 class MisledService(Service):
-    preferred_ports = (None, None, None)
+    preferred_ports = (None, None)
 
     def __init__(self, data_dir, rpc_url, extra):
         proxy = FaultProxy(rpc_url)
@@ -51,11 +51,12 @@ from tests.e2e import demo
 from tests.e2e.service import Service
 
 class HeldService(Service):
-    preferred_ports = (None, None, None)
+    preferred_ports = (None, None)
 
     def __init__(self, data_dir, rpc_url, extra):
-        # A run waits for the lock of the warehouse as long as a test needs.
-        super().__init__(data_dir, rpc_url, {**extra, "LEDGERMART_LOCK_WAIT_SECONDS": "86400"})
+        # A run waits for the lock of the warehouse as long as a test needs, and tests launch runs.
+        own = {"LEDGERMART_LOCK_WAIT_SECONDS": "86400", "LEDGERMART_DAGSTER_WRITES": "yes"}
+        super().__init__(data_dir, rpc_url, {**extra, **own})
         self.held_path = data_dir / "held"
 
     def __exit__(self, kind, error, trace):
@@ -191,6 +192,7 @@ def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None
 def test_every_end_of_a_worker_run_is_recorded(demo: Demo) -> None:
     dagster = demo.dagster
     assert (demo.folder / "worker.sock").stat().st_mode & 0o777 == 0o600
+    assert (demo.folder / "code-server.sock").stat().st_mode & 0o077 == 0
     # All numbers came by cycles that the worker began by itself.
     assert dagster.runs(pipelineName="cycle", tags=[_WORKER_TAG], statuses=["SUCCESS"])
     # The worker has imported the packages that analysts add before it forked, and cycles imported nothing more.

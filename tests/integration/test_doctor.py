@@ -26,7 +26,7 @@ def silent() -> Iterator[str]:
 
 def examined(service: Service, monkeypatch: pytest.MonkeyPatch, *networks: str) -> Diagnosis:
     """Run the checks of the command, with free ports."""
-    for name in ("API", "DAGSTER", "CODE_SERVER"):
+    for name in ("API", "DAGSTER"):
         service.variables[f"LEDGERMART_{name}_PORT"] = str(free_port())
     for name, value in service.variables.items():
         monkeypatch.setenv(name, value)

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from tests.chain.process import free_port, stop_process, tied_to_parent
+from tests.chain.process import stop_process, tied_to_parent
 from tests.integration.harness import CHECKOUT, Service
 from tests.waiting import eventually
 
@@ -24,7 +24,7 @@ def environment(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> dict
         "DAGSTER_HOME": str(CHECKOUT),
         "DAGSTER_DISABLE_TELEMETRY": "yes",
         "LEDGERMART_DAGSTER_DIR": str(ready_service.settings.dagster_dir),
-        "LEDGERMART_CODE_SERVER_PORT": str(free_port()),
+        "LEDGERMART_CODE_SERVER_SOCKET": str(ready_service.settings.code_server_socket),
     }
     for name, value in own.items():
         monkeypatch.setenv(name, value)
@@ -34,12 +34,10 @@ def environment(ready_service: Service, monkeypatch: pytest.MonkeyPatch) -> dict
 @pytest.fixture
 def code_server(environment: dict[str, str], tmp_path: Path) -> Iterator[None]:
     """A code server that listens."""
-    port = int(environment["LEDGERMART_CODE_SERVER_PORT"])
+    path = environment["LEDGERMART_CODE_SERVER_SOCKET"]
     with (tmp_path / "code-server.log").open("wb") as log:
         process = subprocess.Popen(
-            tied_to_parent(
-                [str(_DAGSTER), *f"api grpc -m pipelines.definitions -h 127.0.0.1 -p {port}".split()], "TERM"
-            ),
+            tied_to_parent([str(_DAGSTER), *["api", "grpc", "-m", "pipelines.definitions", "-s"], path], "TERM"),
             cwd=CHECKOUT,
             env=environment,
             stdout=log,
@@ -48,8 +46,8 @@ def code_server(environment: dict[str, str], tmp_path: Path) -> Iterator[None]:
         )
 
     def listens() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(path) == 0
 
     eventually(listens, "the code server listens")
     yield

@@ -35,7 +35,7 @@ poll_seconds = 1
     )
     monkeypatch.setenv("LEDGERMART_NETWORKS", str(file))
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path / "data"))
-    for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "LEDGERMART_CODE_SERVER_PORT"):
+    for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "LEDGERMART_CODE_SERVER_SOCKET"):
         monkeypatch.setenv(variable, "")
 
     def run_cycle(_: Any, networks: list[str], begins: Any) -> CycleResult:

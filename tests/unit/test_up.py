@@ -15,10 +15,15 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from cli import up
+from cli.data_folder import check_socket
 from cli.main import main
 from cli.ports import Port, check_ports, find_exposure, find_unusable
+from cli.terminal import Terminal
 from control.settings import load_settings
 from tests.chain.process import free_port
+
+# The fixture `folder` replaces it.
+up_start = up._start
 
 
 @pytest.fixture
@@ -34,9 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in ("DAGSTER_HOME", "LEDGERMART_DAGSTER_DIR", "DAGSTER_DISABLE_TELEMETRY"):
         monkeypatch.setenv(variable, "")
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path / "data"))
-    for name in ("API", "DAGSTER", "CODE_SERVER"):
+    for name in ("API", "DAGSTER"):
         monkeypatch.setenv(f"LEDGERMART_{name}_PORT", str(free_port()))
-    monkeypatch.setattr(up, "_start", lambda _: pytest.fail("something was started"))
+    monkeypatch.setattr(up, "_start", lambda *_: pytest.fail("something was started"))
     monkeypatch.setattr("cli.ports.PATIENCE_SECONDS", 0.0)
     return tmp_path / "data"
 
@@ -53,7 +58,7 @@ def error_of(*arguments: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("name", ["API", "DAGSTER", "CODE_SERVER"])
+@pytest.mark.parametrize("name", ["API", "DAGSTER"])
 def test_a_taken_port_is_one_line_before_anything_starts(
     name: str, taken: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +134,7 @@ def child(name: str, code: str, stop_seconds: float) -> up._Child:
     assert process.stdout is not None
     with process.stdout:
         process.stdout.readline()
-    return up._Child(name, [], Path(), stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
+    return up._Child(name, [], Path(), 0, stop_seconds=stop_seconds, process=process, started_at=time.monotonic())
 
 
 def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +148,80 @@ def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypat
     assert [each.process.returncode for each in (polite, deaf) if each.process] == [-signal.SIGTERM, -signal.SIGKILL]
     assert "waiting for deaf" in told.getvalue()
     assert "deaf did not stop in 0 s; killing it" in told.getvalue()
+
+
+@pytest.fixture
+def reported() -> io.StringIO:
+    """What `ledgermart up` prints."""
+    return io.StringIO()
+
+
+def run_to_its_end(folder: Path, reported: io.StringIO, memory_bytes: int, code: str) -> tuple[int, str]:
+    """Run some Python as a child of the service; return its exit code and its log."""
+    folder.mkdir()
+    one = up._Child("worker", [sys.executable, "-c", code], folder / "worker.log", memory_bytes)
+    up._start(one, load_settings(), Terminal(file=reported, soft_wrap=True))
+    assert one.process is not None
+    assert one.writer is not None
+    code_of_exit = one.process.wait()
+    one.writer.join()
+    return code_of_exit, one.log.read_text()
+
+
+def test_a_child_over_its_memory_fails_alone_and_the_setting_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
+) -> None:
+    monkeypatch.setattr(up, "_start", up_start)
+    monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "1024")
+    # The second child of the child, as the fork that executes a run: it fails, and the child goes on.
+    code = """
+import os
+import sys
+sys.stdin.read()
+if os.fork() == 0:
+    held = [bytearray(50_000_000) for _ in range(40)]
+_, status = os.wait()
+print("the fork exited with", os.waitstatus_to_exitcode(status))
+"""
+    exit_code, log = run_to_its_end(folder, reported, 400_000_000, code)
+    assert exit_code == 0
+    assert log.count("MemoryError") == 1
+    assert "the fork exited with 1\n" in log
+    sentence = "it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, 1,024 MB; what needed the memory failed alone"
+    assert reported.getvalue().count(f"worker: {sentence}") == 1
+    assert f"ledgermart up: {sentence}" in log
+
+
+def test_a_child_without_room_on_the_disk_names_the_folder_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, reported: io.StringIO
+) -> None:
+    monkeypatch.setattr(up, "_start", up_start)
+    code = "print(OSError(28, 'No space left on device', 'progress.json')); print('database or disk is full')"
+    run_to_its_end(folder, reported, 400_000_000, code)
+    assert reported.getvalue().count("the disk is full") == 1
+    assert f"{folder} has " in reported.getvalue()
+
+
+def test_the_code_server_is_a_socket_whose_path_may_be_too_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = folder.parent / ("d" * (107 - len(f"{folder.parent}//code-server.sock")))
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(longest))
+    check_socket(load_settings())
+    with socket.socket(socket.AF_UNIX) as listener:
+        longest.mkdir()
+        listener.bind(str(load_settings().code_server_socket))
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", f"{longest}d")
+    line = error_of("up")
+    assert line.startswith(f"Error: LEDGERMART_DATA_DIR: {longest}d has {len(str(longest)) + 1} bytes")
+    assert f"name a folder of at most {len(str(longest))} bytes" in line
+
+
+def test_no_child_listens_on_a_port_but_the_api_and_the_pages(folder: Path) -> None:
+    settings = load_settings()
+    children = {one.name: one for one in up._children(settings)}
+    assert children["code-server"].command[-2:] == ["--socket", str(folder / "code-server.sock")]
+    ports = [one.name for one in children.values() if str(settings.api_port) in one.command]
+    assert ports == ["api"]
+    assert {one.memory_bytes for one in children.values()} == {settings.process_memory_mb * 1_000_000}
 
 
 def test_up_without_a_tenant_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from control.settings import VARIABLES, Settings, SettingsError, load_settings
+from control.settings import VARIABLES, Settings, SettingsError, load_settings, unknown_variables
 
 INTEGERS = [variable.name for variable in VARIABLES if variable.default.isdigit()]
 
@@ -28,7 +28,7 @@ def test_defaults() -> None:
         reports_provider="builtin",
         superset_url="http://127.0.0.1:8088",
         dagster_port=3000,
-        code_server_port=4000,
+        dagster_writes=False,
         cycle_seconds=30,
         network_seconds=120,
         network_answer_mb=4_000,
@@ -45,6 +45,7 @@ def test_defaults() -> None:
         query_timeout_seconds=30,
         query_memory_mb=1024,
         pipeline_memory_mb=psutil.virtual_memory().total // 2_000_000,
+        process_memory_mb=psutil.virtual_memory().total * 3 // 4_000_000,
     )
     assert settings.warehouse_path == checkout / "data/warehouse.duckdb"
     assert settings.marts_path == checkout / "data/marts_build.duckdb"
@@ -61,6 +62,24 @@ def test_every_documented_integer_is_read() -> None:
     settings = load_settings({name: str(1000 + number) for number, name in enumerate(INTEGERS)})
     for number, name in enumerate(INTEGERS):
         assert getattr(settings, name.removeprefix("LEDGERMART_").lower()) == 1000 + number
+
+
+def test_a_variable_without_effect_is_named() -> None:
+    environment = {variable.name: "1" for variable in VARIABLES} | {"ETHEREUM_RPC_URL": "http://127.0.0.1:1"}
+    assert unknown_variables(environment | {"LEDGERMART_DAGSTER_DIR": "d", "LEDGERMART_API_KEY": "k"}) == {}
+    found = unknown_variables({"LEDGERMART_CODE_SERVER_PORT": "4000", "LEDGERMART_API_PROT": "1"})
+    assert found == {
+        "LEDGERMART_API_PROT": "no setting has this name; see docs/reference/settings.md",
+        "LEDGERMART_CODE_SERVER_PORT": "removed: the code server listens on a socket in the data folder",
+    }
+
+
+@pytest.mark.parametrize("text", ["YES", "true", "1", " yes"])
+def test_a_switch_is_yes_or_no(text: str) -> None:
+    assert load_settings({"LEDGERMART_DAGSTER_WRITES": "yes"}).dagster_writes
+    assert not load_settings({"LEDGERMART_DAGSTER_WRITES": "no"}).dagster_writes
+    with pytest.raises(SettingsError, match=r"LEDGERMART_DAGSTER_WRITES is .*; set it to yes or no"):
+        load_settings({"LEDGERMART_DAGSTER_WRITES": text})
 
 
 def test_relative_paths_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
