@@ -96,6 +96,8 @@ lint: .venv/installed build/linted-sql ## Style, types, import contracts, links 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive api bi cli control warehouse
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive --skip B608 pipelines
 	$(BIN)/python -m tests.links
 	$(BIN)/python -m tests.prose
 

@@ -95,16 +95,16 @@ def _begin_new_records(settings: Settings) -> bool:
     return False
 
 
-def _is_disk_full(result: dg.ExecuteInProcessResult) -> bool:
+def _is_disk_full(result: dg.ExecuteInProcessResult, settings: Settings) -> bool:
     """Tell whether a step failed because the disk has no room."""
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         while error is not None:
-            if names_full_disk(error.message):
+            if names_full_disk(error.message, settings):
                 return True
             error = error.cause or error.context
         failure = event.step_failure_data.user_failure_data if event.is_step_failure else None
-        if failure is not None and names_full_disk(failure.description or ""):
+        if failure is not None and names_full_disk(failure.description or "", settings):
             return True
     return False
 
@@ -176,7 +176,7 @@ def run_cycle(
     if known is not None:
         code = EXIT_BUSY if known[0] is WriterBusyError else EXIT_FAILED
         return CycleResult(code, known[1], progress, after, is_new, undefined)
-    if _is_disk_full(result):
+    if _is_disk_full(result, settings):
         return CycleResult(EXIT_FAILED, full_disk_sentence(settings), progress, after, is_new, undefined)
     if progress is not None and list(failed) == [OUTCOME.to_python_identifier()]:
         return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new, undefined)

@@ -8,17 +8,22 @@ from control.settings import Settings
 
 # Words of the C library (Python, DuckDB), of SQLite, and of a quota.
 _WORDS = ("No space left on device", "database or disk is full", "Disk quota exceeded")
+# SQLite's words when it cannot make the files beside a database: a disk without room, or a broken one.
+_DOUBTFUL_WORDS = "disk I/O error"
+_LEAST_BYTES = 1_000_000
 
 
-def names_full_disk(text: str) -> bool:
+def names_full_disk(text: str, settings: Settings) -> bool:
     """Tell whether the words of an error mean that a disk has no room."""
+    if _DOUBTFUL_WORDS in text:
+        return shutil.disk_usage(settings.data_dir).free < _LEAST_BYTES
     return any(words in text for words in _WORDS)
 
 
-def is_disk_full(error: BaseException) -> bool:
+def is_disk_full(error: BaseException, settings: Settings) -> bool:
     """Tell whether an error, or one that led to it, means that a disk has no room."""
     return any(
-        (isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT)) or names_full_disk(str(one))
+        (isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT)) or names_full_disk(str(one), settings)
         for one in _with_causes(error)
     )
 

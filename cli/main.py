@@ -58,15 +58,18 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, NetworksError, PriceSourcesError, ControlError, FolderError, DamagedFileError) as error:
+        except (SettingsError, NetworksError, PriceSourcesError, FolderError, DamagedFileError) as error:
             raise click.UsageError(plain_line(str(error))) from error
         except WriterBusyError as error:
             _err.print(plain_line(str(error)), style="red", markup=False)
             sys.exit(EXIT_BUSY)
         except Exception as error:
-            if not is_disk_full(error):
-                raise
-            raise click.ClickException(full_disk_sentence(load_settings())) from error
+            settings = load_settings()
+            if is_disk_full(error, settings):
+                raise click.ClickException(full_disk_sentence(settings)) from error
+            if isinstance(error, ControlError):
+                raise click.UsageError(plain_line(str(error))) from error
+            raise
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -127,7 +127,7 @@ def _hint(line: str, settings: Settings) -> str | None:
             f"it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, {settings.process_memory_mb:,} MB; what needed the "
             "memory failed alone; raise the limit if the machine has more memory"
         )
-    return full_disk_sentence(settings) if names_full_disk(line) else None
+    return full_disk_sentence(settings) if names_full_disk(line, settings) else None
 
 
 def _watch(child: _Child, settings: Settings, console: Console) -> None:
