@@ -177,7 +177,7 @@ def run_cycle(
         code = EXIT_BUSY if known[0] is WriterBusyError else EXIT_FAILED
         return CycleResult(code, known[1], progress, after, is_new, undefined)
     if _is_disk_full(result, settings):
-        return CycleResult(EXIT_FAILED, full_disk_sentence(settings), progress, after, is_new, undefined)
+        return CycleResult(EXIT_FAILED, full_disk_sentence(settings.data_dir), progress, after, is_new, undefined)
     if progress is not None and list(failed) == [OUTCOME.to_python_identifier()]:
         return CycleResult(EXIT_NETWORK_FAILED, "; ".join(progress.errors), progress, after, is_new, undefined)
     causes = "; ".join(f"{step}: {cause}" for step, cause in failed.items())

@@ -60,7 +60,7 @@ def check_writable(settings: Settings) -> None:
         )
 
 
-# Of a socket's path, by the system; the service's sockets are in the data folder.
+# The limit of the system for the path of a socket.
 _MOST_SOCKET_BYTES = 107
 
 

@@ -3,6 +3,10 @@
 import errno
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
 
 from control.settings import Settings
 
@@ -11,6 +15,7 @@ _WORDS = ("No space left on device", "database or disk is full", "Disk quota exc
 # SQLite's words when it cannot make the files beside a database: a disk without room, or a broken one.
 _DOUBTFUL_WORDS = "disk I/O error"
 _LEAST_BYTES = 1_000_000
+_OTHERWISE = "move the folder to a larger disk and set LEDGERMART_DATA_DIR"
 
 
 def names_full_disk(text: str, settings: Settings) -> bool:
@@ -37,10 +42,27 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
         following = following.__cause__ or following.__context__
 
 
-def full_disk_sentence(settings: Settings) -> str:
-    """Return what happened and what to do, in one sentence."""
-    free = shutil.disk_usage(settings.data_dir).free // 1_000_000
-    return (
-        f"the disk is full: {settings.data_dir} has {free:,} MB free; make room there, or set LEDGERMART_DATA_DIR to a "
-        "folder on a larger disk with the same contents; the next cycle continues, and no stored data is lost"
-    )
+def full_disk_sentence(folder: Path, otherwise: str = _OTHERWISE) -> str:
+    """Return the cause and the fix in one sentence.
+
+    Args:
+        folder: the folder on the full disk.
+        otherwise: what helps in place of more room.
+    """
+    free = shutil.disk_usage(folder).free // 1_000_000
+    return f"the disk is full: {folder} has {free:,} MB free; make room there, or {otherwise}; no stored data is lost"
+
+
+@contextmanager
+def naming_full_disk(settings: Settings, folder: Path, otherwise: str) -> Iterator[None]:
+    """Turn the error of a full disk into the sentence about another folder than the data folder.
+
+    Raises:
+        ClickException: the disk is full.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_disk_full(error, settings):
+            raise click.ClickException(full_disk_sentence(folder, otherwise)) from error
+        raise

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from cli.disk import naming_full_disk
 from control import tenants
 from control.settings import Settings
 from control.store import open_store
@@ -41,7 +42,10 @@ def run_export(
     folder = folder.absolute()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(), MofNCompleteColumn())
     elapsed = TimeElapsedColumn()
-    with Progress(*columns, elapsed, console=console, disable=not console.is_terminal) as bars:
+    with (
+        naming_full_disk(settings, folder.parent, "name a folder on another disk with --out"),
+        Progress(*columns, elapsed, console=console, disable=not console.is_terminal) as bars,
+    ):
         all_marts = bars.add_task("marts", total=None)
         one_mart = bars.add_task("", total=100)
 

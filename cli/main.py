@@ -60,13 +60,15 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except (SettingsError, NetworksError, PriceSourcesError, FolderError, DamagedFileError) as error:
             raise click.UsageError(plain_line(str(error))) from error
+        except click.ClickException:
+            raise
         except WriterBusyError as error:
             _err.print(plain_line(str(error)), style="red", markup=False)
             sys.exit(EXIT_BUSY)
         except Exception as error:
             settings = load_settings()
             if is_disk_full(error, settings):
-                raise click.ClickException(full_disk_sentence(settings)) from error
+                raise click.ClickException(full_disk_sentence(settings.data_dir)) from error
             if isinstance(error, ControlError):
                 raise click.UsageError(plain_line(str(error))) from error
             raise

@@ -14,7 +14,7 @@ _HIDDEN = re.compile(
 
 
 def plain(text: str) -> str:
-    """Return a text without characters that control a terminal or that hide or reorder what it shows."""
+    """Return a text without characters that control a terminal, hide text or change its direction."""
     return _HIDDEN.sub("", _ESCAPE_SEQUENCE.sub("", text))
 
 

@@ -28,10 +28,10 @@ _STOP_POLL_SECONDS = 0.05
 # A child that exits is restarted after 1, 2, 4, ... seconds, at most this many. After a minute the count starts over.
 _MOST_RESTART_SECONDS = 30.0
 _FORGIVEN_AFTER_SECONDS = 60.0
-# After a child has ended, until what it wrote last is in its log.
+# Maximum time to write the last lines of a child that has ended.
 _LOG_SECONDS = 5.0
 _CODE_SERVER = ("api", "grpc", "-m", "pipelines.definitions", "--log-level", "warning", "--socket")
-# What Python, C++ and DuckDB write when the system refuses them memory.
+# Errors of Python, C++ and DuckDB when the system refuses them memory.
 _NO_MEMORY = re.compile(
     r"\bMemoryError\b|std::bad_alloc|Out of Memory Error|Cannot allocate memory|can't start new thread"
 )
@@ -109,7 +109,7 @@ def _start(child: _Child, settings: Settings, console: Console) -> None:
 
 
 def _write_log(child: _Child, process: subprocess.Popen[bytes], settings: Settings, console: Console) -> None:
-    """Write what a process prints to its log until its end, and say once if memory or disk are used up."""
+    """Write the output of a process to its log, and report once that memory or disk are used up."""
     assert process.stdout is not None
     with process.stdout, LogFile(child.log) as log:
         for line in copy_lines(process.stdout, log):
@@ -127,7 +127,7 @@ def _hint(line: str, settings: Settings) -> str | None:
             f"it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, {settings.process_memory_mb:,} MB; what needed the "
             "memory failed alone; raise the limit if the machine has more memory"
         )
-    return full_disk_sentence(settings) if names_full_disk(line, settings) else None
+    return full_disk_sentence(settings.data_dir) if names_full_disk(line, settings) else None
 
 
 def _watch(child: _Child, settings: Settings, console: Console) -> None:

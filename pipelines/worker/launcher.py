@@ -1,7 +1,7 @@
 """How Dagster hands a run to the worker, and how the worker's fork executes it by its id.
 
-The one module that imports what is not Dagster's public interface, and of that what Dagster's own launchers for
-containers rest on, which execute runs by id as well.
+Like `cli.dagster_pages`, this module imports from outside Dagster's public interface. It uses the parts that Dagster's
+own launchers for containers use, which execute runs by id as well.
 """
 
 import dagster as dg

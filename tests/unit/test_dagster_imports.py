@@ -1,11 +1,14 @@
-"""What the project imports of Dagster: its public interface, and in one module what executes a run by its id."""
+"""Imports of Dagster: its public interface, and in two modules the parts that runs and pages need."""
 
 import ast
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = ("api", "cli", "control", "pipelines", "tests", "warehouse")
+_PAGES = {"dagster._core.workspace.context", "dagster._core.workspace.load_target"}
 _ALLOWED = {
+    "cli/dagster_pages.py": _PAGES,
+    "tests/unit/test_dagster_pages.py": _PAGES,
     "pipelines/worker/launcher.py": {"dagster._cli.api", "dagster._core.launcher", "dagster._grpc.types"},
 }
 
@@ -21,7 +24,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_one_module_imports_what_dagster_keeps_to_itself() -> None:
+def test_two_modules_import_what_dagster_keeps_to_itself() -> None:
     private = {
         str(path.relative_to(_ROOT)): {name for name in imported(path) if name.startswith("dagster._")}
         for folder in _FOLDERS

@@ -1,4 +1,4 @@
-"""Dagster's pages: what a page of another site, or one that points a name at this machine, can make a browser send."""
+"""Dagster's pages refuse requests that a page of another site can make a browser send."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _PURGE = {"query": 'mutation { deletePipelineRun(runId: "x") { __typename ... on
 
 @pytest.fixture(scope="module", params=[True, False], ids=["read-only", "writes"])
 def is_read_only(request: pytest.FixtureRequest) -> bool:
-    """Whether the pages may only be read."""
+    """True if the pages may only be read."""
     return bool(request.param)
 
 
@@ -98,7 +98,7 @@ def test_graphql_is_not_answered_by_get(pages: Browser) -> None:
 @pytest.mark.parametrize(
     "kind", [None, "text/plain", "application/x-www-form-urlencoded", "text/plain; application/json"]
 )
-def test_what_a_form_can_send_is_refused(pages: Browser, kind: str | None) -> None:
+def test_the_content_types_of_forms_are_refused(pages: Browser, kind: str | None) -> None:
     headers = {} if kind is None else {"content-type": kind}
     for path in ("/graphql", "/report_asset_materialization/a"):
         assert pages.request("POST", path, params=_STOP, content=b"", headers=headers).status_code == 415

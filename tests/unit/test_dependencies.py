@@ -10,7 +10,7 @@ from control.settings import CHECKOUT
 
 PACKAGES = ("api", "cli", "control", "pipelines", "warehouse")
 # Used without an import: by their commands, by dbt's and SQLAlchemy's own look-up of adapters and drivers.
-NOT_IMPORTED = {"dagster-webserver", "dbt-core", "dbt-duckdb", "psycopg"}
+NOT_IMPORTED = {"dbt-core", "dbt-duckdb", "psycopg"}
 
 
 def normal(name: str) -> str:

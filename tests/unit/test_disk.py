@@ -6,11 +6,12 @@ import sqlite3
 from collections import namedtuple
 from pathlib import Path
 
+import click
 import duckdb
 import pytest
 from click.testing import CliRunner
 
-from cli.disk import full_disk_sentence, is_disk_full, names_full_disk
+from cli.disk import full_disk_sentence, is_disk_full, names_full_disk, naming_full_disk
 from cli.main import main
 from control.errors import StoreUnavailable
 from control.settings import Settings, load_settings
@@ -58,5 +59,23 @@ def test_a_command_on_a_full_disk_ends_with_one_sentence(
 
     monkeypatch.setattr("cli.status.read_status", fail)
     done = CliRunner().invoke(main, ["status"])
-    assert (done.exit_code, done.stderr) == (1, f"Error: {full_disk_sentence(settings)}\n")
+    assert (done.exit_code, done.stderr) == (1, f"Error: {full_disk_sentence(settings.data_dir)}\n")
     assert str(settings.data_dir) in done.stderr
+
+
+def test_a_full_disk_of_an_export_is_named_in_place_of_the_data_folder(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "elsewhere"
+    out.mkdir()
+    with (
+        pytest.raises(click.ClickException, match=f"{out} has .* or name a folder with --out; no stored") as raised,
+        naming_full_disk(settings, out, "name a folder with --out"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("cli.status.read_status", lambda _: _throw(raised.value))
+    assert CliRunner().invoke(main, ["status"]).stderr == f"Error: {raised.value.message}\n"
+
+
+def _throw(error: Exception) -> None:
+    raise error

@@ -50,7 +50,7 @@ def test_a_full_disk_loses_counted_lines_and_stops_nothing(tmp_path: Path, monke
     real_write = os.write
     with LogFile(tmp_path / "api.log") as log:
         log.write("before\n")
-        # What the system does when 2 bytes fit, and then none.
+        # A disk with room for 2 bytes, and then none.
         monkeypatch.setattr(os, "write", lambda file, data: real_write(file, data[:2]))
         log.write("cut\n")
 

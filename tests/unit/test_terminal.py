@@ -1,4 +1,4 @@
-"""What nodes, files and users name cannot control the terminal that shows it."""
+"""Texts of nodes, files and users cannot control the terminal that shows them."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def test_a_text_keeps_its_letters_and_loses_what_controls_or_hides() -> None:
 
 
 def shown(print_it: object) -> str:
-    """What a terminal gets."""
+    """Return the output in a terminal."""
     told = io.StringIO()
     print_it(Terminal(file=told, highlight=False, soft_wrap=True, width=2000))  # type: ignore[operator]
     return told.getvalue()

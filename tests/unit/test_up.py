@@ -152,7 +152,7 @@ def test_stopping_names_the_processes_it_waits_for_and_kills_late_ones(monkeypat
 
 @pytest.fixture
 def reported() -> io.StringIO:
-    """What `ledgermart up` prints."""
+    """The output of `ledgermart up`."""
     return io.StringIO()
 
 
@@ -202,7 +202,7 @@ def test_a_child_without_room_on_the_disk_names_the_folder_once(
     assert f"{folder} has " in reported.getvalue()
 
 
-def test_the_code_server_is_a_socket_whose_path_may_be_too_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_path_beyond_the_limit_names_the_data_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     longest = folder.parent / ("d" * (107 - len(f"{folder.parent}//code-server.sock")))
     monkeypatch.setenv("LEDGERMART_DATA_DIR", str(longest))
     check_socket(load_settings())
