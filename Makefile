@@ -91,7 +91,7 @@ fuzz: install ## Tens of thousands of requests that schemathesis makes from the 
 bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)
 
-lint: .venv/installed build/linted-sql ## Style, types, import contracts, links and plain English in texts, SQL
+lint: .venv/installed build/linted-sql ## Style, types, import contracts, faults of security, links and plain English in texts, SQL
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
