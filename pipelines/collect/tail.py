@@ -237,16 +237,24 @@ def _check_genesis(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
 
 
 def _reset(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, settled: int) -> ChainReset:
-    """Describe a chain without the settled block: the newest block up to it and the head that has another hash."""
-    number, block_hash = connection.execute(
+    """Describe a chain without the settled block by that block, or by the newest one that a shorter chain has."""
+    rows = connection.execute(
         """
         select block_number, block_hash from raw.blocks
-        where network = ? and (block_number <= ? or block_number = ?)
-        order by block_number <= ? desc, block_number desc
+        where network = ? and block_number in (
+            select max(block_number) from raw.blocks where network = ? and block_number <= least(?, ?)
+            union all
+            select ?
+        )
+        order by block_number
         """,
-        [node.network.name, min(settled, head.number), settled, head.number],
-    ).fetchall()[0]
-    return _other_hash(node, number, block_hash, _hash_of(node, number) if number <= head.number else None)
+        [node.network.name, node.network.name, settled, head.number, settled],
+    ).fetchall()
+    for number, block_hash in rows:
+        told = _hash_of(node, number) if number <= head.number else None
+        if told != block_hash:
+            break
+    return _other_hash(node, number, block_hash, told)
 
 
 def _other_hash(node: Node, number: int, stored: str, told: str | None) -> ChainReset:

@@ -1,5 +1,6 @@
 """False heads and false final blocks that are plausible: honest cycles remove what rests on them, by themselves."""
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -192,7 +193,7 @@ def test_settled_blocks_are_never_removed_and_the_reset_is_named(
     assert system.service.raw_rows() == before
 
 
-def test_a_node_behind_settled_blocks_is_stale(
+def test_a_node_behind_settled_blocks_is_stale_until_its_head_is_younger(
     system: System,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -206,6 +207,16 @@ def test_a_node_behind_settled_blocks_is_stale(
     assert report.error is not None
     assert "far behind" in report.error
     assert system.service.query("select status from raw.network_states") == [("Unhealthy",)]
+    # A younger block cannot be on the chain of the settled one.
+    system.node.mine(int(time.time()))
+    report = system.service.cycle()
+    assert report.error is not None
+    head = system.node.rpc("eth_getBlockByNumber", ["latest", False])
+    ((stored,),) = system.service.query(
+        "select block_hash from raw.blocks where block_number = ?", [int(head["number"], 16)]
+    )
+    assert f"with the hash {stored}, and the node now says {head['hash']}" in report.error
+    assert system.service.query("select status from raw.network_states") == [("ChainReset",)]
 
 
 def test_a_restarted_chain_is_named_by_its_genesis(system: System) -> None:
@@ -242,7 +253,7 @@ def test_marts_recover_and_the_other_network_goes_on(node: AnvilNode, ready_serv
     for ledger in ("local", "second"):
         service.token(tenant, gold.address, tracked_from=instant(node, 0), ledger=ledger)
     activities = """
-        select tokens.network, activities.block_hash, activities.quantity::varchar, activities.status
+        select tokens.network, activities.block_hash, activities.amount_raw::varchar, activities.status
         from marts.token_activities as activities
         inner join marts.tokens as tokens on activities.token_id = tokens.token_id
         order by all

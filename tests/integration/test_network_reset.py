@@ -165,7 +165,7 @@ def test_the_commands_name_the_reset_and_publish_the_new_chain(
         service.point_at(ledger, node.url)
     assert service.ledgermart("cycle").returncode == 0
     activities = """
-        select tokens.network, activities.block_hash, activities.quantity::varchar
+        select tokens.network, activities.block_hash, activities.amount_raw::varchar
         from marts.token_activities as activities
         inner join marts.tokens as tokens on activities.token_id = tokens.token_id
         order by all
