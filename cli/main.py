@@ -26,6 +26,7 @@ from control.networks.in_force import networks_in_force
 from control.pricing.definitions import PriceSourcesError
 from control.settings import Settings, SettingsError, load_settings
 from control.store import open_store
+from pipelines.deliver.restore import check_finished
 from warehouse.damage import DamagedFileError
 from warehouse.folders import FolderError
 from warehouse.lock import WriterBusyError
@@ -80,6 +81,8 @@ class _Group(click.Group):
 def main(ctx: click.Context) -> None:
     """Ledgermart: a self-hosted warehouse and API for crypto tokens and wallets."""
     ctx.obj = environment.prepare()
+    if ctx.invoked_subcommand not in ("restore", "doctor"):
+        check_finished(ctx.obj)
     if ctx.invoked_subcommand != "export":  # the caller's umask decides who may read its files
         os.umask(0o077)
 
@@ -266,6 +269,7 @@ def api(settings: Settings, host: str | None, port: int | None) -> None:
 
     host, port = host or settings.api_host, port or settings.api_port
     check_exposure(settings, host)
+    check_ports([Port("API", "LEDGERMART_API_PORT or --port", host, port)])
     try:
         with closing(open_store(settings)) as store:
             check_exists(settings, store)
@@ -273,7 +277,6 @@ def api(settings: Settings, host: str | None, port: int | None) -> None:
         # An API that starts before its database answers 503 until that is reachable.
         if isinstance(error, StoreLost):
             raise
-    check_ports([Port("API", "LEDGERMART_API_PORT or --port", host, port)])
     serve(settings, host, port)
 
 
@@ -485,6 +488,52 @@ def export(
         _print_json(found)
     else:
         print_export(found, _out)
+
+
+@main.command()
+@click.argument("folder", type=_folder, metavar="DIR")
+@_json_option
+@click.pass_obj
+def backup(settings: Settings, folder: Path, as_json: bool) -> None:
+    """Make a backup of control store, warehouse and build file in DIR while the service runs.
+
+    An earlier backup in DIR is replaced once the new one is whole. It waits until no cycle is running; the next cycle
+    waits until the files are copied.
+    """
+    from cli.backup import print_backup, run_backup
+
+    made = run_backup(settings, folder, _err)
+    if as_json:
+        _print_json(made.as_json())
+    else:
+        print_backup(made, _out)
+
+
+@main.command()
+@click.argument("folder", type=_folder, metavar="DIR")
+@click.option("--set-aside", is_flag=True, help="Rename data that the data folder holds; nothing is deleted.")
+@_json_option
+@click.pass_obj
+def restore(settings: Settings, folder: Path, set_aside: bool, as_json: bool) -> None:
+    """Restore the backup in DIR into the data folder, after comparing every file with the manifest.
+
+    The service must be stopped. A restore that was interrupted is completed. Exit codes: 0 success; 2 the backup or the
+    data folder cannot be used; 4 the service or a cycle is running.
+    """
+    from cli.exit_codes import EXIT_BUSY
+    from cli.restore import print_restored, run_restore
+    from warehouse.lock import WriterBusyError, describe_holder
+
+    try:
+        done = run_restore(settings, folder, set_aside=set_aside, console=_err)
+    except WriterBusyError as error:
+        holder = describe_holder(error.path)
+        _err.print(f"{settings.data_dir} is in use by {holder}; stop it first", style="red", markup=False)
+        sys.exit(EXIT_BUSY)
+    if as_json:
+        _print_json(done.as_json())
+    else:
+        print_restored(done, settings, _out)
 
 
 @main.group(invoke_without_command=True)

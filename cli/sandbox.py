@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Table
 
+from cli.copying import copy_progress
 from cli.environment import age
 from control.settings import Settings
 from pipelines.deliver.sandbox import Sandbox, make_sandbox
-from warehouse.copies import Listener
 
 
 def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Console) -> Sandbox:
@@ -18,19 +17,8 @@ def run_sandbox(settings: Settings, folder: Path, *, refresh: bool, console: Con
     Raises:
         SandboxError, FolderBusyError: as `pipelines.deliver.sandbox.make_sandbox`.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        task = bars.add_task("copying", total=None)
-        return make_sandbox(
-            settings,
-            folder,
-            refresh=refresh,
-            listener=Listener(
-                waits=lambda holder: console.print(f"waiting for the running cycle: {holder}"),
-                begins=lambda size: bars.update(task, total=size),
-                copied=lambda size: bars.advance(task, size),
-            ),
-        )
+    with copy_progress(console) as listener:
+        return make_sandbox(settings, folder, refresh=refresh, listener=listener)
 
 
 def print_sandbox(made: Sandbox, console: Console) -> None:

@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ class Listener:
     copied: Callable[[int], None]
 
 
-def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener) -> bool:
+def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener, marts_name: str = MARTS) -> bool:
     """Copy both, with what is still beside them; whether by sharing their blocks. Nobody may be writing them.
 
     Raises:
@@ -51,10 +51,19 @@ def copy_files(warehouse: Path, marts: Path, folder: Path, listener: Listener) -
     """
     pairs = [
         (source.with_name(source.name + suffix), folder / (name + suffix))
-        for source, name in ((warehouse, WAREHOUSE), (marts, MARTS))
+        for source, name in ((warehouse, WAREHOUSE), (marts, marts_name))
         for suffix in ("", ".wal")
         if source.with_name(source.name + suffix).exists()
     ]
+    return copy_pairs(pairs, folder, listener)
+
+
+def copy_pairs(pairs: Sequence[tuple[Path, Path]], folder: Path, listener: Listener) -> bool:
+    """Copy files to new names on the disk of `folder`; tell whether all share their blocks.
+
+    Raises:
+        FolderError: the disk is too small.
+    """
     sizes = [source.stat().st_size for source, _ in pairs]
     listener.begins(sum(sizes))
     are_reflinked = []
@@ -120,7 +129,9 @@ def link(source: Path, name: Path) -> None:
 def _check_space(folder: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if size > free:
-        raise FolderError(f"{folder.parent} has {free:,} bytes free, and {size:,} are needed; name another with --dir")
+        raise FolderError(
+            f"{folder.parent} has {free:,} bytes free, and {size:,} are needed; name a folder on another disk"
+        )
 
 
 def _stream(source: Path, copy: Path, copied: Callable[[int], None]) -> None:

@@ -3,7 +3,7 @@
 A warehouse of another kind is a second class with these methods. What is in it, and what rows mean, does not go here.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +13,14 @@ import duckdb
 
 from control.settings import Settings
 from warehouse import copies, versions
-from warehouse.damage import DamagedFileError, check_length, damage_named, damaged_tables, is_damage
+from warehouse.damage import (
+    DamagedFileError,
+    check_length,
+    damage_named,
+    damaged_tables,
+    is_damage,
+    unreadable_parts,
+)
 from warehouse.folders import FolderError
 from warehouse.lock import copy_lock, describe_holder, is_locked, writer_lock
 from warehouse.opening import connect, open_for_writing
@@ -137,6 +144,33 @@ class Warehouse:
             )
         return found
 
+    def deep_damage(self, on_wait: Callable[[str], None]) -> list[str]:
+        """Read every file completely; return a message for each that is damaged. No writer begins meanwhile.
+
+        Args:
+            on_wait: called with the name of the writer that must end first.
+        """
+        settings = self._settings
+        found = []
+        if settings.lock_path.exists():
+            with copy_lock(settings.lock_path, on_wait):
+                for path, fix in ((settings.warehouse_path, RESTORE), (settings.marts_path, REBUILD)):
+                    if path.exists():
+                        found += _find_damage(path, fix)
+        try:
+            versions.read_pointer(settings.serving_dir)
+        except versions.PointerError as error:
+            if versions.published_versions(settings.serving_dir):
+                found.append(f"{settings.serving_dir}: {error}; the next cycle publishes a version in a new epoch")
+        newest = self.published()
+        for version, path in versions.published_versions(settings.serving_dir).items():
+            fix = "the next cycle publishes it again" if newest and version == newest.version else "no data is lost"
+            try:
+                found += _find_damage(path, f"{fix}; delete the file, and readers use the version before it")
+            except FileNotFoundError:
+                continue  # deleted meanwhile, as old versions are
+        return found
+
     def has_marts(self) -> bool:
         """Tell whether the file in which dbt builds the marts exists."""
         return self._settings.marts_path.exists()
@@ -236,6 +270,29 @@ class Warehouse:
             yield Copy(publication, is_reflinked)
         copies.take_in_logs(analyst)
 
+    @contextmanager
+    def copy_to(self, folder: Path, listener: copies.Listener) -> Iterator[str | None]:
+        """Copy warehouse and build file under their own names into a folder; no writer begins before the block ends.
+
+        Returns:
+            The epoch of the version in force; None if there is none.
+
+        Raises:
+            FolderError: there is no warehouse, or the disk is too small.
+            DamagedFileError: the warehouse cannot be opened.
+        """
+        settings = self._settings
+        if not self.exists() or not settings.lock_path.exists():
+            raise FolderError(f"{settings.warehouse_path} does not exist; run `ledgermart init --tenant NAME` first")
+        with copy_lock(settings.lock_path, listener.waits):
+            # A child of a killed writer may still have it open.
+            with damage_named(settings.warehouse_path, RESTORE):
+                connect(settings.warehouse_path, read_only=True).close()
+            copies.copy_files(
+                settings.warehouse_path, settings.marts_path, folder, listener, marts_name=settings.marts_path.name
+            )
+            yield versions.current_epoch(settings.serving_dir)
+
     def _expect_published(self) -> Publication:
         publication = self.published()
         if publication is None:
@@ -243,3 +300,22 @@ class Warehouse:
             advice = "run `ledgermart cycle`" if self.exists() else "run `ledgermart init --tenant NAME`"
             raise NothingPublishedError(f"nothing is published in {folder}; {advice}")
         return publication
+
+
+def check_copy(path: Path, source: Path) -> None:
+    """Check every block of a copy that no process writes.
+
+    Raises:
+        DamagedFileError: it is damaged, as its source is; the message names the source.
+    """
+    if found := _find_damage(path, RESTORE):
+        raise DamagedFileError(found[0].replace(str(path), str(source), 1))
+
+
+def _find_damage(path: Path, fix: str) -> list[str]:
+    try:
+        with damage_named(path, fix):
+            parts = unreadable_parts(path)
+    except DamagedFileError as error:
+        return [str(error)]
+    return [f"{path} is damaged (in {', '.join(parts)}); {fix}"] if parts else []

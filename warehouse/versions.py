@@ -104,6 +104,14 @@ def read_pointer(serving_dir: Path) -> Publication:
     return _read_pointer(serving_dir).publication
 
 
+def current_epoch(serving_dir: Path) -> str | None:
+    """Return the epoch that the pointer names; None if the pointer cannot be read."""
+    try:
+        return _read_pointer(serving_dir).epoch
+    except PointerError:
+        return None
+
+
 def _read_pointer(serving_dir: Path) -> _Pointer:
     try:
         with (serving_dir / "current.json").open("rb") as file:

@@ -24,7 +24,7 @@ _ALL = dict(_commands(main))
 
 def test_the_commands_are_known() -> None:
     known = {"init", "key create", "key list", "key revoke", "cycle", "backfill", "status", "export", "report"}
-    known |= {"network reset", "doctor", "sandbox", "sandbox list", "sandbox remove"}
+    known |= {"network reset", "doctor", "backup", "restore", "sandbox", "sandbox list", "sandbox remove"}
     assert known | _WITHOUT_JSON == _ALL.keys()
 
 

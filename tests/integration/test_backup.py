@@ -1,0 +1,328 @@
+"""`ledgermart backup` and `restore`: whole copies beside a writer, refusals, kills, and a new epoch."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from control.backups import find_faults
+from control.errors import StoreLost
+from control.settings import Settings, load_settings
+from pipelines.deliver import backup as backups
+from pipelines.deliver import restore as restores
+from pipelines.deliver.backup import Backup, BackupError, make_backup, read_backup
+from pipelines.deliver.restore import Restored, check_finished, restore
+from tests.damages import overwritten
+from tests.integration.release_folder import RELEASES
+from warehouse.copies import Listener
+from warehouse.damage import DamagedFileError
+from warehouse.lock import WriterBusyError, is_locked, writer_lock
+from warehouse.opening import connect
+
+SILENT = Listener(lambda _: None, lambda _: None, lambda _: None)
+Contents = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with rows; only to be copied."""
+    folder = tmp_path_factory.mktemp("release")
+    with tarfile.open(RELEASES / "0.3.0.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    (folder / "data" / "warehouse.lock").touch()
+    return folder / "data"
+
+
+@pytest.fixture
+def settings(release: Path, tmp_path: Path) -> Settings:
+    return load_settings({"LEDGERMART_DATA_DIR": str(shutil.copytree(release, tmp_path / "data"))})
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Settings:
+    """Settings of an empty data folder."""
+    (tmp_path / "fresh" / "serving").mkdir(parents=True)
+    return load_settings({"LEDGERMART_DATA_DIR": str(tmp_path / "fresh")})
+
+
+@pytest.fixture
+def made(settings: Settings, tmp_path: Path) -> Backup:
+    return make_backup(settings, tmp_path / "backup", SILENT)
+
+
+def contents(folder: Path) -> Contents:
+    """All files below a folder, but for locks."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+def flip(path: Path, at: float = 0.5) -> None:
+    """Change one bit at a part of a file."""
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(int(path.stat().st_size * at))
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+
+
+def test_a_backup_waits_for_the_writer_and_holds_what_it_wrote(settings: Settings, tmp_path: Path) -> None:
+    waits = threading.Event()
+    made: list[Backup] = []
+    listener = Listener(lambda _: waits.set(), lambda _: None, lambda _: None)
+    thread = threading.Thread(target=lambda: made.append(make_backup(settings, tmp_path / "backup", listener)))
+    with writer_lock(settings.lock_path, "a cycle", 0):
+        thread.start()
+        assert waits.wait(60)
+        for path in (settings.warehouse_path, settings.marts_path):
+            with closing(connect(path)) as connection:
+                connection.execute("create table main.written as select 7 as i")
+        assert not (tmp_path / "backup").exists()
+    thread.join()
+    for name in ("warehouse.duckdb", "marts_build.duckdb"):
+        with closing(connect(tmp_path / "backup" / name, read_only=True)) as connection:
+            assert connection.execute("select i from main.written").fetchall() == [(7,)]
+    assert {file.name for file in made[0].files} == {"control.db", "warehouse.duckdb", "marts_build.duckdb"}
+
+
+def test_the_lock_is_free_before_the_files_are_hashed(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed = []
+
+    def describe(path: Path, of: Callable[[Path], object] = backups._describe) -> object:
+        with writer_lock(settings.lock_path, "a cycle", 0):
+            hashed.append(path.name)
+        return of(path)
+
+    monkeypatch.setattr(backups, "_describe", describe)
+    make_backup(settings, tmp_path / "backup", SILENT)
+    assert hashed == ["control.db", "warehouse.duckdb", "marts_build.duckdb"]
+
+
+def test_the_manifest_names_every_file_with_its_hash_and_only_the_owner_may_read(made: Backup) -> None:
+    manifest = json.loads((made.folder / "manifest.json").read_text())
+    expected = {
+        path.name: (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in made.folder.iterdir()
+        if path.name != "manifest.json"
+    }
+    assert {file["name"]: (file["bytes"], file["sha256"]) for file in manifest["files"]} == expected
+    assert (manifest["version"], len(manifest["epoch"])) == ("0.3.0", 32)
+    assert read_backup(made.folder) == made
+    assert find_faults(made.folder / "control.db") == []
+
+
+def test_a_second_backup_replaces_the_first_and_anything_else_stays(settings: Settings, tmp_path: Path) -> None:
+    first = make_backup(settings, tmp_path / "backup", SILENT)
+    with closing(connect(settings.warehouse_path)) as connection:
+        connection.execute("create table main.later as select 1 as i")
+    second = make_backup(settings, tmp_path / "backup", SILENT)
+    assert second.files[0].name == "control.db"
+    assert second.files[1:] != first.files[1:]
+    assert [path.name for path in tmp_path.iterdir() if "backup" in path.name] == ["backup"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "letter.txt").write_text("mine")
+    with pytest.raises(BackupError, match="other holds other files, and no earlier backup; name an empty"):
+        make_backup(settings, other, SILENT)
+    with pytest.raises(BackupError, match="lies in the data folder"):
+        make_backup(settings, settings.data_dir / "backup", SILENT)
+    assert contents(other) == {"letter.txt": b"mine"}
+
+
+@pytest.mark.parametrize("store", ["control", "warehouse", "marts"])
+def test_a_damaged_store_does_not_replace_a_good_backup(settings: Settings, made: Backup, store: str) -> None:
+    before = contents(made.folder)
+    damaged = {
+        "control": settings.data_dir / "control.db",
+        "warehouse": settings.warehouse_path,
+        "marts": settings.marts_path,
+    }[store]
+    overwritten(damaged)
+    with pytest.raises(StoreLost if store == "control" else DamagedFileError, match=f"{damaged} is damaged"):
+        make_backup(settings, made.folder, SILENT)
+    assert contents(made.folder) == before
+
+
+def test_a_disk_that_is_full_is_named_and_the_earlier_backup_stays(
+    settings: Settings, made: Backup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(made.folder)
+
+    def full(_: object, folder: Path) -> None:
+        raise OSError(28, "No space left on device", str(folder))
+
+    monkeypatch.setattr(backups, "copy_store", full)
+    with pytest.raises(BackupError, match=f"{made.folder} cannot be written: No space left on device .*; free space"):
+        make_backup(settings, made.folder, SILENT)
+    assert contents(made.folder) == before
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from control.settings import load_settings
+from pipelines.deliver import backup, restore
+from warehouse.copies import Listener
+silent = Listener(lambda _: None, lambda _: None, lambda _: None)
+module, name, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
+target = {"backup": backup, "restore": restore, "path": Path}[module]
+of = getattr(target, name)
+calls = []
+def kill(*arguments, **options):
+    if len(calls) == count:
+        os.kill(os.getpid(), 9)
+    calls.append(0)
+    return of(*arguments, **options)
+setattr(target, name, kill)
+settings = load_settings()
+if sys.argv[1] == "backup":
+    backup.make_backup(settings, Path(sys.argv[5]), silent)
+else:
+    restore.restore(settings, Path(sys.argv[5]), silent, set_aside=True)
+"""
+
+
+def killed(settings: Settings, command: str, folder: Path, module: str, name: str, count: int) -> None:
+    """Run a command in a process that kills itself before one more than `count` calls of a function."""
+    variables = os.environ | {"LEDGERMART_DATA_DIR": str(settings.data_dir)}
+    arguments = [command, module, name, str(count), str(folder)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=variables, check=False)
+    assert done.returncode == -9
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "count"), [("backup", "_write_manifest", 0), ("path", "rename", 1), ("path", "rename", 2)]
+)
+def test_a_killed_backup_is_not_taken_for_one_and_the_earlier_stays(
+    settings: Settings, made: Backup, fresh: Settings, module: str, name: str, count: int
+) -> None:
+    before = contents(made.folder)
+    killed(settings, "backup", made.folder, module, name, count)
+    partial, former = (made.folder.with_name(f".{made.folder.name}.{kind}") for kind in ("partial", "former"))
+    if count < 2:
+        assert contents(made.folder) == before
+    else:
+        with pytest.raises(BackupError, match=f"interrupted, and the one before it is in {former}"):
+            read_backup(made.folder)
+        assert contents(former) == before
+        restore(fresh, former, SILENT, set_aside=False)
+    if name == "_write_manifest":
+        with pytest.raises(BackupError, match=r"is no backup: it holds no manifest\.json"):
+            restore(fresh, partial, SILENT, set_aside=False)
+    make_backup(settings, made.folder, SILENT)
+    assert not partial.exists()
+    assert not former.exists()
+
+
+def test_a_backup_is_restored_into_an_empty_folder(made: Backup, fresh: Settings) -> None:
+    done = restore(fresh, made.folder, SILENT, set_aside=False)
+    expected = {name: content for name, content in contents(made.folder).items() if name != "manifest.json"}
+    assert contents(fresh.data_dir) == expected
+    assert (done.aside, done.was_interrupted) == ((), False)
+    check_finished(fresh)
+
+
+@pytest.mark.parametrize("name", ["control.db", "warehouse.duckdb", "marts_build.duckdb", "manifest.json"])
+def test_a_flipped_bit_is_refused(made: Backup, fresh: Settings, name: str) -> None:
+    flip(made.folder / name)
+    with pytest.raises(BackupError, match=f"{made.folder / name} (is damaged|does not name)"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    assert contents(fresh.data_dir) == {}
+
+
+def test_a_missing_file_and_a_newer_release_and_another_database_are_refused(made: Backup, fresh: Settings) -> None:
+    manifest = made.folder / "manifest.json"
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"0.3.0"', '"99.0"'))
+    with pytest.raises(BackupError, match=r"is of Ledgermart 99\.0, and .* is installed; install 99\.0 or newer"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    manifest.write_text(text.replace('"name": "control.db"', '"name": "../control.db"'))
+    with pytest.raises(BackupError, match=r"manifest\.json is damaged"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    manifest.write_text(text)
+    url = "postgresql://127.0.0.1:9/nothing"
+    on_postgres = load_settings({"LEDGERMART_DATA_DIR": str(fresh.data_dir), "LEDGERMART_CONTROL_URL": url})
+    with pytest.raises(BackupError, match="is an SQLite file, and LEDGERMART_CONTROL_URL names a PostgreSQL database"):
+        restore(on_postgres, made.folder, SILENT, set_aside=False)
+    (made.folder / "marts_build.duckdb").unlink()
+    with pytest.raises(BackupError, match=r"marts_build\.duckdb is missing"):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    assert contents(fresh.data_dir) == {}
+
+
+@pytest.mark.parametrize("lock", ["up.lock", "warehouse.lock"])
+def test_restore_is_refused_while_the_service_or_a_cycle_runs(made: Backup, fresh: Settings, lock: str) -> None:
+    with writer_lock(fresh.data_dir / lock, "ledgermart up", 0), pytest.raises(WriterBusyError):
+        restore(fresh, made.folder, SILENT, set_aside=False)
+    assert contents(fresh.data_dir) == {}
+    assert not is_locked(fresh.data_dir / lock)
+
+
+def test_present_data_is_set_aside_only_when_told_and_never_deleted(settings: Settings, made: Backup) -> None:
+    (settings.data_dir / "logs").mkdir()
+    (settings.data_dir / "logs" / "api.log").write_text("log")
+    with closing(connect(settings.warehouse_path)) as connection:
+        connection.execute("create table main.later as select 1 as i")
+    before = contents(settings.data_dir)
+    with pytest.raises(BackupError, match=r"holds data \(control\.db, warehouse\.duckdb, .*\); --set-aside renames it"):
+        restore(settings, made.folder, SILENT, set_aside=False)
+    assert contents(settings.data_dir) == before
+    done = restore(settings, made.folder, SILENT, set_aside=True)
+    check_switched(settings, made, before, done)
+    assert (settings.data_dir / "logs" / "api.log").read_text() == "log"
+
+
+def check_switched(settings: Settings, made: Backup, before: Contents, done: Restored) -> None:
+    """Hold a data folder to the files of a backup, and the former data to what it was."""
+    after = contents(settings.data_dir)
+    for file in made.files:
+        assert hashlib.sha256(after.pop(file.name)).hexdigest() == file.sha256
+    kept = sorted(content for name, content in before.items())
+    assert sorted(after.values()) == kept
+    assert not (settings.data_dir / "serving").exists()
+    assert {path.name.split(".")[0] for path in done.aside} == {"control", "warehouse", "marts_build", "serving"}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "count", "is_new"),
+    [
+        ("restore", "check_files", 0, False),
+        ("restore", "_write_journal", 0, False),
+        ("restore", "_switch", 0, True),
+        *(("path", "rename", count, True) for count in (0, 2)),
+        *(("path", "replace", count, True) for count in (1, 2)),
+    ],
+)
+def test_a_killed_restore_leaves_the_old_or_the_new_state(
+    settings: Settings, made: Backup, module: str, name: str, count: int, is_new: bool
+) -> None:
+    with closing(connect(settings.warehouse_path)) as connection:
+        connection.execute("create table main.later as select 1 as i")
+    before = contents(settings.data_dir)
+    killed(settings, "restore", made.folder, module, name, count)
+    if not is_new:
+        check_finished(settings)
+        assert {name: content for name, content in contents(settings.data_dir).items() if name in before} == before
+    else:
+        with pytest.raises(BackupError, match=f"interrupted; run `ledgermart restore {made.folder}` to complete it"):
+            check_finished(settings)
+        with pytest.raises(BackupError, match="interrupted"):
+            restore(settings, made.folder.with_name("other"), SILENT, set_aside=True)
+    done = restore(settings, made.folder, SILENT, set_aside=True)
+    assert done.was_interrupted == is_new
+    check_switched(settings, made, before, done)
+    check_finished(settings)
