@@ -1,7 +1,8 @@
-"""Scheduled maintenance: delete old Dagster records, cycle records and stored responses; audit the whole history."""
+"""Scheduled maintenance: delete old Dagster and cycle records, stored responses and logs; audit the whole history."""
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -18,6 +19,8 @@ from pipelines.load.state import remove_old_records
 # Dagster records take up to 0.5 MB per cycle, 0.1 MB with nothing new: at one a minute up to 0.7 GB a day.
 KEEP = timedelta(days=1)
 _RUNS_PER_PASS = 500
+# `ledgermart up` bounds the size of the logs; this bounds the age of their older parts.
+KEEP_LOGS = timedelta(days=30)
 
 
 @dg.op
@@ -58,6 +61,21 @@ def purge_answers() -> None:
         store.close()
 
 
+@dg.op
+def purge_logs(context: dg.OpExecutionContext) -> int:
+    """Delete older parts of logs whose last line was written before `KEEP_LOGS`."""
+    oldest = (datetime.now(UTC) - KEEP_LOGS).timestamp()
+    removed = 0
+    for part in (load_settings().data_dir / "logs").glob("*.log.*"):
+        # `ledgermart up` may rename it meanwhile.
+        with suppress(FileNotFoundError):
+            if part.stat().st_mtime < oldest:
+                part.unlink()
+                removed += 1
+    context.log.info(f"deleted {removed} older parts of logs")
+    return removed
+
+
 @dg.op(ins={"after": dg.In(dg.Nothing)})
 def audit(context: dg.OpExecutionContext, warehouse: Warehouse) -> None:
     """Run the dbt tests that read the whole history."""
@@ -69,9 +87,10 @@ def audit(context: dg.OpExecutionContext, warehouse: Warehouse) -> None:
 
 @dg.job(executor_def=dg.in_process_executor)
 def maintenance() -> None:
-    """Daily maintenance: delete old records, and run the tests that read the whole history."""
+    """Daily maintenance: delete old records and logs, and run the tests that read the whole history."""
     purge_runs()
     purge_answers()
+    purge_logs()
     audit(after=purge_cycle_records())
 
 

@@ -4,11 +4,14 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from cli.logs import LogFile, copy_lines
+from pipelines.defs.maintenance import purge_logs
 
 
 def written(folder: Path) -> str:
@@ -62,3 +65,15 @@ def test_a_full_disk_loses_counted_lines_and_stops_nothing(tmp_path: Path, monke
         monkeypatch.setattr(os, "write", real_write)
         log.write("after\n")
     assert (tmp_path / "api.log").read_text() == ("before\n2 lines before this one could not be written\nafter\n")
+
+
+def test_maintenance_deletes_older_parts_after_thirty_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGERMART_DATA_DIR", str(tmp_path))
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, days in (("api.log", 99), ("api.log.1", 29), ("api.log.2", 31), ("cycle.log.1", 40)):
+        (logs / name).write_text("line\n")
+        written_at = time.time() - days * 86_400
+        os.utime(logs / name, (written_at, written_at))
+    assert purge_logs(dg.build_op_context()) == 2
+    assert sorted(path.name for path in logs.iterdir()) == ["api.log", "api.log.1"]
