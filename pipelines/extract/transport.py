@@ -51,8 +51,8 @@ class Reply:
 class _Call:
     """One call's deadline. It shuts the call's connection down, whatever phase of the exchange it is in.
 
-    The time-outs of a socket do not bound an exchange: each byte of a header, a `100 Continue` or a trailer begins them
-    anew.
+    The time-outs of a socket do not bound an exchange: each byte of a header, a `100 Continue` or a trailer restarts
+    them.
     """
 
     def __init__(self, deadline: float, clock: Callable[[], float]) -> None:

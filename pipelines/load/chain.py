@@ -576,7 +576,7 @@ def record_unhealthy(
 
 
 def mark_over_budget(connection: duckdb.DuckDBPyConnection, network: str, detail: str) -> None:
-    """Set the status of a network whose node used up its budget for past data, so that it is retried later."""
+    """Record that past data used up a network's budget, so that the network is retried later."""
     connection.execute(
         """
         update raw.network_states

@@ -148,7 +148,7 @@ class Worker:
         _LOG.info("code, dbt project or definitions have changed: the worker must be restarted")
 
     def stop(self) -> None:
-        """End the run at work, and the polls."""
+        """End the run in progress, and the polls."""
         self._heads.stop()
         if self._run is not None:
             os.kill(self._run.pid, signal.SIGKILL)
@@ -244,7 +244,7 @@ class Worker:
 
     def _wait(self) -> None:
         """Wait for a message, the end of the run, or until it is time to look again."""
-        # While a run is at work nothing is looked for, so answers of polls wait.
+        # Answers of polls wait for the end of a run.
         heads = self._heads.fileno()
         ends = [self._run.pidfd] if self._run is not None else [] if heads is None else [heads]
         ready, _, _ = select.select([self._listener, *ends], [], [], _LOOK_SECONDS)

@@ -51,9 +51,9 @@ class Watch:
     def look(self, store: ControlStore) -> Cycle | None:
         """The cycle that is to begin now; None where none is.
 
-        A configuration write, past data that was read to its end, and what a short cycle found are taken up at once, by
-        one cycle. So are networks that failed and that the last cycle left out. All else waits until
-        LEDGERMART_CYCLE_SECONDS after the last one began.
+        A cycle begins at once after a configuration write, after past data was read to its end, after a short cycle
+        that found something, and over failed networks that the last cycle left out. Anything else waits until
+        LEDGERMART_CYCLE_SECONDS after the start of the last one.
         """
         settings = self.settings
         progress = read_progress(settings.data_dir)

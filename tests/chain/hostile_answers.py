@@ -18,7 +18,7 @@ Answer: TypeAlias = Callable[[Calls], Reply]
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 _CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-# Each piece begins a reader's time-out anew, and a client that waits for the end waits for ever.
+# Each piece restarts a reader's time-out, so a client that waits for the end waits for ever.
 _PAUSE_SECONDS = 0.01
 
 
@@ -45,7 +45,7 @@ NEVER_ENDING: dict[str, Answer] = {
     "gzip_header": _endless(_HEAD + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\0\0\0\0\0\0", b"a"),
     "silent": _endless(b"", b""),
 }
-"""Exchanges that never come to their end."""
+"""Exchanges that never end."""
 
 
 @cache
@@ -55,7 +55,7 @@ def _zipped(start: bytes, piece: bytes, end: bytes, size: int) -> Reply:
 
 
 def _bomb(start: bytes, piece: bytes, end: bytes) -> Callable[[int], Answer]:
-    """The answers of each call of the request with the piece repeated, up to so many bytes in all."""
+    """Answers that repeat the piece, of a size in bytes."""
 
     def of(size: int) -> Answer:
         def answer(calls: Calls) -> Reply:

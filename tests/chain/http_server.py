@@ -20,8 +20,8 @@ from tests.chain.process import free_port
 class Reply:
     """What goes back: after `delay_seconds`, sooner when the server stops, and cut off after `cut_after` bytes.
 
-    What is cut off closes the connection. `stream` yields the bytes of the whole exchange, header and all, in the place
-    of everything else, until the client or the server goes away.
+    What is cut off closes the connection. `stream` replaces all other fields: it yields the
+    bytes of the whole exchange, with its header, until the client or the server goes away.
     """
 
     body: bytes = b""

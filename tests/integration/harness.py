@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
 from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.deliver.progress import write_progress
+from pipelines.extract.budget import Budget
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.load.checks import check_batch
@@ -262,7 +263,7 @@ class Service:
         assert report.error is None
         return report
 
-    def history(self, parts: int | None = None) -> list[NetworkReport]:
+    def history(self, parts: int | None = None, make_budget: Callable[[], Budget] | None = None) -> list[NetworkReport]:
         """Go on with history requests in this process, to the end or for so many parts; report to the control store."""
         with self.store.read() as session:
             snapshot = read_snapshot(session)
@@ -277,7 +278,7 @@ class Service:
             batch = open_batch(connection, f"test run {self._batches}")
             replace_control(connection, snapshot, self.networks, batch)
             reports = collect_history(
-                connection, self.networks, batch, lambda: parts is not None and done > parts, count
+                connection, self.networks, batch, lambda: parts is not None and done > parts, count, make_budget
             )
             finish_batch(connection, batch)
             report_requests(connection, self.store)

@@ -677,7 +677,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
         assert asks(7)
         failed = case.service.operation(operation)
         assert failed.status is Status.FAILED
-        assert "missing trie node" in (failed.error or "")
+        assert "the node lacks the state or history of the block (code -32000)" in (failed.error or "")
         proxy.withdraw(fault)
         assert not asks(7)
         assert asks(100)

@@ -18,7 +18,6 @@ from control.backups import find_faults
 from control.errors import StoreLost
 from control.settings import Settings, load_settings
 from pipelines.deliver import backup as backups
-from pipelines.deliver import restore as restores
 from pipelines.deliver.backup import Backup, BackupError, make_backup, read_backup
 from pipelines.deliver.restore import Restored, check_finished, restore
 from tests.damages import overwritten

@@ -287,7 +287,8 @@ def test_what_a_provider_refuses_for_good_fails_the_request_and_keeps_the_rest(
     proxy.inject(RpcFault(code=-32601, message=refusal, methods=["eth_getLogs"], times=1))
     service.history()
     assert service.operation(asked).status is Status.FAILED
-    assert refusal in str(service.operation(asked).error)
+    assert "the node refuses the call (code -32601)" in str(service.operation(asked).error)
+    assert refusal not in str(service.operation(asked).error)
     assert stands(service, other) == (Status.RUNNING, 6, 6)
 
 

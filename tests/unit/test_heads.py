@@ -1,4 +1,4 @@
-"""Polls of heads: a node that does not come to an end holds up neither the worker nor the other networks."""
+"""Polls of heads: an answer that never ends delays neither the worker nor the other networks."""
 
 import os
 import signal
@@ -103,7 +103,7 @@ def test_the_worker_takes_answers_when_they_are_there(monkeypatch: pytest.Monkey
         eventually(has_good, "the honest node's head is there again")
         assert found == {"good": 41}
         assert len(prepared) == 1
-        # What the process was asked ends with it, and the next poll starts another one.
+        # Polls end with their process, and the next poll starts another one.
         os.kill(poller._pid, signal.SIGKILL)
 
         def has_ended() -> bool:
@@ -130,11 +130,11 @@ class _Known:
         self._answers = {name: None if head is None else PolledHead(head, 0) for name, head in answers.items()}
 
     def ask(self, networks: Sequence[Network]) -> None:
-        """Note what is asked for."""
+        """Record the networks."""
         self.asked += [network.name for network in networks]
 
     def answers(self) -> Mapping[str, PolledHead | None]:
-        """Return what the test says."""
+        """Return the answers of the test."""
         return self._answers
 
 
@@ -171,7 +171,7 @@ def tried(seconds_ago: int) -> str:
     return (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat()
 
 
-def test_networks_with_new_heads_and_those_whose_poll_failed_first_are_due(
+def test_new_heads_and_first_failures_of_polls_make_networks_due(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     states = {"late": state(), "new": state(), "old": state(), "pending": state()}

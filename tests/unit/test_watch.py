@@ -172,7 +172,7 @@ def failing(name: str) -> NetworkProgress:
 
 
 def test_networks_that_failed_have_a_cycle_of_their_own_after_the_others(scene: Scene) -> None:
-    """Else the publication of the healthy ones would wait for what a failing one may use."""
+    """The publication of the healthy ones must not wait for the budget of a failing one."""
     networks = {"bad": failing("bad"), "one": _NETWORK, "worse": failing("worse")}
     scene.due = ["one", "bad", "worse"]
     assert scene.look(networks=networks) == Cycle(["one"], is_short=True)
@@ -185,7 +185,7 @@ def test_networks_that_failed_have_a_cycle_of_their_own_after_the_others(scene: 
     assert scene.look() == Cycle(["bad"], is_short=True)
 
 
-def test_what_a_short_cycle_found_is_built_before_networks_that_failed(scene: Scene) -> None:
+def test_found_rows_are_built_before_networks_that_failed_are_retried(scene: Scene) -> None:
     scene.due = ["one", "bad"]
     assert scene.look(networks={"bad": failing("bad"), "one": _NETWORK}) == Cycle(["one"], is_short=True)
     scene.end(is_behind=True)

@@ -288,8 +288,8 @@ class RpcClient:
         Args:
             type_: what msgspec decodes each result to.
             allow_errors: return CallRefused and StateUnavailable in the place of the result instead of raising them.
-            max_response_bytes: of the answer to one call, in place of the client's. Calls whose answers are too large
-                together are asked in smaller batches.
+            max_response_bytes: of the answer to one call, in place of the client's. Batches are
+                split where their answer is larger.
 
         Returns:
             The results in the order of the calls.

@@ -52,14 +52,14 @@ class HostileNode(ScriptedNode):
 
 
 def impatient(url: str, seconds: float = _SHORT_SECONDS, **options: Any) -> RpcClient:
-    """A client whose calls have a deadline, and else all the time that there is."""
+    """A client with a deadline for each call and no other time limit."""
     patience = (PATIENCE_SECONDS, PATIENCE_SECONDS)
     return RpcClient("testnet", [url], timeout=patience, max_attempts=1, max_seconds=seconds, **options)
 
 
 @pytest.mark.parametrize("mode", NEVER_ENDING)
 def test_an_answer_that_never_ends_is_given_up_at_the_deadline(mode: str) -> None:
-    """Whoever waited for it would wait for ever: the time limit of the test would end it."""
+    """Without the deadline, only the time limit of the test would end the call."""
     with HostileNode(NEVER_ENDING[mode]) as node:
         client = impatient(node.url)
         with pytest.raises(NodeUnreachable, match="the node: no complete answer in time") as caught:
@@ -156,7 +156,7 @@ def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.
 
 
 def met_bombs(megabytes: int) -> dict[str, dict[str, Any]]:
-    """What each bomb did to a process of its own: growth of its greatest memory in MiB, and how each call ended."""
+    """Growth of a process's greatest memory in MiB for each bomb, and how its calls ended."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.extract.bombed", str(megabytes)],
         cwd=_CHECKOUT,
@@ -222,7 +222,7 @@ def test_a_call_that_fails_at_the_end_of_the_budget_says_so(make_client: MakeCli
         assert caught.value.words == "HTTP 503 overloaded"
 
 
-def test_the_budget_of_bytes_counts_what_was_not_read_to_its_end(make_client: MakeClient, naps: Naps) -> None:
+def test_the_budget_of_bytes_counts_answers_that_were_too_large(make_client: MakeClient, naps: Naps) -> None:
     with HostileNode(BOMBS["more"](8 * _MIB)) as node:
         client = make_client(node, budget=Budget(60, 10, naps.clock))
         for _ in range(3):
@@ -237,7 +237,7 @@ _URL = "http://user1:p%40ss%2Fword@{host}/v3/s3cretpath?k=abc&token=a%20b%2Bc"
 
 
 def derived(host: str) -> Iterator[str]:
-    """Every form of what the URL holds that a provider may repeat."""
+    """Every part of the URL in every form in which a provider may repeat it."""
     yield from ("user1", "p@ss/word", "p%40ss%2Fword", "s3cretpath", "k=abc", "token=a%20b%2Bc", "a b+c", "a%20b%2Bc")
     yield base64.b64encode(b"user1:p@ss/word").decode()
     yield from (host, host.split(":")[0], host.split(":")[1])
