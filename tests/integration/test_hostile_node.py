@@ -194,16 +194,6 @@ def test_a_network_that_catches_up_keeps_what_it_read_and_is_retried_soon(
     assert service.raw_rows() == clean
 
 
-def test_a_budget_of_bytes_ends_a_cycle(proxy: FaultProxy, service: Service) -> None:
-    proxy.inject(HostileFault(answer=BOMBS["more"](_MEGABYTES), methods=_LOGS))
-    node = service.node(max_attempts=1, budget=Budget(600, 20))
-    report = service.cycle(node=node)
-    node.close()
-    assert report.error is not None
-    assert "used up its 20 MB of answers of this cycle" in report.error
-    assert "raise LEDGERMART_NETWORK_ANSWER_MB" in report.error
-
-
 def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
     chain: Chain,
     proxy: FaultProxy,

@@ -4,7 +4,7 @@ Empty answers for blocks that are not final are checked against the blocks' bloo
 one that gave the head answers nothing for them, without an error.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import polars as pl
 
@@ -24,6 +24,8 @@ from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIO
 ROWS_PER_PART = 40_000
 # ... and about this many blocks, so that a long range with few rows is not read in vain when its end fails.
 _BLOCKS_PER_PART = 10_000
+# ... and about this much time, so that a slow node's answers are stored before its budget of the cycle is used up.
+_SECONDS_PER_PART = 15.0
 # Headers with their blooms that are looked at together: a tail may be long.
 _BLOOMS_PER_CHECK = 1_000
 # Where whole blocks with their transactions are read: some 100 kB each on a busy network. A part of a slow node is
@@ -37,7 +39,7 @@ def collect_transfers(
     """Read the token transfers of a segment of tokens or wallets, as `Node.collect`."""
     filters = transfer_filters(segment)
     parts = fetch_transfers(client, filters, *segment.covered, max_range=max_log_range)
-    for covered, rows in _gathered(parts):
+    for covered, rows in _gathered(parts, client.clock):
         frames = [rows]
         for first in range(max(covered.first, final_number + 1), covered.last + 1, _BLOOMS_PER_CHECK):
             last = min(first + _BLOOMS_PER_CHECK - 1, covered.last)
@@ -55,19 +57,20 @@ def transfer_filters(segment: Segment) -> list[TransferFilter]:
     return [TransferFilter(tokens=addresses)]
 
 
-def _gathered(answers: Iterable[Transfers]) -> Iterator[tuple[BlockRange, pl.DataFrame]]:
+def _gathered(answers: Iterable[Transfers], clock: Callable[[], float]) -> Iterator[tuple[BlockRange, pl.DataFrame]]:
     """Join consecutive answers into parts of a bounded size; what came before a failure is given out before it."""
     frames: list[pl.DataFrame] = []
-    first, last, rows = 0, 0, 0
+    first, last, rows, began = 0, 0, 0, clock()
     try:
         for answer in answers:
             first = answer.from_block if not frames else first
             last = answer.to_block
             frames.append(answer.rows)
             rows += answer.rows.height
-            if rows >= ROWS_PER_PART or last - first + 1 >= _BLOCKS_PER_PART:
+            is_late = clock() - began >= _SECONDS_PER_PART
+            if rows >= ROWS_PER_PART or last - first + 1 >= _BLOCKS_PER_PART or is_late:
                 yield BlockRange(first, last), pl.concat(frames)
-                frames, rows = [], 0
+                frames, rows, began = [], 0, clock()
     except ExtractError:
         if frames:
             yield BlockRange(first, last), pl.concat(frames)

@@ -171,7 +171,7 @@ class RpcClient:
         self._max_response_bytes = max_response_bytes
         self._max_seconds = max_seconds
         self._sleep = sleep
-        self._clock = clock
+        self.clock = clock
         self._places = threading.BoundedSemaphore(max_in_flight)
         self._ids = itertools.count(1)
         self._batch_calls = _BATCH_CALLS
@@ -378,7 +378,7 @@ class RpcClient:
             raise spent
 
     def _ask_endpoints(self, asked: _Asked, attempt: Attempt[T], retry_timeouts: bool) -> T:
-        deadline = self._clock() + self._max_seconds
+        deadline = self.clock() + self._max_seconds
         if self.budget is not None:
             deadline = min(deadline, self.budget.deadline)
         count = len(self._endpoints)
@@ -387,7 +387,7 @@ class RpcClient:
         words: list[str] = []
         for turn in range(count):
             index = (first + turn) % count
-            now = self._clock()
+            now = self.clock()
             share = now + (deadline - now) / (count - turn)
             try:
                 result = self._persist(self._endpoints[index], asked, attempt, share, retry_timeouts)
@@ -414,12 +414,12 @@ class RpcClient:
                 self._check_chain(endpoint, deadline, asked)
                 result = attempt(endpoint, deadline)
             except RateLimited as error:
-                if is_last or self._clock() >= deadline:
+                if is_last or self.clock() >= deadline:
                     raise
                 seconds = backoff_seconds(number) if error.retry_after is None else error.retry_after
                 endpoint.pacer.slow_down(seconds)
             except NodeUnreachable as error:
-                remaining = deadline - self._clock()
+                remaining = deadline - self.clock()
                 if is_last or remaining <= 0 or (error.timed_out and not retry_timeouts):
                     raise
                 self._sleep(min(backoff_seconds(number), remaining))

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _LONGEST_MESSAGE = 300
 # The longest known answer is Binance's list of markets, some 20 MB.
-_MOST_BYTES = 128 * 1024 * 1024
+_MOST_BYTES = 48 * 1024 * 1024
 _MOST_SECONDS = 120.0
 # 418 is Binance's word for a client that went on after 429.
 _RATE_STATUSES = (418, 429)
