@@ -216,13 +216,13 @@ def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
 
     monkeypatch.setattr(history, "open_node", opened)
     slow(proxy, naps, _LOGS)
-    service.history(make_budget=lambda: Budget(60, 1_000, naps.clock))
+    service.history(make_budget=lambda: Budget(5, 1_000, naps.clock))
     states = dict(service.query("select network, status from raw.network_states"))
     assert states == {"local": "Unreachable", "second": "Healthy"}
     failed = service.operation(operations["local"])
     assert failed.status == "Running"
     assert failed.error is not None
-    assert "used up its 60 s of this cycle" in failed.error
+    assert "used up its 5 s of this cycle" in failed.error
     ((first,), (other,)) = (
         service.query("select count(*) from raw.token_transfers where network = ?", [name])[0]
         for name in ("local", "second")
