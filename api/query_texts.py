@@ -48,7 +48,7 @@ def load_queries() -> Mapping[str, str]:
 
 
 def _rendered() -> Iterator[tuple[str, str]]:
-    environment = Environment(  # nosec B701 - SQL, not HTML
+    environment = Environment(  # nosec B701 # SQL, not HTML
         loader=FileSystemLoader(str(files("api") / "queries")), undefined=StrictUndefined, keep_trailing_newline=True
     )
     for file in environment.list_templates(extensions=["sql"]):

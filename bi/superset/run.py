@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     except (NotReadyError, SettingsError, ControlError, subprocess.CalledProcessError) as error:
         print(f"superset: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    os.execve(command[0], command, variables)  # nosec B606 - a command of this file
+    os.execve(command[0], command, variables)  # nosec B606 # a command of this file
 
 
 def superset_folder(settings: Settings) -> Path:

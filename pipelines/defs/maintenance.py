@@ -63,7 +63,7 @@ def purge_answers() -> None:
 
 @dg.op
 def purge_logs(context: dg.OpExecutionContext) -> int:
-    """Delete older parts of logs whose last line was written before `KEEP_LOGS`."""
+    """Delete rotated parts of logs that are older than `KEEP_LOGS`."""
     oldest = (datetime.now(UTC) - KEEP_LOGS).timestamp()
     removed = 0
     for part in (load_settings().data_dir / "logs").glob("*.log.*"):

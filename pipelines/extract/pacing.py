@@ -13,7 +13,7 @@ _LONGEST_INTERVAL_SECONDS = 1.0
 
 def backoff_seconds(attempt: int) -> float:
     """Seconds to wait after the attempt with that number (from 1): exponential, with full jitter."""
-    return random.uniform(0, min(_LONGEST_BACKOFF_SECONDS, _BASE_SECONDS * 2**attempt))  # nosec B311 - no secret
+    return random.uniform(0, min(_LONGEST_BACKOFF_SECONDS, _BASE_SECONDS * 2**attempt))  # nosec B311 # no secret
 
 
 class Pacer:

@@ -216,7 +216,7 @@ class ExchangeClient:
         found: dict[tuple[str, str], MarketPrice | str] = {}
         refusals: list[PriceSourceError] = []
         until = self._clock() + _TRADES_SECONDS
-        for key in random.sample(asked, len(asked)):  # nosec B311 - no secret
+        for key in random.sample(asked, len(asked)):  # nosec B311 # no secret
             if self._clock() >= until:
                 found[key] = f"its last trade could not be read within {_TRADES_SECONDS:g} s"
                 continue
