@@ -11,7 +11,7 @@ from warehouse.copies import Listener
 
 @contextmanager
 def copy_progress(console: Console) -> Iterator[Listener]:
-    """Show what a copy reports while the block runs."""
+    """Show the progress of a copy while the block runs."""
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         task = bars.add_task("copying", total=None)

@@ -5,16 +5,19 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from rich.console import Console
 
+from cli.checks import Check, Verdict
 from cli.data_folder import check_socket, check_writable
+from cli.deep import examine_files, examine_past
 from cli.environment import age
 from cli.exit_codes import EXIT_FAILED
 from cli.logs import MOST_BYTES, OLDER_PARTS
@@ -40,17 +43,6 @@ _NODE_TIMEOUT = (3.0, 5.0)
 _NODE_SECONDS = 15.0
 _LEAST_FREE_MEGABYTES = 1_000
 _PACKAGES = ("ledgermart", "duckdb", "dagster", "dbt-core", "litestar", "pandas")
-
-Verdict = Literal["ok", "note", "wrong"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the output; `note` is information, `wrong` needs a fix."""
-
-    check: str
-    verdict: Verdict
-    detail: str
 
 
 @dataclass
@@ -97,12 +89,26 @@ class Diagnosis:
         }
 
 
-def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
+@dataclass(frozen=True)
+class Deep:
+    """Options of the complete check of all files.
+
+    Attributes:
+        backup: a backup to check as well.
+        on_wait: called with the name of the writer of the warehouse that must end first.
+    """
+
+    backup: Path | None
+    on_wait: Callable[[str], None]
+
+
+def diagnose(settings: Settings, chosen: Sequence[str], deep: Deep | None = None) -> Diagnosis:
     """Check everything that the service needs; change nothing.
 
     Args:
         settings: the settings to check.
         chosen: names of the networks to check; empty for all that are enabled.
+        deep: read every file completely; without it, files are only opened.
 
     Raises:
         UnknownNetwork: a network is not defined.
@@ -116,7 +122,8 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
     except StoreUnavailable as error:
         networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))
-    checks += [_published(settings), *_files(settings), *_ports(settings), _exposure(settings)]
+    files = _files(settings) if deep is None else examine_files(settings, deep.backup, deep.on_wait)
+    checks += [_published(settings), *files, *_ports(settings), _exposure(settings)]
     for name in chosen:
         if name not in networks:
             raise UnknownNetwork(f"network {name!r} is not defined; there are {', '.join(networks)}")
@@ -128,7 +135,10 @@ def diagnose(settings: Settings, chosen: Sequence[str]) -> Diagnosis:
         checks.append(Check("networks", "note", "all are disabled, so nothing is collected; set the variable of one"))
     else:
         checks.append(Check("networks", "ok", f"{len(asked)} enabled; disabled: {', '.join(disabled) or 'none'}"))
-    return Diagnosis(checks, _nodes([network for network in asked if network.is_enabled]))
+    nodes = _nodes([network for network in asked if network.is_enabled])
+    if deep is not None:
+        checks.append(examine_past(settings, {node.network for node in nodes if not node.archive}))
+    return Diagnosis(checks, nodes)
 
 
 class UnknownNetwork(Exception):

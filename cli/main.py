@@ -389,18 +389,25 @@ def up(settings: Settings) -> None:
 
 @main.command()
 @click.option("--network", "networks", multiple=True, help="Only this network; repeatable.")
+@click.option("--deep", is_flag=True, help="Read every file of the data folder completely, and check owner and modes.")
+@click.option("--backup", type=_folder, metavar="DIR", help="With --deep: check the backup in this folder as well.")
 @_json_option
 @click.pass_obj
-def doctor(settings: Settings, networks: tuple[str, ...], as_json: bool) -> None:
+def doctor(settings: Settings, networks: tuple[str, ...], deep: bool, backup: Path | None, as_json: bool) -> None:
     """Check versions, data folder, disk, ports, stores and the nodes of all networks; change nothing.
 
     It works at any time, also before `init`. It requests chain, newest block, archive and traces from every URL of a
     network. Exit codes: 0 no problem; 1 a problem; 2 the command line or a setting is wrong.
     """
-    from cli.doctor import UnknownNetwork, diagnose, print_diagnosis
+    from cli.doctor import Deep, UnknownNetwork, diagnose, print_diagnosis
 
+    def on_wait(holder: str) -> None:
+        _err.print(f"waiting for the running cycle: {holder}", markup=False)
+
+    if backup is not None and not deep:
+        raise click.UsageError("--backup needs --deep")
     try:
-        found = diagnose(settings, networks)
+        found = diagnose(settings, networks, Deep(backup, on_wait) if deep else None)
     except UnknownNetwork as error:
         raise click.BadParameter(str(error), param_hint="--network") from error
     if as_json:

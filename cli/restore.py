@@ -22,7 +22,7 @@ def run_restore(settings: Settings, folder: Path, *, set_aside: bool, console: C
 
 
 def print_restored(done: Restored, settings: Settings, console: Console) -> None:
-    """Print what was restored, what was set aside, and the next step."""
+    """Print the restored backup, the new names of former data, and the next step."""
     if done.was_interrupted:
         console.print("completed a restore that was interrupted")
     backup = f"{done.folder} (of {done.created_at:%Y-%m-%d %H:%M} UTC, version {done.version})"

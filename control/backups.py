@@ -45,7 +45,7 @@ def copy_store(settings: Settings, folder: Path) -> None:
         raise StoreLost(f"the control store {source} is missing")
     copy = folder / SQLITE_COPY
     try:
-        with closing(_open_read_only(source)) as read, closing(sqlite3.connect(copy)) as written:
+        with closing(_open(source)) as read, closing(sqlite3.connect(copy)) as written:
             read.backup(written)
             # One file, which a copy of the folder cannot tear.
             written.execute("pragma journal_mode = delete")
@@ -81,22 +81,25 @@ def load_dump(settings: Settings, dump: Path) -> None:
 
 
 def find_faults(path: Path) -> list[str]:
-    """Check the structure of an SQLite file and its references; return the faults, at most ten. Writes nothing.
+    """Check the structure of an SQLite file and its references; return the faults, at most ten.
 
     SQLite stores no checksums: a changed letter inside a value is not found.
 
     Raises:
         sqlite3.DatabaseError: the file is no database, or is damaged so that it cannot be checked.
     """
-    with closing(_open_read_only(path)) as connection:
+    with closing(_open(path)) as connection:
         found = [" ".join(str(fault).split()) for (fault,) in connection.execute("pragma integrity_check(10)")]
         references = connection.execute("pragma foreign_key_check").fetchmany(10)
     faults = [] if found == ["ok"] else found
     return faults + [f"a row of {table} refers to a missing row of {parent}" for table, _, parent, _ in references]
 
 
-def _open_read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=_WAIT_SECONDS)
+def _open(path: Path) -> sqlite3.Connection:
+    """Open an SQLite file for reading; like any reader, the last one to close it removes its log files."""
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=_WAIT_SECONDS)
+    connection.execute("pragma query_only = on")
+    return connection
 
 
 def _run(settings: Settings, program: str, arguments: list[str]) -> None:

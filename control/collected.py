@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from control.models import Operation, PricePair, Subject
+from control.models import Ledger, Operation, PricePair, Subject
 from control.operations import OperationKind, Status
 
 _KINDS = {
@@ -35,3 +35,16 @@ def has_finished_operations(session: Session) -> bool:
 def _finished(session: Session, kind: OperationKind) -> int:
     found = select(func.count()).where(Operation.kind == kind, Operation.status == Status.SUCCEEDED)
     return session.scalar(found) or 0
+
+
+def history_by_network(session: Session) -> dict[str, int]:
+    """Count the finished history requests of tokens and wallets that were not removed, by network."""
+    found = (
+        select(Ledger.network, func.count())
+        .join(Subject, Subject.ledger_id == Ledger.id)
+        .join(Operation, Operation.subject_key == Subject.subject_key)
+        .where(Operation.kind == OperationKind.HISTORY, Operation.status == Status.SUCCEEDED)
+        .where(Subject.removed_at.is_(None))
+        .group_by(Ledger.network)
+    )
+    return {row[0]: row[1] for row in session.execute(found)}

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shared import once, run_folder
+from tests.unit.control.postgres import start_postgres, stop_postgres
+
 # An example may take as long as a busy machine needs.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
@@ -25,6 +28,13 @@ LONGEST_FILES = [
     "integration/test_concurrent_processes.py",
     "integration/test_cycle_command.py",
 ]
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a server that all workers share; databases need names of their own."""
+    with once(run_folder(tmp_path_factory), "postgres", start_postgres, stop_postgres) as server:
+        yield server["url"]
 
 
 @pytest.fixture(autouse=True)

@@ -45,7 +45,7 @@ def damage_named(path: Path, fix: str) -> Iterator[None]:
         raise DamagedFileError(f"{path} is damaged ({reason(error)}); {fix}") from error
 
 
-def reason(error: duckdb.Error) -> str:
+def reason(error: duckdb.Error | OSError) -> str:
     """Return the first line of an error without its kind."""
     return str(error).partition("\n")[0].removeprefix("IO Error: ").rstrip("!")
 

@@ -4,7 +4,7 @@ A warehouse of another kind is a second class with these methods. What is in it,
 """
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from warehouse.damage import (
     damage_named,
     damaged_tables,
     is_damage,
+    reason,
     unreadable_parts,
 )
 from warehouse.folders import FolderError
@@ -152,11 +153,11 @@ class Warehouse:
         """
         settings = self._settings
         found = []
-        if settings.lock_path.exists():
-            with copy_lock(settings.lock_path, on_wait):
-                for path, fix in ((settings.warehouse_path, RESTORE), (settings.marts_path, REBUILD)):
-                    if path.exists():
-                        found += _find_damage(path, fix)
+        # Without a lock file, no writer has ever used this folder.
+        with copy_lock(settings.lock_path, on_wait) if settings.lock_path.exists() else nullcontext():
+            for path, fix in ((settings.warehouse_path, RESTORE), (settings.marts_path, REBUILD)):
+                if path.exists():
+                    found += _find_damage(path, fix)
         try:
             versions.read_pointer(settings.serving_dir)
         except versions.PointerError as error:
@@ -165,10 +166,7 @@ class Warehouse:
         newest = self.published()
         for version, path in versions.published_versions(settings.serving_dir).items():
             fix = "the next cycle publishes it again" if newest and version == newest.version else "no data is lost"
-            try:
-                found += _find_damage(path, f"{fix}; delete the file, and readers use the version before it")
-            except FileNotFoundError:
-                continue  # deleted meanwhile, as old versions are
+            found += _find_damage(path, f"{fix}; delete the file, and readers use the version before it")
         return found
 
     def has_marts(self) -> bool:
@@ -282,8 +280,9 @@ class Warehouse:
             DamagedFileError: the warehouse cannot be opened.
         """
         settings = self._settings
-        if not self.exists() or not settings.lock_path.exists():
+        if not self.exists():
             raise FolderError(f"{settings.warehouse_path} does not exist; run `ledgermart init --tenant NAME` first")
+        settings.lock_path.touch(mode=0o600)
         with copy_lock(settings.lock_path, listener.waits):
             # A child of a killed writer may still have it open.
             with damage_named(settings.warehouse_path, RESTORE):
@@ -318,4 +317,8 @@ def _find_damage(path: Path, fix: str) -> list[str]:
             parts = unreadable_parts(path)
     except DamagedFileError as error:
         return [str(error)]
+    except (duckdb.IOException, OSError) as error:
+        if not path.exists():
+            return []  # deleted meanwhile, as old versions are
+        return [f"{path} cannot be read ({reason(error)}); check its owner, its mode, and which program has it open"]
     return [f"{path} is damaged (in {', '.join(parts)}); {fix}"] if parts else []

@@ -5,7 +5,7 @@
     warehouse.duckdb          with warehouse.duckdb.wal if a cycle was killed
     marts_build.duckdb        likewise
 
-The names never change, so that tools such as restic, borg and rsync find what is new.
+The names never change, so that tools such as restic, borg and rsync store only new blocks.
 """
 
 import hashlib

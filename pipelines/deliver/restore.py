@@ -62,7 +62,7 @@ class Restored:
 
 @dataclass(frozen=True)
 class _Journal:
-    """What is left to do once the new state is decided; paths are absolute."""
+    """Remaining steps once the new state is decided; paths are absolute."""
 
     restored: Restored
     former: tuple[tuple[Path, Path], ...]

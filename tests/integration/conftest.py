@@ -1,6 +1,7 @@
 """Nodes, worlds and services of the integration tests: each test has its own data folder."""
 
 import shutil
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.release_folder import RELEASES
 from tests.shared import once, run_folder
 
 MakeService = Callable[..., Service]
@@ -35,6 +37,19 @@ def make_service(tmp_path: Path) -> Iterator[MakeService]:
             return service
 
         yield make
+
+
+@pytest.fixture(scope="module")
+def release_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release's data folder, with rows and two versions; only to be copied."""
+    folder = tmp_path_factory.mktemp("release")
+    with tarfile.open(RELEASES / "0.3.0.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    data = folder / "data"
+    data.chmod(0o700)
+    (data / "serving").chmod(0o700)
+    (data / "warehouse.lock").touch(mode=0o600)
+    return data
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ Made once per release, at its tag: `python -m tests.integration.release_folder` 
 import json
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -27,9 +27,9 @@ RELEASES = Path(__file__).parent / "releases"
 _OF_THE_RELEASE = frozenset({"dataVersion", "estimatedEnd", "network"})
 
 
-def answers(data_dir: Path, key: str) -> dict[str, Any]:
+def answers(data_dir: Path, key: str, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What the API says over a data folder, by path: numbers, texts and times of the chain and of prices."""
-    settings = load_settings({"LEDGERMART_DATA_DIR": str(data_dir)})
+    settings = load_settings({"LEDGERMART_DATA_DIR": str(data_dir), **(variables or {})})
     with TestClient(create_app(settings)) as client:
         client.headers["Authorization"] = f"Bearer {key}"
 

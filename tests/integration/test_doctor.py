@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from cli import doctor
-from cli.doctor import Check, Diagnosis, NodeCheck, diagnose
+from cli.checks import Check
+from cli.doctor import Diagnosis, NodeCheck, diagnose
 from control.networks.definitions import Network
 from control.settings import load_settings
 from tests.chain.node import AnvilNode

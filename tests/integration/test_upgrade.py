@@ -2,6 +2,7 @@
 
 import json
 import tarfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from litestar.testing import TestClient
 from api.app import create_app
 from tests.chain.process import free_port
 from tests.integration.harness import LocalNetwork, Service
+from tests.integration.postgres_copy import copy_to_postgres
 from tests.integration.release_folder import RELEASES, answers
+from tests.unit.control.postgres import new_database
 from warehouse.versions import current_publication
 
 
@@ -21,9 +24,27 @@ from warehouse.versions import current_publication
 def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release: str, tmp_path: Path) -> None:
     with tarfile.open(RELEASES / release) as archive:
         archive.extractall(tmp_path, filter="data")
-    expected = json.loads((tmp_path / "answers.json").read_text())
+    check_upgrade(tmp_path, {})
+
+
+def test_a_control_store_on_postgres_is_brought_up_to_date_and_says_the_same(
+    postgres_server: str, tmp_path: Path
+) -> None:
+    with tarfile.open(RELEASES / "0.1.0.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    with new_database(postgres_server, f"t{uuid.uuid4().hex}") as url:
+        control = tmp_path / "data" / "control.db"
+        copy_to_postgres(control, url, "0.1.0")
+        control.unlink()
+        check_upgrade(tmp_path, {"LEDGERMART_CONTROL_URL": url})
+        assert not control.exists()
+
+
+def check_upgrade(folder: Path, variables: dict[str, str]) -> None:
+    """Upgrade a release's data folder by one cycle; hold the API's answers to those of the release."""
+    expected = json.loads((folder / "answers.json").read_text())
     # The node is gone: what is known must do.
-    service = Service(tmp_path, [LocalNetwork("local", f"http://127.0.0.1:{free_port()}")])
+    service = Service(folder, [LocalNetwork("local", f"http://127.0.0.1:{free_port()}")], variables)
     before = current_publication(service.settings.serving_dir)
     # Until then what the release's version has not is refused, and nothing fails.
     with TestClient(create_app(service.settings)) as client:
@@ -36,7 +57,7 @@ def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release
     assert before is not None
     assert after is not None
     assert after.version > before.version
-    said = answers(service.settings.data_dir, expected["key"])
+    said = answers(service.settings.data_dir, expected["key"], variables)
     assert len(said) > 20
     assert _as_far_as(said, expected["answers"]) == expected["answers"]
 

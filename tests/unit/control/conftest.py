@@ -15,8 +15,7 @@ from control.access import Principal
 from control.networks.definitions import Network, load_networks
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.shared import once, run_folder
-from tests.unit.control.postgres import Restored, new_database, start_postgres, stop_postgres
+from tests.unit.control.postgres import Restored, new_database
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,6 @@ class World:
     networks: dict[str, Network]
     acme: Principal
     other: Principal
-
-
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a server that all workers share; databases need names of their own."""
-    with once(run_folder(tmp_path_factory), "postgres", start_postgres, stop_postgres) as server:
-        yield server["url"]
 
 
 @dataclass(frozen=True)
