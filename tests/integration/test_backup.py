@@ -20,6 +20,7 @@ from control.errors import StoreLost, StoreUnavailable
 from control.settings import Settings, load_settings
 from control.store import open_store
 from pipelines.deliver import backup as backups
+from pipelines.deliver import restore as restores
 from pipelines.deliver.backup import Backup, BackupError, make_backup, read_backup
 from pipelines.deliver.restore import Restored, check_finished, restore
 from tests.chain.process import free_port
