@@ -107,6 +107,8 @@ def build_document(app: Litestar) -> dict[str, Any]:
         )
         types += [kind for kind in named if kind]
     _, schemas = msgspec.json.schema_components(types, schema_hook=_describe_type, ref_template=_REF)
+    for kind in types:
+        schemas[kind.__name__].update(getattr(kind, "rules", {}))
     paths: dict[str, dict[str, Any]] = {}
     for path, method, handler in described:
         paths.setdefault(path, {})[method.lower()] = _describe(path, handler)
@@ -243,7 +245,7 @@ def _describe_body(operation: Operation, body: type[Any]) -> dict[str, Any]:
     text = f"A header line `{columns}` with the columns in any order, then one line per row; RFC 4180, UTF-8."
     return {
         media_types.JSON: {"schema": {"anyOf": [one, many]}, "example": example},
-        media_types.CSV: {"schema": {"type": "string", "description": text}},
+        media_types.CSV: {"schema": {"type": "string", "minLength": 1, "description": text}},
     }
 
 

@@ -127,7 +127,7 @@ ToMoment = Annotated[
         schema_extra=MOMENT_OR_TODAY,
     ),
 ]
-LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.", schema_extra=LEDGER)]
+LedgerFilter = Annotated[str | None, QueryParameter(description="Name or id of a ledger.", schema_extra=FILTER)]
 LedgerIdFilter = Annotated[
     str | None,
     QueryParameter(name="ledgerId", description="Address on the ledger, in upper or lower case.", schema_extra=ADDRESS),

@@ -10,8 +10,15 @@ _ORIGIN = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?"
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(?::[1-9][0-9]{0,4})?$"
-"""Pattern (JSON Schema) of the texts that may be an origin; not all of them are."""
+_WRITTEN_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_END = "(?:$|:)"
+_HOST = (
+    rf"(?:{_BYTE}(?:\.{_BYTE}){{3}}|(?:{_WRITTEN_LABEL}\.)*(?![0-9]+{_END}|0[xX][0-9a-fA-F]*{_END}){_WRITTEN_LABEL})"
+)
+_PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+PATTERN = rf"^[Hh][Tt][Tt][Pp][Ss]?://(?=[^:]{{1,253}}{_END}){_HOST}(?::{_PORT})?$"
+"""Pattern (JSON Schema) of the texts that `read_origin` takes."""
 
 FORM = "scheme, host and, unless it is the default, port, such as https://portal.example or http://10.0.0.5:8443"
 """What `read_origin` accepts, for people."""

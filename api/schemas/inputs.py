@@ -66,6 +66,11 @@ MOMENT: Keywords = {"pattern": pattern_of(*NAMED_DAYS, blocks=True)}
 MOMENT_OR_TODAY: Keywords = {"pattern": pattern_of("today", *NAMED_DAYS, blocks=True)}
 
 
+def needs_one_of(*names: str) -> Keywords:
+    """Return the rule of an object that must have one of some properties."""
+    return {"anyOf": [{"required": [name]} for name in names]}
+
+
 def positive(description: str, most: int | None = None) -> Meta:
     """Describe a decimal above zero, a number or a text; `most` is the largest, where fewer digits are allowed."""
     bound = {"exclusiveMaximum": 10**MOST_INTEGER_DIGITS} if most is None else {"maximum": most}

@@ -1,11 +1,11 @@
 """Pairs on the wire: what they price and where from, discoveries of past prices, and prices that guards stopped."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.common import DataVersion, Decimal, ExactNumber, Instant, OperationStatus, Page, Schema
-from api.schemas.inputs import ITEM, PAIR_ID, SOURCE_ID, described, positive, whole
+from api.schemas.inputs import ITEM, PAIR_ID, SOURCE_ID, Keywords, described, needs_one_of, positive, whole
 from api.schemas.prices import Derivation, LatestPrice, RouteStatus
 from control.instants import pattern_of
 from control.pricing.discovery import MOST_MULTIPLIER
@@ -53,6 +53,8 @@ _MAX_DEVIATION = (
 
 class PairCreate(Schema, frozen=True, kw_only=True):
     """A pair to add; give `priceSources`, or `priceSource` for a single source."""
+
+    rules: ClassVar[Keywords] = needs_one_of("priceSources", "priceSource")
 
     priced_as: Annotated[str, described("Symbol of the item that is priced.", ["BTC"], **ITEM)]
     priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = "USD"

@@ -1,6 +1,6 @@
 """Tokens, their activities and their cap tables on the wire."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -29,7 +29,7 @@ from api.schemas.common import (
     Warnings,
     Window,
 )
-from api.schemas.inputs import ADDRESS, LEDGER, described, line
+from api.schemas.inputs import ADDRESS, LEDGER, Keywords, described, line
 from api.schemas.operations import HISTORY_START, TrackingEstimate, TrackingHistory
 from api.schemas.values import CapitalizationStatus, ChangeStatus, Explanation, TotalStatus
 from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH, SYMBOL_LENGTH
@@ -121,6 +121,16 @@ class TokenPatch(Schema, frozen=True, kw_only=True):
 
 class TrackingPut(Schema, frozen=True, kw_only=True):
     """Tracking on or off, and optionally the start of earlier history to collect."""
+
+    rules: ClassVar[Keywords] = {
+        "anyOf": [
+            {"properties": {"history": {"type": "null"}, "dryRun": {"const": False}}},
+            {
+                "properties": {"history": {"type": "string"}, "trackingStatus": {"const": "enabled"}},
+                "required": ["history"],
+            },
+        ]
+    }
 
     tracking_status: TrackingStatus
     history: Annotated[

@@ -37,6 +37,10 @@ LINES = [
     "\u00a0a",
     "\u91d1",
     "a\x85b",
+    "a\u202eb",
+    "a\u200bb",
+    "a\u200db",
+    "\ufeffa",
 ]
 INSTANTS = ["2026-01-31", "2026-01-31T12:00", "2026-01-31T12:00:00.123456789+01:00", "2026-1-1", "2026-01-31 12:00"]
 MOMENTS = [*INSTANTS, "now", "soon", "", "yesterday", "last-month-end", "today", "creation", "block:", "block:7"]

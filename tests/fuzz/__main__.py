@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.api.valued import publish_valued
 from tests.api.world import make_world
-from tests.fuzz.campaign import run
+from tests.fuzz.campaign import PHASES, run
 
 
 def main() -> int:
@@ -15,10 +15,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=150, help="random requests of each operation, and chains")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["examples", "coverage", "fuzzing", "stateful"], help="one phase alone")
+    parser.add_argument("--only", choices=PHASES, help="one phase alone")
     arguments = parser.parse_args()
-    names = ("examples", "coverage", "fuzzing", "stateful")
-    phases = {name: arguments.only in (None, name) for name in names}
+    phases = (arguments.only,) if arguments.only else PHASES
     with tempfile.TemporaryDirectory() as folder:
         world = make_world(Path(folder))
         publish_valued(world)

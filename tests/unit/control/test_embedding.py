@@ -1,6 +1,10 @@
 """Embed ids and embed origins: made once, replaced at once, validated before they may reach a header."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import select, text
 
 from control import access, audit, embedding, ids, service_secrets
@@ -8,7 +12,7 @@ from control.access import Principal
 from control.audit import AuditFilters
 from control.errors import Denied, Invalid, InvalidValues
 from control.models import EmbedOrigin
-from control.origins import read_origin
+from control.origins import PATTERN, read_origin
 from control.settings import SettingsError, load_settings
 from control.store import ControlStore
 from tests.unit.control.conftest import World, on_both, on_postgres
@@ -227,3 +231,14 @@ def test_a_secret_that_an_older_version_did_not_know_is_made_and_the_others_stay
         made = {service_secrets.get(session, name) for name in service_secrets.NAMES}
         assert len(made) == len(service_secrets.NAMES)
         assert {len(secret) for secret in made} == {32}
+
+
+@given(st.from_regex(PATTERN.replace("$", r"\Z")) | st.from_regex(r"[Hh]ttps?://[A-Za-z0-9.-]{1,12}(:[0-9]{1,6})?\Z"))
+def test_the_documented_pattern_has_the_origins_that_are_read(origin: str) -> None:
+    is_documented = re.search(PATTERN, origin) is not None
+    try:
+        read_origin(origin)
+    except ValueError:
+        assert not is_documented
+    else:
+        assert is_documented
