@@ -43,6 +43,17 @@ LINES = [
     "\ufeffa",
 ]
 INSTANTS = ["2026-01-31", "2026-01-31T12:00", "2026-01-31T12:00:00.123456789+01:00", "2026-1-1", "2026-01-31 12:00"]
+# The calendar's own rules, of the year 0 too.
+INSTANTS += [f"{year}-02-29" for year in ("2024", "2026", "2000", "1900", "0004", "0000")]
+INSTANTS += [
+    "2026-04-31",
+    "2026-13-01",
+    "2026-00-10",
+    "2026-12-32",
+    "0000-01-01",
+    "2026-01-31T24:00",
+    "2026-01-31T12:60",
+]
 MOMENTS = [*INSTANTS, "now", "soon", "", "yesterday", "last-month-end", "today", "creation", "block:", "block:7"]
 MOMENTS += ["block:007", "block:-1", "Block:7", "2026-01-31\n"]
 DURATIONS = ["P1D", "PT90M", "P2W", "P", "PT", "P1DT", "P1Y", "P1M", "1D", "P1DT2H3M4S", "P1W2D", "p1d", "P1.5D"]

@@ -3,10 +3,10 @@
 from tests.api.world import World
 from tests.fuzz.campaign import run
 
-PHASES = ("examples", "fuzzing", "stateful")  # the phase of coverage alone makes six thousand requests
+PHASES = ("examples", "stateful")  # the two other phases make six thousand requests at least
 
 
 def test_a_small_campaign_finds_nothing(valued: World) -> None:
-    outcome = run(valued, most_examples=1, phases=PHASES)
+    outcome = run(valued, most_examples=3, phases=PHASES)
     assert outcome.is_clean, str(outcome)
     assert sum(outcome.cases.values()) > 400

@@ -25,6 +25,7 @@ _ALL = dict(_commands(main))
 def test_the_commands_are_known() -> None:
     known = {"init", "key create", "key list", "key revoke", "cycle", "backfill", "status", "export", "report"}
     known |= {"network reset", "doctor", "backup", "restore", "sandbox", "sandbox list", "sandbox remove"}
+    known |= {"tenant quotas"}
     assert known | _WITHOUT_JSON == _ALL.keys()
 
 

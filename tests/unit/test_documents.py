@@ -85,14 +85,12 @@ def _raised_problems() -> Iterator[tuple[int, str]]:
         texts = _texts(call)
         found: tuple[int, str] | None = None
         match name:
-            case "ApiError" if isinstance(call.args[0], ast.Constant) and texts:
+            case "ApiError" | "listed_errors" if isinstance(call.args[0], ast.Constant) and texts:
                 found = (int(str(call.args[0].value)), texts[0])
             case "Conflict" if texts:
                 found = (409, texts[0])
             case "NotFound" if texts:
                 found = (404, f"{texts[0].replace(' ', '-')}-not-found")
-            case "invalid_body" if {"status", "code"} <= _named(call).keys():
-                found = (400, _named(call)["code"])
         if found is not None and found not in _OF_COMMANDS:
             yield found
     yield 422, "invalid-parameter"
