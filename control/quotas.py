@@ -91,7 +91,7 @@ def admit_prices(session: Session, tenant_id: str, count: int) -> None:
 
 
 def set_limits(session: Session, tenant_id: str, limits: dict[QuotaName, int | None]) -> None:
-    """Set limits of a tenant; None takes the installation's. What is stored beyond a lower limit stays.
+    """Set limits of a tenant; None takes the installation's. A lower limit deletes nothing.
 
     Args:
         session: a write transaction.

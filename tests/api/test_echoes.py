@@ -1,4 +1,4 @@
-"""A request of tens of thousands of characters gets a small answer, whatever is long in it."""
+"""Requests of tens of thousands of characters get small answers."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -11,7 +11,7 @@ from tests.fuzz.campaign import PHASES, run
 
 
 def main() -> int:
-    """Run a campaign, and print what it found."""
+    """Run a campaign, and print its failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=150, help="random requests of each operation, and chains")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,6 +1,6 @@
 """One run of schemathesis over the whole document: all phases, all checks but response time, real ids and tokens.
 
-The application runs in this process. What a write changed is undone after each request, but not in chains of requests.
+The application runs in this process. After each write the control store is put back, but not in chains of requests.
 """
 
 import copy
@@ -23,8 +23,7 @@ from tests.api.document import DOCUMENT
 from tests.api.test_reports import REPORTS
 from tests.api.world import World
 
-# Kinds of errors that no schema can foresee: they come from several values together, from the calendar, or from what is
-# stored. A request with one of them may be valid by the document.
+# Kinds of errors that no schema can foresee: they come from several values together, or from stored objects. A request with one of them may be valid by the document.
 FORESEEN_BY_NO_SCHEMA = frozenset(
     [
         "ambiguous-market",
@@ -85,7 +84,7 @@ _REAL: dict[str, list[Any]] = {
 
 @dataclass
 class Outcome:
-    """What a run did, and what it found."""
+    """Cases and failures of a run."""
 
     cases: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -94,7 +93,7 @@ class Outcome:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no check failed, and the tool had no error."""
+        """Say whether all checks passed, and the tool had no error."""
         return not self.failures and not self.errors
 
     def __str__(self) -> str:

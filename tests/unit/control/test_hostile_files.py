@@ -59,7 +59,7 @@ def toml(value: Any) -> str:
 
 
 def load(path: Path, content: bytes, read: Callable[..., Any], error: type[Exception]) -> Any:
-    """Return what a file says; None when the module's own error refuses it."""
+    """Return the definitions of a file; None when the module's own error refuses it."""
     path.write_bytes(content)
     with contextlib.suppress(error):
         return read(path)
