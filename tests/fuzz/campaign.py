@@ -23,7 +23,8 @@ from tests.api.document import DOCUMENT
 from tests.api.test_reports import REPORTS
 from tests.api.world import World
 
-# Kinds of errors that no schema can foresee: they come from several values together, or from stored objects. A request with one of them may be valid by the document.
+# Kinds of errors that no schema can foresee: they come from several values together, or from stored objects.
+# A request with one of them may be valid by the document.
 FORESEEN_BY_NO_SCHEMA = frozenset(
     [
         "ambiguous-market",
