@@ -55,7 +55,7 @@ UNDESCRIBED = ["/openapi.json", "/docs", "/docs/start.js"]
 
 @pytest.fixture(scope="module")
 def served(template: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """The application behind uvicorn on a port, and a client of it with the admin's key."""
+    """The application on a port, and a client of it with the admin's key."""
     with serve(template, tmp_path_factory.mktemp("served")) as client:
         yield client
 

@@ -59,7 +59,7 @@ class ServerError(Exception):
 
 @dataclass(frozen=True)
 class Api:
-    """The application behind uvicorn, in a thread of this process.
+    """The application behind its server, in a thread of this process.
 
     Attributes:
         world: data and keys; what it publishes later is served as well.
@@ -86,7 +86,7 @@ class Api:
 def serving_api(world: World) -> Iterator[Api]:
     """Serve a world."""
     log: list[str] = []
-    handler, loggers = _Listening(log), [logging.getLogger(name) for name in ("ledgermart", "uvicorn")]
+    handler, loggers = _Listening(log), [logging.getLogger(name) for name in ("ledgermart", "_granian")]
     for logger in loggers:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
