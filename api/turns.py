@@ -106,15 +106,24 @@ class Turns:
             del self._running[tenant_id]
         for waiting_id in list(self._waiting):
             if self._may_run(waiting_id):
-                granted = self._waiting[waiting_id].popleft()
-                left = self._waiting.pop(waiting_id)
-                if left:
-                    self._waiting[waiting_id] = left
-                self._running[waiting_id] += 1
+                self._grant(waiting_id)
+
+    def _grant(self, tenant_id: str) -> None:
+        """Give a turn to the first waiting request of a tenant, and move the tenant behind the others."""
+        waiting = self._waiting.pop(tenant_id)
+        while waiting:
+            granted = waiting.popleft()
+            # The wait of a request may have ended before its task could run and say so.
+            if not granted.done():
+                self._running[tenant_id] += 1
                 granted.set_result(None)
+                break
+        if waiting:
+            self._waiting[tenant_id] = waiting
 
     def _forget(self, tenant_id: str, granted: asyncio.Future[Any]) -> None:
-        waiting = self._waiting[tenant_id]
-        waiting.remove(granted)
-        if not waiting:
-            del self._waiting[tenant_id]
+        waiting = self._waiting.get(tenant_id, deque())
+        if granted in waiting:
+            waiting.remove(granted)
+            if not waiting:
+                del self._waiting[tenant_id]

@@ -39,7 +39,7 @@ from control.settings import Settings
 _WAIT_SECONDS = 10
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ)
 """Codes of SQLite's errors that a damaged file causes."""
-RESTORE = "restore it from a back-up (docs/how-to/backup-and-upgrade.md)"
+RESTORE = "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)"
 # Of one process. The API's threads for reads, writes and keys need one each, on machines of up to 16 cores.
 _MOST_CONNECTIONS = 40
 

@@ -28,8 +28,8 @@ from warehouse.opening import connect, open_for_writing
 from warehouse.versions import Publication
 
 RESTORE = (
-    "restore it from a back-up (docs/how-to/backup-and-upgrade.md); without one, `ledgermart cycle --new-warehouse` "
-    "begins an empty warehouse"
+    "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md); without one, "
+    "`ledgermart cycle --new-warehouse` begins an empty warehouse"
 )
 REBUILD = "the next build makes it again, as does `ledgermart cycle --rebuild`"
 

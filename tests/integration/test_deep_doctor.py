@@ -48,7 +48,7 @@ def test_a_whole_folder_and_its_backup_have_no_findings(settings: Settings, tmp_
 @pytest.mark.parametrize(
     ("find", "fix"),
     [
-        (lambda settings: settings.warehouse_path, "restore it from a back-up"),
+        (lambda settings: settings.warehouse_path, "restore a backup"),
         (lambda settings: settings.marts_path, "`ledgermart cycle --rebuild`"),
         (lambda settings: settings.serving_dir / newest(settings), "the next cycle publishes it again"),
     ],
@@ -87,7 +87,7 @@ def test_a_damaged_page_of_the_control_store_and_of_the_records_is_found(setting
     found = wrong(settings)
     assert {check.check for check in found} == {"control store's file", "records of runs"}
     assert all(" is damaged (" in check.detail for check in found)
-    assert "restore it from a back-up" in found[0].detail
+    assert "restore a backup" in found[0].detail
     assert "it begins new records, and no data is lost" in found[-1].detail
 
 

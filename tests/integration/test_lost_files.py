@@ -203,11 +203,11 @@ def test_a_lost_or_damaged_warehouse_is_named_with_what_to_do(damage: Damage, se
     version = current_publication(service.settings.serving_dir)
     result = cycle(service, code=1)
     if damage is removed:
-        lost = "is lost, with the data of 2 tokens and wallets, 1 price pair; restore it from a back-up"
+        lost = "is lost, with the data of 2 tokens and wallets, 1 price pair; restore a backup"
         assert f"{path} {lost}" in result["error"]
     else:
         assert f"{path} is damaged (" in result["error"]
-        assert "); restore it from a back-up (docs/how-to/backup-and-upgrade.md)" in result["error"]
+        assert "); restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)" in result["error"]
     assert "`ledgermart cycle --new-warehouse`" in result["error"]
     assert "Traceback" not in result["error"]
     assert result["networks"] == {}

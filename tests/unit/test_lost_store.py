@@ -64,7 +64,7 @@ def test_a_lost_store_is_not_created_again(data: Path, damage: Damage) -> None:
     for command in (*_COMMANDS, ["init", "--tenant", "acme"], ["status"]):
         told = refused(*command)
         assert f"the control store ({data}/control.db) is missing or empty" in told
-        assert "restore it from a back-up (docs/how-to/backup-and-upgrade.md)" in told
+        assert "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)" in told
         assert "`ledgermart init --tenant NAME --new-control-store`" in told
     assert files(data) == before
     assert run("init", "--tenant", "acme", "--new-control-store").exit_code == 0
@@ -79,7 +79,7 @@ def test_a_damaged_store_is_named(data: Path, damage: Damage) -> None:
     for command in (*_COMMANDS, ["init", "--tenant", "acme"], ["status"], ["key", "list", "--tenant", "acme"]):
         told = refused(*command)
         assert f"the control store {data}/control.db is damaged (" in told
-        assert "restore it from a back-up (docs/how-to/backup-and-upgrade.md)" in told
+        assert "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)" in told
 
 
 def test_in_a_new_folder_only_init_makes_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,23 @@ def test_turn_that_comes_while_its_client_leaves_goes_to_the_next() -> None:
     run(case())
 
 
+def test_turn_is_not_given_to_a_request_that_just_left() -> None:
+    async def case() -> None:
+        work = Work(Turns("writes", capacity=1, share=1))
+        first = work.turns.turn("c")
+        await first.__aenter__()
+        await work.ask("a1", "a2", "b1")
+        work._tasks["a1"].cancel()
+        # a1 has not run since, and is still in the queue.
+        await first.__aexit__(None, None, None)
+        await work.cancel("a1")
+        assert work.begun == ["a2"]
+        await work.end("a2", "b1")
+        assert work.begun == ["a2", "b1"]
+
+    run(case())
+
+
 def test_failure_ends_the_turn() -> None:
     async def case() -> None:
         turns = Turns("writes", capacity=1, share=1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy import Engine, create_engine, event, inspect, make_url, select, text, update
 from sqlalchemy.pool import Pool
 
 from control import revision, service_secrets, tenants
@@ -358,7 +358,7 @@ def test_a_deleted_file_is_read_on_and_written_no_more(open_file: ControlStore, 
     with open_file.read() as session:
         assert tenants.find_by_name(session, "acme") is not None
     with (
-        pytest.raises(StoreLost, match=r"control\.db is missing; restore it from a back-up"),
+        pytest.raises(StoreLost, match=r"control\.db is missing; restore a backup"),
         open_file.write() as session,
     ):
         tenants.create(session, "lost")
@@ -380,7 +380,7 @@ def test_a_damaged_file_is_named(open_file: ControlStore, file: Path, damage: Da
     open_file.close()
     damage(file)
     for use in (open_file.exists, open_file.migrate, open_file.is_current):
-        with pytest.raises(StoreLost, match=r"control\.db is damaged \(.+\); restore it from a back-up"):
+        with pytest.raises(StoreLost, match=r"control\.db is damaged \(.+\); restore a backup"):
             use()
 
 
@@ -415,3 +415,20 @@ def _end_sessions(url: str) -> None:
             )
         )
     engine.dispose()
+
+
+@on_both
+def test_write_that_must_not_wait_fails_at_once(store: ControlStore, settings: Settings) -> None:
+    # Without the refusal, it would wait for an hour.
+    second = open_store(settings, wait_seconds=3600)
+    with store.write() as session:
+        tenants.create(session, "acme")
+    with store.write() as session:
+        session.execute(update(Tenant).values(name="first"))
+        with pytest.raises(StoreUnavailable), second.write_at_once() as other:
+            other.execute(update(Tenant).values(name="second"))
+    with second.write_at_once() as session:
+        session.execute(update(Tenant).values(name="third"))
+    with second.read() as session:
+        assert session.scalars(select(Tenant.name)).all() == ["third"]
+    second.close()

@@ -41,7 +41,7 @@ def test_a_damaged_warehouse_is_named_with_the_fix(settings: Settings, warehouse
         read(warehouse)
     told = str(raised.value)
     assert told.startswith(f"{settings.warehouse_path} is damaged (")
-    assert "restore it from a back-up (docs/how-to/backup-and-upgrade.md)" in told
+    assert "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)" in told
     assert "`ledgermart cycle --new-warehouse`" in told
     assert "\n" not in told
     (doctors,) = warehouse.damage() if damage is not overwritten else [told]
