@@ -75,9 +75,12 @@ class _Call:
     def watch(self, connected: socket.socket) -> None:
         """Shut this socket down at the deadline."""
         with self._lock:
-            self._socket = connected
+            if self._socket is not None:
+                self._socket.close()
+            # One of its own: the connection closes its own before the answer ends, where that has no length.
+            self._socket = connected.dup()
             if self.is_over:
-                _shut_down(connected)
+                _shut_down(self._socket)
 
     def _end(self) -> None:
         with self._lock:
@@ -94,6 +97,8 @@ class _Call:
     ) -> None:
         self._timer.cancel()
         with self._lock:
+            if self._socket is not None:
+                self._socket.close()
             self._socket = None
 
 

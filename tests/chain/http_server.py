@@ -136,6 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if self.server.owner.stopping.is_set():
                     return
                 self.wfile.write(piece)
+                self.wfile.flush()
             return
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
