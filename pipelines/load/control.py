@@ -93,8 +93,9 @@ def replace_control(
     """Replace the snapshot and the definitions, and mark in `raw.changes` what that changes for the marts.
 
     Marked are subjects that are new, subjects with a window that is new or newly closed, and those on a network whose
-    native asset or common tokens are defined otherwise now. Those that are gone need no mark: the marts drop what is no
-    longer in the snapshot. What of prices changes is marked by `price_control.replace_pricing`.
+    native asset or common tokens are defined otherwise now, or that is not defined any more. Those that are gone need
+    no mark: the marts drop what is no longer in the snapshot. What of prices changes is marked by
+    `price_control.replace_pricing`.
 
     Args:
         connection: the open warehouse.
@@ -132,8 +133,8 @@ def replace_control(
             from incoming_control_subjects as subjects
             where subjects.network in (
                 select network from (
-                    select network, native_symbol, native_decimals from incoming_networks
-                    except select network, native_symbol, native_decimals from raw.networks
+                    select network, native_symbol, native_decimals, is_defined from incoming_networks
+                    except select network, native_symbol, native_decimals, is_defined from raw.networks
                 )
                 union
                 select network from (select * from incoming_common_tokens except select * from raw.common_tokens)

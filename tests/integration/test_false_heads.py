@@ -269,7 +269,7 @@ def test_marts_recover_and_the_other_network_goes_on(node: AnvilNode, ready_serv
         lie = InventedChain(node, INVENTED, gold, is_final=True)
         proxy.inject(*lie.faults())
         assert service.ledgermart("cycle").returncode == 0
-        assert len(shown("local")) == len(shown("second")) + INVENTED // 10
+        assert len(shown("local")) >= len(shown("second")) + INVENTED // 10
         assert {"Finalized"} <= {row[2] for row in shown("local")}
         proxy.clear()
         for cycle in range(1, CONFIRMING_CYCLES + 1):

@@ -51,6 +51,10 @@ def test_status_and_doctor_name_it_and_its_last_definition_stays(
         (False, False, check.detail),
         (True, None, None),
     ]
+    marks = "select reason from raw.changes where batch_id = (select max(batch_id) from raw.batches)"
+    assert ("Metadata",) in service.query(marks)
+    service.good_cycle("second")
+    assert ("Metadata",) not in service.query(marks)
     kept = service.query("select * exclude (is_enabled, is_defined, disabled_reason) from raw.networks order by 1")
     assert kept == definition
     assert service.query("select network, symbol from raw.common_tokens") == [("local", "USDC")]
