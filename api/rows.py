@@ -157,7 +157,7 @@ class ContractStatusRow(Row, frozen=True):
 
 
 class MetadataRow(Row, frozen=True):
-    """`token_metadata`: what a contract returned about itself, and what a later reading found instead."""
+    """`token_metadata`: metadata of a contract, with the values of a later reading that differs."""
 
     symbol: str | None
     name: str | None

@@ -156,7 +156,7 @@ class Subject(Base):
     metadata_requested_at: Mapped[datetime | None]
     """Latest request to read a token's contract again."""
     metadata_accepted_at: Mapped[datetime | None]
-    """Latest request that accepts what the contract returns now."""
+    """Latest request that accepts a change of the contract's metadata."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]

@@ -63,7 +63,7 @@ class SnapshotWindow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMetadataRequest:
-    """The latest requests to read a token's contract again, and to accept what it returns now."""
+    """The latest requests to read a token's contract again, and to accept a change."""
 
     subject_key: int
     requested_at: datetime

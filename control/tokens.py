@@ -92,7 +92,7 @@ def request_metadata(
         session: a write transaction.
         principal: who asks.
         token: the token, from `get`.
-        accept: also accept what the contract returned in place of the confirmed data, if it returns it once more.
+        accept: also accept the change that was found, if the contract returns it once more.
         now: the moment; None is the clock's.
 
     Raises:

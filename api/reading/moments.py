@@ -49,7 +49,7 @@ class View:
 
     @property
     def metadata_status(self) -> MetadataStatus | None:
-        """Whether a second reading of the token's contract agreed; None for a wallet, or until it was read."""
+        """Result of a second reading of the token's contract; None for a wallet, or until the contract was read."""
         return self.token.metadata_status if self.token else None
 
     @property

@@ -141,7 +141,7 @@ class _Observer:
         return late
 
     def metadata(self) -> None:
-        """Read contracts whose kind is unknown to some tenant, and those that need a second reading."""
+        """Read contracts whose kind a tenant does not know yet, and contracts that need a second reading."""
         rows = self._rows("pending_metadata", now=utc_now(), most=_MOST_SECOND_READINGS)
         pending = {str(token): _names(tenants) for token, tenants in rows}
         if not pending:

@@ -1,6 +1,6 @@
--- Contracts to read, each with the tenants that the reading is for. First readings: contracts that a tenant configured
--- (tracked or not), that are common on a network where it has a token or wallet, or that moved in its views, as long as their kind
--- is unknown. Common tokens may rest in a wallet and never be seen. Later readings: at another block until one
+-- Contracts to read, each with the tenants that the reading is for. First readings are of contracts with an unknown kind
+-- that a tenant configured, that are common on a network of its subjects, or that moved in its views. Common tokens may
+-- rest in a wallet and never move. Later readings: at another block until one
 -- agrees, then at intervals, and on request.
 with subjects as (
     select distinct tenant_id, kind, address
