@@ -110,7 +110,8 @@ def _modes(settings: Settings) -> list[str]:
     opened: list[Path] = []
     closed: list[Path] = []
     for path, found in _walk(folder):
-        is_published = settings.serving_dir in (path, *path.parents)
+        # Also if a restore has set it aside.
+        is_published = path.relative_to(folder).parts[0].partition(".")[0] == settings.serving_dir.name
         allowed = (stat.S_IRGRP | stat.S_IXGRP) if is_published and settings.data_group is not None else 0
         needed = stat.S_IRUSR if path.suffix == ".duckdb" and is_published else stat.S_IRUSR | stat.S_IWUSR
         if found.st_uid != owner:

@@ -105,9 +105,9 @@ def read_pointer(serving_dir: Path) -> Publication:
 
 
 def current_epoch(serving_dir: Path) -> str | None:
-    """Return the epoch that the pointer names; None if the pointer cannot be read."""
+    """Return the epoch that the pointer names; None if it names none or cannot be read."""
     try:
-        return _read_pointer(serving_dir).epoch
+        return _read_pointer(serving_dir).epoch or None
     except PointerError:
         return None
 

@@ -9,7 +9,7 @@ Versions and their pointer are set aside as well, so the next publication begins
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -156,11 +156,16 @@ def _check_usable(settings: Settings, backup: Backup) -> None:
         )
     if wanted == POSTGRES_DUMP:
         check_program(settings, "pg_restore")
-        if open_store(settings).exists():
+        if _has_store(settings):
             raise StoreUnavailable(
                 "the database of LEDGERMART_CONTROL_URL holds a control store; name an empty database, and keep the "
                 "old one until the restore is checked"
             )
+
+
+def _has_store(settings: Settings) -> bool:
+    with closing(open_store(settings)) as store:
+        return store.exists()
 
 
 def _present(settings: Settings) -> str:
@@ -230,7 +235,7 @@ def _holds_anything(path: Path) -> bool:
 
 def _load(settings: Settings, journal: _Journal) -> None:
     """Restore PostgreSQL's dump, unless an interrupted command has done it."""
-    if journal.dump is not None and not open_store(settings).exists():
+    if journal.dump is not None and not _has_store(settings):
         load_dump(settings, journal.dump)
 
 

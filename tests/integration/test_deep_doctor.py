@@ -98,6 +98,7 @@ def test_a_lost_pointer_is_found(settings: Settings) -> None:
 
 
 def test_wrong_modes_and_owners_are_found(settings: Settings) -> None:
+    shutil.copytree(settings.serving_dir, settings.data_dir / "serving.2026-11-25T000000Z.aside")
     settings.warehouse_path.chmod(0o644)
     (settings.data_dir / "control.db").chmod(0o400)
     found = [check.detail for check in wrong(settings)]
