@@ -1,6 +1,7 @@
 """A service restored into another folder by its commands: the same answers, and a new epoch."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from api.app import create_app
 from tests.chain.process import free_port
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.release_folder import answers
+from warehouse.lock import writer_lock
 
 
 def test_a_restored_service_answers_the_same_in_a_new_epoch(release_data: Path, tmp_path: Path) -> None:
@@ -33,9 +35,15 @@ def test_a_restored_service_answers_the_same_in_a_new_epoch(release_data: Path, 
     new.close()
     for name in new.settings.data_dir.glob("control.db*"):
         name.unlink()
+    with writer_lock(new.settings.data_dir / "up.lock", "ledgermart up", 0):
+        assert f"is in use by process {os.getpid()} (ledgermart up, since" in run(new, "restore", folder, code=4)
     assert "restored" in run(new, "restore", folder)
     refused = run(new, "restore", folder, code=2)
     assert "--set-aside renames it, and deletes nothing" in refused
+    interrupted = {"folder": folder, "version": "0.3.0", "createdAt": made["createdAt"], "former": [], "places": []}
+    (new.settings.data_dir / "restore.json").write_text(json.dumps({**interrupted, "dump": None}))
+    assert f"run `ledgermart restore {folder}` to complete it" in run(new, "cycle", code=2)
+    assert json.loads(run(new, "restore", folder, "--json"))["wasInterrupted"]
     run(new, "cycle", code=3)
     assert answers(new.settings.data_dir, key) == expected
     assert epoch(new) != epoch(old)
