@@ -27,7 +27,7 @@ def connect(path: Path, wait_seconds: float = 60.0, *, read_only: bool = False) 
         try:
             return quiet(duckdb.connect(str(path), read_only=read_only))
         except duckdb.IOException as error:
-            if "lock" not in str(error).lower() or time.monotonic() >= deadline:
+            if "Could not set lock" not in str(error) or time.monotonic() >= deadline:
                 raise
             time.sleep(_LOCK_POLL_SECONDS)
 

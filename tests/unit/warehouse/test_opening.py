@@ -4,10 +4,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import duckdb
 import pytest
 
+from warehouse import opening
 from warehouse.opening import connect
 from warehouse.versions import open_locked_down
 
@@ -45,3 +47,19 @@ def test_threads_open_a_file_at_once(tmp_path: Path) -> None:
             for connection in list(pool.map(open_it, [path] * together.parties)):
                 assert connection.execute("select current_setting('lock_configuration')").fetchone() == (True,)
                 connection.close()
+
+
+def test_a_damaged_block_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("create table n as select md5(i::text) as t from range(300000) as r(i)")
+    with path.open("r+b") as file:
+        # One byte of every block, behind the three headers.
+        for at in range(3 * 4096 + 100, path.stat().st_size, 262_144):
+            file.seek(at)
+            file.write(b"\xa5")
+    naps: list[float] = []
+    monkeypatch.setattr(opening, "time", SimpleNamespace(monotonic=lambda: float(len(naps)), sleep=naps.append))
+    with pytest.raises(duckdb.IOException, match="block"):
+        connect(path)
+    assert naps == []
