@@ -133,7 +133,7 @@ def _modes(settings: Settings) -> list[str]:
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield everything below a folder, but links, sockets, and sandboxes, whose modes are their owners' choice."""
+    """Yield everything below a folder, but links, sockets and sandboxes."""
     for path in sorted(folder.iterdir()):
         try:
             found = path.lstat()
