@@ -219,10 +219,12 @@ class Call:
         return Page(limit=limit, next_cursor=self.services.cursor_cipher().encrypt(scope, epoch, position))
 
     def rank_page(self, snapshot: Snapshot, fetched: Fetched[Any], limit: int, position: Position | None) -> Page:
-        """Return what `page` does of a collection whose ranks are those of one version, which is kept for its cursors.
+        """Return a page of a collection with ranks, and pin the version that the ranks belong to.
+
+        The pin is recorded after the handler has returned.
 
         Raises:
-            ApiError: 503, as `Pins.hold`. What it returns runs once the handler has returned.
+            ApiError: 503, as `Pins.hold`.
         """
         if position is not None or fetched.after is not None:
             record = self.services.pins.hold(snapshot.version, self.tenant_id, is_new=position is None)

@@ -69,7 +69,7 @@ def limited(app: ASGIApp, trusted_proxies: Sequence[IpNetwork], limits: Limits =
 
 
 class _BodyReader:
-    """Reads a body within its time; behind its end, waits for the client to leave without a limit."""
+    """Reads a body within its time; after its end, waits without a limit for the client to leave."""
 
     def __init__(self, receive: Receive, limits: Limits) -> None:
         self._receive = receive
@@ -109,7 +109,7 @@ class _BodyReader:
 
 
 def _in_time(send: Send, answer: asyncio.Timeout, seconds: float) -> Send:
-    """Return a `send` that ends the whole request when the client takes no byte for so long."""
+    """Return a `send` that ends the whole request if the client takes no byte for `seconds`."""
     loop = asyncio.get_running_loop()
 
     async def send_in_time(message: Message) -> None:

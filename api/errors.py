@@ -34,7 +34,7 @@ from control.errors import (
 
 _log = logging.getLogger("ledgermart.api")
 _MOST_ERRORS = 20
-_MOST_ERRORS_IN_ROWS = 100  # enough to see what is wrong with a body of many rows
+_MOST_ERRORS_IN_ROWS = 100  # enough to find the faults in a body of many rows
 _MOST_DETAILS = 10
 # An answer must not repeat a large request: longer texts are cut.
 _LONGEST_DETAIL = 2000

@@ -1,6 +1,7 @@
 """Links of the OpenAPI document: which later operations take the values of an answer.
 
-They follow from the paths. `/v1/tokens` makes and lists what `/v1/tokens/{tokenId}` and the paths below it take.
+They follow from the paths. `/v1/tokens` makes and lists the objects that `/v1/tokens/{tokenId}` and the paths below
+it take.
 """
 
 import re
@@ -41,7 +42,7 @@ def add_links(paths: Paths, schemas: Mapping[str, Any]) -> None:
 def _to_objects(
     paths: Paths, schemas: Mapping[str, Any], path: str, method: str, operation: dict[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield links from a list, or from what makes an object, to all that is done with one object."""
+    """Yield links from the operation that lists or makes objects to all operations on one object."""
     collection = _MADE_ELSEWHERE.get(path, path)
     given = _PARAMETER.findall(path)
     prefix = f"{collection}/{{"
@@ -62,7 +63,7 @@ def _to_objects(
 
 
 def _to_changed_object(paths: Paths, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the link from a write below an object to what reads this object."""
+    """Yield the link from a write below an object to the operation that reads this object."""
     above = [one for one in paths if one.endswith("}") and path.startswith(f"{one}/") and "get" in paths[one]]
     for target in above:
         linked = paths[target]["get"]

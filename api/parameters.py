@@ -365,7 +365,7 @@ def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Mapping[s
 
     Args:
         connection: the request.
-        known: what the operation declares, by name.
+        known: declared parameters of the operation, by name.
 
     Raises:
         ApiError: names the first ones; 400 for the first three, 422 for a value that is empty, `null`, missing or not

@@ -44,8 +44,8 @@ class Pins:
             is_new: whether this is the first cursor of its walk.
 
         Returns:
-            What records the pin, to be called before the cursor is handed out; it waits for other writers, so no
-            reader's thread should. None if a pin is recorded already.
+            A function that records the pin; call it before the cursor is handed out. It waits for other writers, so
+            do not call it in a reader's thread. None if a pin is recorded already.
 
         Raises:
             ApiError: 503, pinned versions need more than the disk budget or the tenant's share.

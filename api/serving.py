@@ -378,7 +378,7 @@ class Serving:
         return versions.megabytes_needed(self._directory, pinned)
 
     def megabytes_held(self, pinned: Collection[int]) -> int:
-        """Return how much of that disk space only these pins keep."""
+        """Return the part of that disk space that only these pins keep."""
         return versions.megabytes_held(self._directory, pinned)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Turns: which requests may use a thread now, so that neither writers nor one tenant use up what others need.
+"""Turns decide which requests may use a thread now, so that neither writers nor one tenant use up all threads.
 
 A request waits for its turn in the event loop, without a thread or a connection to the control store.
 """
@@ -113,7 +113,7 @@ class Turns:
         waiting = self._waiting.pop(tenant_id)
         while waiting:
             granted = waiting.popleft()
-            # The wait of a request may have ended before its task could run and say so.
+            # The wait of a request may have ended before its task could run and leave the queue.
             if not granted.done():
                 self._running[tenant_id] += 1
                 granted.set_result(None)

@@ -96,7 +96,7 @@ def _begin_new_records(settings: Settings) -> bool:
 
 
 def _is_disk_full(result: dg.ExecuteInProcessResult, settings: Settings) -> bool:
-    """Tell whether a step failed because the disk has no room."""
+    """Return whether a step failed because the disk has no room."""
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         while error is not None:

@@ -40,10 +40,10 @@ def examine_files(settings: Settings, backup: Path | None, on_wait: Callable[[st
 
 
 def examine_past(settings: Settings, without_archive: Collection[str]) -> Check:
-    """Say what would be lost with the warehouse.
+    """Describe the data that would be lost with the warehouse.
 
     Args:
-        without_archive: networks whose nodes cannot read past balances, or were not reached.
+        without_archive: networks with nodes that cannot read past balances, or that were not reached.
     """
     name = "if the warehouse were lost"
     try:

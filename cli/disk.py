@@ -1,4 +1,4 @@
-"""A disk without room: how it is recognised in errors of all libraries, and the sentence that says what to do."""
+"""Full disks: recognise them in the errors of all libraries, and describe cause and fix in one sentence."""
 
 import errno
 import shutil
@@ -19,14 +19,14 @@ _OTHERWISE = "move the folder to a larger disk and set LEDGERMART_DATA_DIR"
 
 
 def names_full_disk(text: str, settings: Settings) -> bool:
-    """Tell whether the words of an error mean that a disk has no room."""
+    """Return whether the text of an error means that a disk has no room."""
     if _DOUBTFUL_WORDS in text:
         return shutil.disk_usage(settings.data_dir).free < _LEAST_BYTES
     return any(words in text for words in _WORDS)
 
 
 def is_disk_full(error: BaseException, settings: Settings) -> bool:
-    """Tell whether an error, or one that led to it, means that a disk has no room."""
+    """Return whether an error, or one that led to it, means that a disk has no room."""
     return any(
         (isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT)) or names_full_disk(str(one), settings)
         for one in _with_causes(error)

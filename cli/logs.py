@@ -38,7 +38,7 @@ class LogFile(io.TextIOBase):
         super().close()
 
     def writable(self) -> bool:
-        """Say that it can be written."""
+        """Return True: the log can be written."""
         return True
 
     def write(self, text: str) -> int:
@@ -65,7 +65,7 @@ class LogFile(io.TextIOBase):
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             size = 0
         if os.write(self._file, data) < len(data):
-            # A line is written as a whole or not at all.
+            # A line is written completely or not at all.
             os.ftruncate(self._file, size)
             raise OSError("the disk has no room for the whole line")
 

@@ -1,4 +1,4 @@
-"""`ledgermart network`: what an operator does about one network."""
+"""`ledgermart network`: an operator's actions on one network."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class NothingCollectedError(Exception):
 
 @dataclass(frozen=True)
 class ResetResult:
-    """What a reset moved, and where."""
+    """Result of a reset: the moved rows, and their archive."""
 
     network: str
     reset: Reset
@@ -49,7 +49,7 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
 
 
 def print_reset(done: ResetResult, console: Console) -> None:
-    """Print where the facts are now, and what comes next."""
+    """Print the place of the moved facts, and the next step."""
     moved = sum(done.reset.rows.values())
     console.print(f"{moved} rows of {done.network} are in {done.reset.archive}", markup=False)
     console.print("The next cycle collects the network again: `ledgermart cycle`, or the running service by itself.")

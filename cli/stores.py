@@ -34,7 +34,7 @@ def check_exists(settings: Settings, store: ControlStore) -> None:
 
 
 def lost_beside_warehouse(settings: Settings, store: ControlStore) -> str:
-    """Say that the control store is lost, and what to do."""
+    """Return the error of a lost control store, with the fix."""
     return (
         f"the control store ({store.place}) is missing or empty, but {settings.data_dir} holds the data of an "
         f"installation; {RESTORE}, or begin without its tenants and keys: `ledgermart init --tenant NAME "

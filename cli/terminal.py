@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-# A whole escape sequence goes; of others, its first character.
+# Removes a whole escape sequence, or the first character of an unknown one.
 _ESCAPE_SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]")
 # Control characters but tab and newline; zero width; changes of direction; line separators; lone surrogates.
 _HIDDEN = re.compile(

@@ -121,7 +121,7 @@ def _write_log(child: _Child, process: subprocess.Popen[bytes], settings: Settin
 
 
 def _hint(line: str, settings: Settings) -> str | None:
-    """Return what to do about an error that a process printed; None for other lines."""
+    """Return the fix of an error that a process printed; None for other lines."""
     if _NO_MEMORY.search(line):
         return (
             f"it reached the limit of LEDGERMART_PROCESS_MEMORY_MB, {settings.process_memory_mb:,} MB; what needed the "

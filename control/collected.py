@@ -28,7 +28,7 @@ def describe_collected(session: Session) -> str:
 
 
 def has_finished_operations(session: Session) -> bool:
-    """Tell whether any operation succeeded, which takes a warehouse."""
+    """Return whether any operation succeeded, which is impossible without a warehouse."""
     return any(_finished(session, kind) for kind in _KINDS)
 
 

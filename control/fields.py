@@ -28,7 +28,7 @@ TEXT_PATTERN = rf"^(?!\s)(?:{_PRINTED}|[\n\t])*(?<!\s)$"
 """The same of several lines."""
 
 FILTER_PATTERN = f"^[^{_CONTROL}]+$"
-"""The same of a text that `check_filter` takes."""
+"""The same for a text that `check_filter` takes."""
 
 _REFUSED = re.compile(f"[{_CONTROL}{_INVISIBLE}{_SURROGATES}]")
 _REFUSED_IN_LINES = re.compile(rf"(?![\n\t]){_REFUSED.pattern}")
@@ -40,7 +40,7 @@ def check_text(field: str, value: str, maximum: int, *, is_multiline: bool = Fal
 
     Args:
         field: JSON name of the property, for the error.
-        value: what the tenant wrote.
+        value: text from the tenant.
         maximum: most characters (code points).
         is_multiline: line feeds and tabs are allowed.
 

@@ -61,9 +61,9 @@ class Tenant(Base):
     created_at: Mapped[datetime]
     revision: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     stored_prices: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    """How many manual prices it has: counting a million rows at each write would take too long."""
+    """Number of its manual prices: counting a million rows at each write would take too long."""
     max_stored_prices: Mapped[int | None] = mapped_column(BigInteger)
-    """Limit of its own, null for that of the installation; so is `max_objects`."""
+    """Limit of its own; null: the limit of the installation. The same holds for `max_objects`."""
     max_objects: Mapped[int | None] = mapped_column(BigInteger)
 
 

@@ -1,7 +1,7 @@
 """Quotas of a tenant: how much configuration it may store.
 
-Each is checked in the transaction of the write that could exceed it, after the revision was counted: that holds the
-tenant's row, so of two writers the second one sees what the first one stored. Rates of requests do not go here.
+Each quota is checked in the transaction of the write that could exceed it, after the revision was counted. Counting
+locks the tenant's row, so the second of two writers sees the rows of the first one. Rates of requests do not go here.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Defaults:
 
 
 class Quota(NamedTuple):
-    """What a tenant uses of a quota, its limit, and the setting that says it: a variable or a command."""
+    """A quota of a tenant: its usage, its limit, and the setting of the limit, a variable or a command."""
 
     name: QuotaName
     used: int
@@ -61,7 +61,7 @@ _SESSION_KEY = "ledgermart_quotas"
 
 
 def session_info(defaults: Defaults) -> dict[str, Any]:
-    """Return what a session of the store carries, so that rules know the installation's limits."""
+    """Return entries for `Session.info`, from which rules read the installation's limits."""
     return {_SESSION_KEY: defaults}
 
 

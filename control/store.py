@@ -63,7 +63,7 @@ class ControlStore:
 
     @property
     def has_one_writer(self) -> bool:
-        """Say whether the database admits one writer at a time, as SQLite does."""
+        """Return whether the database admits one writer at a time, as SQLite does."""
         return self._engine.dialect.name == "sqlite"
 
     def migrate(self) -> None:
@@ -86,7 +86,7 @@ class ControlStore:
             _add_missing_secrets(connection)
 
     def exists(self) -> bool:
-        """Tell whether the database holds a control store, of whatever release; creates nothing.
+        """Return whether the database holds a control store, of any release; creates nothing.
 
         Raises:
             StoreUnavailable: not reachable or damaged.
@@ -267,7 +267,7 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
 
 
 def _loss(path: Path | None, error: DBAPIError) -> str | None:
-    """Say how an SQLite file was lost or damaged; None if the error has another cause."""
+    """Describe the loss or damage of an SQLite file; return None if the error has another cause."""
     if path is None:
         return None
     if getattr(error.orig, "sqlite_errorcode", None) in DAMAGE:

@@ -1,4 +1,4 @@
-"""Ways in which a file of the data folder is lost or damaged."""
+"""Functions that delete or damage a file of the data folder."""
 
 import os
 from collections.abc import Callable

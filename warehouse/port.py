@@ -107,7 +107,7 @@ class Warehouse:
         path = self._settings.warehouse_path
         if not path.exists():
             return None
-        # Another prefix, so that a back-up of `warehouse.duckdb*` leaves it out.
+        # Another prefix, so that a backup of `warehouse.duckdb*` leaves it out.
         aside = path.with_name(f"aside-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{path.name}")
         log = path.with_name(f"{path.name}.wal")
         if log.exists():

@@ -1,4 +1,4 @@
-"""How second readings are cut: what of a range is read at once, and what of a sampled one is read at all."""
+"""Sizes of second readings: the blocks that are read at once, and the blocks that a sample reads."""
 
 BLOCKS_PER_RANGE = 2_000
 """Blocks that a cycle reads a second time as one range."""
@@ -10,4 +10,4 @@ STRETCH = 100
 """Blocks that a sample reads together, since single blocks would cost a request each."""
 
 STRETCHES_PER_CHOSEN = 50
-"""Stretches of which a sample reads one: 2 percent are read."""
+"""A sample reads one of this many stretches: 2 percent."""

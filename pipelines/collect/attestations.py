@@ -69,15 +69,15 @@ def collect_attestations(
     on_progress: Callable[[], None],
     make_budget: Callable[[], Budget] | None = None,
 ) -> list[NetworkReport]:
-    """Resolve new requests, begin what periods owe, and read until the time is over or nothing is left.
+    """Resolve new requests, begin due automatic attestations, and read until the time is over or nothing is left.
 
-    A network that fails leaves its attestations where they are, with the reason; the others go on. So does one whose
-    budget of requests is used up: its node is asked nothing.
+    If a network fails, its attestations keep their state and get the reason; the other networks continue. The same
+    holds for a network without remaining requests: its node gets no call.
 
     Args:
         connection: the open warehouse, after a build of the models.
         networks: definitions of the networks to work on.
-        periods: what is attested without being asked for; None is nothing.
+        periods: automatic attestations; None: there are none.
         batch_id: the slice's own batch, after the cycle's.
         is_over: asked before each part.
         on_progress: called after each part.

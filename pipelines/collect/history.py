@@ -94,8 +94,8 @@ def collect_history(
 ) -> list[NetworkReport]:
     """Resolve new requests, and collect for all that are unfinished until the time is over or nothing is missing.
 
-    A network that fails leaves its requests where they are, with the reason; the others go on. So does one whose budget
-    of requests is used up: its node is asked nothing.
+    If a network fails, its requests keep their state and get the reason; the other networks continue. The same holds
+    for a network without remaining requests of the day: its node gets no call.
 
     Args:
         connection: the open warehouse, after a cycle: heads and tails are those that it stored.
@@ -187,7 +187,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         work.stop()
         return
     segment, collecting = work.missing.popleft()
-    # Anew for each part: networks take turns, and what a part of another one took is not this one's.
+    # Each part has the whole budget: networks take turns, and a part of another network must not use up this one.
     if work.budget is not None:
         work.budget.restart()
     started = time.monotonic()
@@ -208,7 +208,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
         else:
             note_errors(connection, told)
         if isinstance(error, BudgetSpent):
-            # The other networks do not wait for it again in this slice, nor in each of the next ones.
+            # The other networks do not wait for it again in this slice, nor in the next ones.
             mark_over_budget(connection, name, error.told_of(None, None))
             work.stop()
         return

@@ -49,7 +49,7 @@ def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, repor
     keep_genesis(connection, node)
     resolve_windows(connection, node, head, batch_id)
     collector = Collector(connection, node, capabilities, final, batch_id, report)
-    # Before anything new is read: a second reading is of another cycle than the first.
+    # Before new blocks are read: a second reading belongs to a later cycle than the first one.
     verify(collector)
     for segment in missing_segments(connection, network, head.number, is_live=True):
         for _ in collector.collect(segment):
@@ -125,13 +125,13 @@ def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id:
             log_words(error)
             report.error = str(error)
             call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
-            # A network that catches up is retried after one cycle, and one that gets nowhere after more and more.
+            # A network that catches up is retried after one cycle; one without progress after more and more cycles.
             has_progressed = isinstance(error, BudgetSpent) and bool(report.ranges)
         except (duckdb.IOException, duckdb.FatalException):
             # The warehouse's file or the disk is at fault, not the network.
             raise
         except Exception as error:  # noqa: BLE001 - a defect met on one network stops no other; it fails the run
-            # Without its words, which may be the provider's.
+            # Without the error's words: they may be the provider's.
             report.error = f"{network}: error of the service ({type(error).__name__}); its stack trace is in the log"
             report.defect = error
             call, covered, status = "collect", (None, None), "Unhealthy"

@@ -49,7 +49,7 @@ _MOST_SUSPECTS = 20_000
 _MOST_NARROWING_READS = 5_000
 # Readings by which one cycle finds the blocks in which other balances changed without a movement.
 _MOST_LOCATING_READS = 2_000
-# Contracts that one cycle reads once more, at most.
+# Maximum number of contracts that one cycle reads again.
 _MOST_SECOND_READINGS = 1_000
 # Readings at the head that are held against the ones before them.
 _COMPARED = frozenset({"Check", "Sample"})
@@ -141,7 +141,7 @@ class _Observer:
         return late
 
     def metadata(self) -> None:
-        """Read contracts whose kind a tenant does not know yet, and contracts that need a second reading."""
+        """Read contracts of a kind that a tenant does not know yet, and contracts that need a second reading."""
         rows = self._rows("pending_metadata", now=utc_now(), most=_MOST_SECOND_READINGS)
         pending = {str(token): _names(tenants) for token, tenants in rows}
         if not pending:

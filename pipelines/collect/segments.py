@@ -46,7 +46,7 @@ class NetworkReport:
 
 
 def log_words(error: ExtractError) -> None:
-    """Log what the provider said with an error, which tenants do not read."""
+    """Log the provider's words of an error. Tenants do not read this log."""
     if error.words:
         _LOG.warning("%s", error.for_the_log())
 

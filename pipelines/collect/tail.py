@@ -56,7 +56,7 @@ class ContradictedBlocks(ExtractError):
 
 
 class ChainReset(ExtractError):
-    """Genesis or a settled block has another hash now: another chain. Never repaired without a person."""
+    """Genesis or a settled block has another hash now: another chain. Only an operator resets the network."""
 
 
 class _Newest(NamedTuple):
@@ -66,7 +66,7 @@ class _Newest(NamedTuple):
 
 
 def _blocks_since(node: Node, since: datetime, until: datetime) -> int:
-    """Return how many blocks the network can have made between two instants, without a burst."""
+    """Return the number of blocks that the network can have made between two instants, without a burst."""
     seconds = max(int((until - since).total_seconds()), 0)
     milliseconds = node.network.block_milliseconds
     return seconds * _MOST_PER_SECOND if milliseconds is None else seconds * 1_000 * _TOLERANCE // milliseconds
@@ -129,7 +129,7 @@ def keep_genesis(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
 
 
 def _hash_of(node: Node, number: int) -> str | None:
-    """Return the hash of the node's block; None where it has not got the block."""
+    """Return the hash of the node's block; None if the node lacks it."""
     try:
         return str(node.headers([number])["block_hash"][0])
     except (MalformedAnswer, CallRefused, StateUnavailable):
@@ -298,7 +298,7 @@ class _Stored:
         ).fetchall()
 
     def hashes(self, first: int, last: int, condition: str = "true") -> dict[int, str]:
-        """The newest ones of a range of numbers that meet a condition, some of them, with their hashes."""
+        """Return the newest stored blocks of a range that meet a condition, at most `_STEP`: hash by number."""
         condition = f"block_number between $first and $last and {condition}"
         rows = self._rows(condition, f"block_number desc limit {_STEP}", first=first, last=last)
         return {number: block_hash for number, block_hash, _ in rows}

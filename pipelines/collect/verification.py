@@ -1,10 +1,10 @@
 """Second readings: reading collected ranges once more, comparing the rows, and judging differences.
 
 A node behind a balancer can leave rows out without an error, and a node can lie. So each range is read a second time
-once it is final: in a later cycle, on another connection, and in other pieces. With several providers, another one is
-asked. Neither reading is right because it is the later one. The judge is the block: its receipts, recomputed to its
-hash. Without them, a third reading in a later cycle decides, two against one. Until then nothing is removed or added,
-and the network's status is Inconsistent.
+once it is final: in a later cycle, on another connection, and in other pieces. With several providers, the second
+reading comes from another one. Neither reading is right because it is the later one. The block decides: its receipts,
+recomputed to its hash. Without them, a third reading in a later cycle decides, two against one. Until then nothing is
+removed or added, and the network's status is Inconsistent.
 
 The network's `verification` is the extent: everything, or a sample that no node can foresee.
 """
@@ -54,8 +54,8 @@ class _Piece(NamedTuple):
     """A range that is read at once.
 
     Attributes:
-        segment: the blocks that are read.
-        wanted: those of them that are to be compared.
+        segment: the blocks to read.
+        wanted: the blocks of the segment to compare.
     """
 
     segment: Segment
@@ -69,8 +69,8 @@ class _Verdict:
 
     Attributes:
         open: by address, the blocks that are not judged yet.
-        judges: how the others were judged.
-        replaced: rows that went and came.
+        judges: the ways in which the other blocks were judged.
+        removed, added: numbers of rows.
     """
 
     open: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -79,7 +79,7 @@ class _Verdict:
     added: int = 0
 
     def count(self, judge: str, replaced: Replaced) -> None:
-        """Add what one judgement replaced."""
+        """Count the rows that one judgement replaced."""
         self.judges.add(judge)
         self.removed += replaced.removed
         self.added += replaced.added
@@ -88,8 +88,8 @@ class _Verdict:
 def verify(collector: Collector) -> None:
     """Verify some of the final ranges that earlier cycles collected and that are not verified yet.
 
-    A second reading that fails is noted and made up for later; it stops nothing. It waits where the network's budget of
-    requests is used up.
+    A second reading that fails is recorded and retried in a later cycle; it stops nothing. No piece is read once the
+    network's requests of the day are used up.
     """
     connection, network = collector.connection, collector.network
     owed = _owed(collector)
@@ -112,7 +112,7 @@ def verify(collector: Collector) -> None:
 
 
 def _owed(collector: Collector) -> list[_Piece]:
-    """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that the rest goes on."""
+    """Choose the pieces of this cycle. Disputed blocks have a quarter of the places, so that other pieces continue."""
     connection, network = collector.connection, collector.network
     mode = collector.node.network.verification
     in_full, verified = read_verified(connection, network)
@@ -156,7 +156,7 @@ def _up_to(ranges: Iterable[BlockRange], last: int) -> list[BlockRange]:
 
 
 def _pieces(segments: Iterable[Segment], width: int) -> Iterator[_Piece]:
-    """Cut segments to a width, and read together what lies within it."""
+    """Cut segments to a width, and join neighbouring parts within it to one piece."""
     piece: _Piece | None = None
     for segment in segments:
         for first in range(segment.covered.first, segment.covered.last + 1, width):
@@ -206,9 +206,9 @@ class _Verifier:
         )
 
     def _read(self, segment: Segment, wanted: Sequence[BlockRange], *, is_recorded: bool) -> bool:
-        """Read a segment and compare the wanted blocks; returns whether nothing differs.
+        """Read a segment and compare the wanted blocks; return whether nothing differs.
 
-        It begins one block early, so that it is never asked for as it was the first time.
+        It begins one block early, so that the request never equals the one of the first reading.
         """
         first, last = segment.covered
         asked = segment._replace(covered=BlockRange(max(first - 1, FIRST_BLOCK), last))
@@ -268,7 +268,7 @@ class _Verifier:
             except NotProvable as error:
                 if not self.is_told:
                     self.collector.note(error, f"second reading: {error}")
-                # One block stands for all of them.
+                # One error for all blocks is enough.
                 self.is_told = True
         return None
 
@@ -284,7 +284,7 @@ class _Verifier:
         read: Mapping[str, pl.DataFrame],
         verdict: _Verdict,
     ) -> None:
-        """Let the answer to one block stand that two readings gave; the stored rows are the first reading."""
+        """Accept the rows of one block that two readings gave; the stored rows are the first reading."""
         collector, block = self.collector, segment.covered.first
         for address in addresses:
             of_address = segment._replace(addresses=(address,))

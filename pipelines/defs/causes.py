@@ -12,7 +12,7 @@ _KNOWN = {error.__name__: error for error in (WriterBusyError, DamagedFileError,
 
 
 def known_cause(result: dg.ExecuteInProcessResult) -> tuple[type[Exception], str] | None:
-    """Return class and message of the first error that says what to do; None if there was none."""
+    """Return class and message of the first error that names a fix; None if there was none."""
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         while error is not None:

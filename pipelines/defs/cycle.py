@@ -86,7 +86,7 @@ def _has_new_blocks(head: PolledHead | None, known: NetworkProgress | None) -> b
 
 
 def _waits_after_failure(known: NetworkProgress | None, settings: Settings) -> bool:
-    """Tell whether a network failed and may not be retried yet."""
+    """Return whether a network failed and may not be retried yet."""
     if known is None or not known.failures_in_a_row or not known.tried_at:
         return False
     apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
@@ -104,7 +104,7 @@ def due_networks(
     """Return the networks with something to collect, and whether the configuration changed since the last cycle.
 
     Those that failed in the last cycle come last. A network that is not healthy is not retried before its time, also
-    where the configuration changed: it may hold up the others.
+    where the configuration changed: it may delay the others.
     """
     with store.read() as session:
         changed = progress is None or read_revision(session) != progress.control_revision

@@ -1,4 +1,4 @@
-"""Heads of networks between cycles: whether a node has a new block. A late node counts as one that does not answer."""
+"""Polls of networks' heads between cycles, to find new blocks. A late answer counts as none."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class PolledHead(NamedTuple):
 
 
 def poll_head(network: Network) -> PolledHead | None:
-    """Return a node's newest block, within seconds; None where it gives none."""
+    """Return a node's newest block within seconds; None if the node does not answer."""
     budget = Budget(_POLL_SECONDS, _POLL_MEGABYTES)
     try:
         with closing(open_node(network, timeout=(2.0, 4.0), max_attempts=1, budget=budget)) as node:
@@ -62,6 +62,6 @@ class WaitingHeads:
                 self._answers |= dict(zip((network.name for network in networks), heads, strict=True))
 
     def answers(self) -> Mapping[str, PolledHead | None]:
-        """Return what the polls gave."""
+        """Return the results of the polls since the last call."""
         answers, self._answers = self._answers, {}
         return answers

@@ -1,4 +1,4 @@
-"""Dagster's records: fast SQLite connections, since each event takes several transactions, and what damage is."""
+"""Dagster's records: fast SQLite connections, since each event takes several transactions, and repair of damage."""
 
 import shutil
 import sqlite3

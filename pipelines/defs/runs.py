@@ -17,5 +17,5 @@ def is_of_worker(run: dg.DagsterRun) -> bool:
 
 
 def has_tag(run: dg.DagsterRun | None, tag: str) -> bool:
-    """Tell whether a tag of this module is "true" on a run."""
+    """Return whether a tag of this module is "true" on a run."""
     return run is not None and run.tags.get(tag) == "true"

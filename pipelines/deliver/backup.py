@@ -1,6 +1,6 @@
 """Backups: one folder with copies of the stores that belong together, and a manifest with their hashes.
 
-    manifest.json             written last: a folder without it is no backup
+    manifest.json             written last: a folder without it is not a backup
     control.db                the control store, if it is SQLite; else control.dump, of PostgreSQL
     warehouse.duckdb          with warehouse.duckdb.wal if a cycle was killed
     marts_build.duckdb        likewise

@@ -1,7 +1,7 @@
-"""What one network may use in one cycle: time and bytes of answers. A node that uses more fails alone.
+"""Budget of one network in one cycle: time and bytes of answers. A node that uses more fails alone.
 
-Memory and processor time follow. An answer has a limit of its own, at most as many as a client has places are read at
-once, and no answer is decoded to more than a few times its size; decoding costs processor time by the byte.
+Memory and processor time follow from it. Each answer has a size limit, and a client reads a fixed number of answers at
+once. A decoded answer takes a few times its bytes at most, and decoding time grows with the bytes.
 """
 
 import threading
@@ -13,7 +13,7 @@ BYTES_SETTING = "LEDGERMART_NETWORK_ANSWER_MB"
 
 
 class Budget:
-    """Time from now on, and bytes of answers, decompressed; thread-safe. `restart` gives both anew.
+    """Time from now on, and bytes of answers, decompressed; thread-safe. `restart` resets both.
 
     Args:
         seconds: from now on.
@@ -29,7 +29,7 @@ class Budget:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, with all of the time and the bytes."""
+        """Reset the budget to all of its time and bytes."""
         with self._lock:
             self._bytes_left = self._megabytes * 1_000_000
             self.deadline = self._clock() + self._seconds

@@ -1,17 +1,17 @@
-"""What can go wrong between us and a source.
+"""Errors of calls to nodes and price sources.
 
     ExtractError
     ├── NodeUnreachable      no connection, a time-out, an answer cut off, HTTP 5xx
     ├── RateLimited          asked too often, still so after waiting
     ├── RangeRefused         the provider wants a narrower block range
-    ├── MalformedAnswer      an answer that is not what was asked for, or not of its form
+    ├── MalformedAnswer      an answer to another question, or of the wrong form
     ├── CallRefused          any other refusal
     ├── StateUnavailable     the state or history at that block is pruned or unknown to the node
     ├── WrongChain           the node serves another chain than the configured one
     ├── ChainReorganised     the chain moved while it was being read
     ├── FalseBlockTime       a block is dated before an earlier one, or after now
     ├── NotProvable          a block's rows cannot be recomputed to its hash
-    ├── BudgetSpent          the network used up what a cycle gives it
+    ├── BudgetSpent          the network used up its budget of the cycle
     └── PriceSourceError     a price source gave no usable answer
         ├── SourceUnreachable    no connection, a time-out, an answer cut off, HTTP 5xx, maintenance
         ├── SourceRateLimited    asked too often, still so after waiting
@@ -30,10 +30,10 @@ class ExtractError(Exception):
 
     Attributes:
         network: name of the network, as in networks.toml; of a price source, its id.
-        call: what the node was asked for; of a price source, what it was asked for.
+        call: name of the method or of the request that failed.
         from_block, to_block: blocks that were asked for, both included; None where the call names none.
         detail: what happened, in our own words, because tenants read it: neither host nor words of the provider.
-        words: what the provider said, cut and without keys; for the log alone.
+        words: the provider's words, cut and without keys; for the log alone.
     """
 
     words = ""
@@ -52,7 +52,7 @@ class ExtractError(Exception):
         return self.told_of(self.from_block, self.to_block)
 
     def for_the_log(self) -> str:
-        """What happened, with the provider's words where there are any."""
+        """The error, with the provider's words if there are any."""
         return f"{self}; the provider's words: {self.words}" if self.words else str(self)
 
     def told_of(self, from_block: int | None, to_block: int | None) -> str:

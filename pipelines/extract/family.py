@@ -1,17 +1,20 @@
-"""The protocol of a family of networks: what its folder under `pipelines/extract/` implements, and what is asked of it.
+"""The protocol that each family of networks implements, in its folder under `pipelines/extract/`.
 
-Collecting and storing know families by this alone. Blocks are numbered without gaps and linked by their parents'
-hashes. Addresses and hashes are text in the form that the family's address codec stores. Amounts are decimal text in
-base units, 0 or more. Block times are UTC; columns of them naive, in microseconds. The network's own asset is the token
-`native`.
+Collecting and storing know families by this protocol alone. Blocks are numbered without gaps and linked by the hashes
+of their parents. Addresses and hashes are text in the form that the family's address codec stores. Amounts are decimal
+text in base units, 0 or more. Block times are UTC; columns of them naive, in microseconds. The network's own asset is
+the token `native`.
 
-Every method that asks the node raises `ExtractError` in the kinds of `pipelines.extract.errors`, which no family
-widens: `WrongChain` where it serves another chain, `ChainReorganised` where the chain moved while it was read,
-`FalseBlockTime` where times are out of order or ahead of this machine's clock, `StateUnavailable` where it has not got
-what was at that block (any more), `BudgetSpent` where it took more than it was given, and the others
-for answers that are no answers.
+Every method that calls the node raises `ExtractError`, in the kinds of `pipelines.extract.errors` alone:
 
-What a family is to do beside this, and how one is added, is in docs/adding-a-family.md.
+- `WrongChain`: the node serves another chain.
+- `ChainReorganised`: the chain changed while it was read.
+- `FalseBlockTime`: times are out of order, or ahead of this machine's clock.
+- `StateUnavailable`: the node does not have the state at that block, or no longer.
+- `BudgetSpent`: the network used up its time or bytes of this cycle.
+- the others: the node gave no usable answer.
+
+docs/adding-a-family.md lists the further duties of a family, and the steps to add one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

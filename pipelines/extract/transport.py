@@ -69,7 +69,7 @@ class _Call:
         return max(self._deadline - self._clock(), _LEAST_SECONDS)
 
     def has_ended(self) -> bool:
-        """Tell whether the deadline is over."""
+        """Return whether the deadline is over."""
         return self.is_over or self._clock() >= self._deadline
 
     def watch(self, connected: socket.socket) -> None:
@@ -77,7 +77,8 @@ class _Call:
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
-            # One of its own: the connection closes its own before the answer ends, where that has no length.
+            # A separate descriptor, because the connection may close its own one before the answer ends, if that has
+            # no length.
             self._socket = connected.dup()
             if self.is_over:
                 _shut_down(self._socket)
@@ -113,7 +114,7 @@ _CALL: ContextVar[_Call] = ContextVar("call")
 
 
 class _Watched(HTTPConnection):
-    """A connection that the deadline of the call in progress can end: while it connects, in TLS, and afterwards."""
+    """A connection that the current call's deadline can end: while it connects, in TLS, and afterwards."""
 
     # The same connection under another descriptor, because TLS takes the first one over.
     _twin: socket.socket | None = None
@@ -199,7 +200,7 @@ class Transport:
 
         Args:
             deadline: the answer is complete by then or given up; it covers connecting, TLS, sending, headers, body and
-                trailers. Only the look-up of the host's name has the time-out of the system's resolver in its place.
+                trailers. Only the look-up of the host's name has the system resolver's time-out instead.
             max_bytes: of the answer, decompressed.
 
         Raises:
@@ -217,7 +218,7 @@ class Transport:
             except urllib3.exceptions.NewConnectionError:
                 raise TransportFault("no connection") from None
             except (urllib3.exceptions.HTTPError, OSError) as error:
-                # Where the deadline ended the exchange, the error says only that the connection is closed.
+                # If the deadline ended the exchange, the error says only that the connection is closed.
                 if call.is_over or isinstance(error, urllib3.exceptions.ReadTimeoutError | TimeoutError):
                     raise TransportFault("no complete answer in time", timed_out=True) from None
                 if isinstance(error, urllib3.exceptions.SSLError):

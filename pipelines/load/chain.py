@@ -25,7 +25,7 @@ _OF_BLOCKS = (*ROW_TABLES, "balance_observations", "supply_observations", "block
 
 
 class Replaced(NamedTuple):
-    """How many rows went, and how many came in their place."""
+    """Numbers of rows that were removed and added."""
 
     removed: int
     added: int
@@ -285,7 +285,7 @@ def replace_rows(
 
 
 def _count_again(connection: duckdb.DuckDBPyConnection, network: str, table: RowTable, rows: str, sign: int) -> int:
-    """Have coverage count the rows that are not in `unchanged`, or no more; return how many they are."""
+    """Correct the row counts of coverage by the rows that are not in `unchanged`; return their number."""
     key = ", ".join(table.key)
     connection.execute(f"create or replace temp table moved as select * from {rows} anti join unchanged using ({key})")
     for kind in table.kinds:
@@ -534,7 +534,7 @@ def record_unhealthy(
     *,
     has_progressed: bool = False,
 ) -> None:
-    """Record what a cycle could not collect, and the network's status; what its node said before stays known.
+    """Record a failed part of a cycle, and the network's status. Known facts about its node stay.
 
     Args:
         has_progressed: ranges were collected before, so that the next failure counts as the first one.

@@ -42,7 +42,7 @@ def _number(connection: duckdb.DuckDBPyConnection, network: str, table: str, col
 
 
 def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> None:
-    """Settle the block that became final long enough ago, and note the next one that may."""
+    """Settle the block that became final long enough ago, and record the next candidate."""
     now = utc_now()
     row = connection.execute(
         "select settling_number, settling_since from raw.known_chains where network = ?", [network]
@@ -65,18 +65,18 @@ def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: in
 
 
 def genesis_hash(connection: duckdb.DuckDBPyConnection, network: str) -> str | None:
-    """Return the stored hash of block 0; "" where the node had not got it, None before it was read."""
+    """Return the stored hash of block 0; "" if the node lacked it, None before it was read."""
     row = connection.execute("select genesis_hash from raw.known_chains where network = ?", [network]).fetchone()
     return None if row is None else row[0]
 
 
 def record_genesis(connection: duckdb.DuckDBPyConnection, network: str, block_hash: str) -> None:
-    """Store the hash of block 0, "" where the node has not got it."""
+    """Store the hash of block 0; "" if the node lacks it."""
     _update(connection, network, "genesis_hash = ?", [block_hash])
 
 
 def contradiction(connection: duckdb.DuckDBPyConnection, network: str) -> Contradiction | None:
-    """Return the contradiction of the last cycles, None where the last one had none."""
+    """Return the contradiction of the last cycles; None if the last cycle had none."""
     row = connection.execute(
         """
         select contradicting_cycles, contradicting_number, contradicting_hash, contradicting_batch

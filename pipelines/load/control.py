@@ -90,12 +90,17 @@ def replace_control(
     sources: Mapping[str, PriceSource] | None = None,
     manual_prices: Sequence[SnapshotManualPrice] = (),
 ) -> dict[str, int]:
-    """Replace the snapshot and the definitions, and mark in `raw.changes` what that changes for the marts.
+    """Replace the snapshot and the definitions, and mark in `raw.changes` the subjects that the marts must update.
 
-    Marked are subjects that are new, subjects with a window that is new or newly closed, and those on a network whose
-    native asset or common tokens are defined otherwise now, or that is not defined any more. Those that are gone need
-    no mark: the marts drop what is no longer in the snapshot. What of prices changes is marked by
-    `price_control.replace_pricing`.
+    These subjects are marked:
+
+    - new subjects
+    - subjects with a new or newly closed window
+    - subjects on a network with another native asset or other common tokens than before
+    - subjects on a network that is no longer defined.
+
+    Removed subjects need no mark: the marts drop them because the snapshot lacks them. `price_control.replace_pricing`
+    marks changes of prices.
 
     Args:
         connection: the open warehouse.

@@ -1,4 +1,4 @@
-"""Writing what contracts return about themselves, and whether a second reading agreed."""
+"""Writing metadata of contracts, and whether a second reading agreed."""
 
 from typing import Literal, TypeAlias
 
@@ -16,14 +16,14 @@ def store_metadata(
 ) -> None:
     """Compare readings of contracts with the stored ones, store the outcome, and mark subjects that show a change.
 
-    A first reading is stored at once. A later reading never replaces a confirmed one by itself: what differs is stored
-    beside it, until a tenant accepts the change. While no reading was confirmed, two readings that agree decide.
+    A first reading is stored at once. A later reading never replaces a confirmed one by itself: a reading that differs
+    is stored separately until a tenant accepts the change. While no reading was confirmed, two equal readings decide.
 
     Args:
         connection: the open warehouse.
         network: of the contracts.
         metadata: columns of `Node.metadata`, and `tenant_id`: a row for each tenant that the reading is for.
-        block_number: at whose end the contracts were read; another one than at their latest reading.
+        block_number: the contracts were read at the end of this block; not the block of their latest reading.
         batch_id: the cycle's batch.
     """
     with registered(connection, incoming=metadata), transaction(connection):
@@ -49,7 +49,7 @@ _MARKED: dict[Reason, str] = {
 def record_creation(
     connection: duckdb.DuckDBPyConnection, network: str, token: str, tenant_id: str, block_number: int, batch_id: int
 ) -> None:
-    """Keep the first block at whose end a token's contract was there, for the tenant who asked since when it is.
+    """Store the block of a token contract's creation, for a tenant with a history request from `creation`.
 
     The tenant's subjects that show the token are marked.
     """
@@ -78,7 +78,7 @@ def record_creation(
 def mark_changed_contracts(
     connection: duckdb.DuckDBPyConnection, network: str, batch_id: int, reason: Reason = "Metadata"
 ) -> None:
-    """Mark the subjects of tenants whose rows show one of the contracts in the temp table `changed_contracts`.
+    """Mark subjects with rows that show a contract, for each contract and tenant in temp table `changed_contracts`.
 
     Args:
         reason: `Metadata`, if their amounts must be computed again; `MetadataStatus`, if the tenant only needs a new

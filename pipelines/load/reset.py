@@ -13,22 +13,22 @@ from pipelines.load.state import finish_batch
 from pipelines.load.warehouse import transaction, utc_now
 from pipelines.tables.sources import TABLES
 
-# Definitions and configuration, which stay; the archive has a copy of them, so that its keys mean something.
+# Definitions and configuration stay; the archive has a copy of them, so that its keys can be resolved.
 _CONFIGURATION = ("networks", "common_tokens", "control_ledgers", "control_subjects")
-# Records of what cycles did, and what the provider counts.
+# Records of cycles, and counts of requests.
 _RECORDS = ("collections", "collection_failures", "requests_spent")
 _OF_SUBJECTS = ("opened_ranges", "closed_ranges", "attestation_requests")
-# Work that tenants asked for: what is not final of it begins again. The marts supersede attestations by themselves.
+# Work that tenants requested: unfinished work begins again. The marts supersede attestations by themselves.
 _REQUESTS = ("history_requests", "attestation_requests", "attestations")
 
 
 class ArchiveError(Exception):
-    """The archive does not hold what the warehouse does; nothing was removed."""
+    """The archive differs from the warehouse; nothing was removed."""
 
 
 @dataclass(frozen=True)
 class Reset:
-    """What `reset_network` did: the archive's file, and the rows in it by table, without configuration."""
+    """Result of `reset_network`: the archive's file, and its number of rows by table, without configuration."""
 
     archive: Path
     rows: dict[str, int]
@@ -46,7 +46,7 @@ def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: P
         folder: of the archives; made when absent.
 
     Returns:
-        What was moved, and the batch under which the marts compute it again.
+        The result, and the batch under which the marts compute the network again.
 
     Raises:
         ArchiveError: the copy differs.
@@ -82,7 +82,7 @@ def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: P
 
 
 def is_known(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
-    """Tell whether the warehouse holds any fact of a network."""
+    """Return whether the warehouse holds any fact of a network."""
     return any(
         connection.execute(f"select 1 from raw.{table} where {_condition(table)} limit 1", [network]).fetchone()
         for table in ("blocks", "network_states", "coverage")
@@ -90,14 +90,14 @@ def is_known(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
 
 
 def _archive(connection: duckdb.DuckDBPyConnection, network: str, path: Path) -> dict[str, int]:
-    """Write the network's rows of every table into a new file, and return how many each has."""
+    """Write the network's rows of every table into a new file; return the number of rows by table."""
     partial = path.with_suffix(".partial")
     try:
         with _attached(connection, partial):
             for table in _archived():
                 rows = f"from raw.{table} where {_condition(table)}"
                 connection.execute(f"create table archive.raw.{table} as {rows}", [network])
-        # Opened anew, so that what is compared is what the file holds.
+        # Open the file again, so that the comparison reads the file itself.
         with _attached(connection, partial):
             counts = {}
             for table in _archived():

@@ -131,7 +131,7 @@ def build_identity(project_fingerprint: str, mark: str) -> str:
 def begin_build(
     connection: duckdb.DuckDBPyConnection, project_fingerprint: str, mark_before: str | None, mark: str
 ) -> bool:
-    """Tell whether the build of the dbt project that begins now may keep the rows of the marts.
+    """Return whether the build of the dbt project that begins now may keep the rows of the marts.
 
     There are two conditions. Since the last complete build, only builds of the same project wrote them. Their file is
     the one that the newest build wrote, neither older nor newer. If one fails, all builds start from nothing until one

@@ -71,7 +71,7 @@ def _ranges(
 
 
 def read_seed(connection: duckdb.DuckDBPyConnection, network: str) -> str:
-    """The secret that chooses the samples of a network, made when it is needed first."""
+    """Return the secret that chooses the samples of a network; the first call makes it."""
     known = connection.execute("select seed from raw.sample_seeds where network = ?", [network]).fetchone()
     if known is not None:
         return str(known[0])
@@ -81,7 +81,7 @@ def read_seed(connection: duckdb.DuckDBPyConnection, network: str) -> str:
 
 
 def read_answers(connection: duckdb.DuckDBPyConnection, network: str, answer: Answer, batch_id: int) -> frozenset[str]:
-    """Fingerprints of what readings of earlier cycles said of the same address and block."""
+    """Fingerprints of the readings of earlier cycles of the same address and block."""
     rows = connection.execute(
         """
         select fingerprint
@@ -96,7 +96,7 @@ def read_answers(connection: duckdb.DuckDBPyConnection, network: str, answer: An
 def record_answer(
     connection: duckdb.DuckDBPyConnection, network: str, answer: Answer, provider: str, batch_id: int
 ) -> None:
-    """Keep an answer until another one agrees with it or with the stored rows."""
+    """Store an answer until another one agrees with it or with the stored rows."""
     (kind, address), block_number, fingerprint, stored_rows, read_rows = answer
     connection.execute(
         """

@@ -78,7 +78,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     if ("token_metadata", "tenant_id") not in known:
         connection.execute(sql("name_older_readings"))
     if ("verified_ranges", "is_sampled") not in known:
-        # Earlier releases also counted final ranges that were read once, and nothing distinguishes the two.
+        # Earlier releases also counted final ranges that were read once, and the rows do not show the difference.
         connection.execute("delete from raw.verified_ranges")
     connection.execute(sql("views"))
     connection.execute(movement_views())

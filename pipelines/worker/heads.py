@@ -1,4 +1,4 @@
-"""The process that polls heads for the worker, so that no node holds up the worker's look for work.
+"""The process that polls heads for the worker, so that no node delays the worker.
 
 The worker itself may have no threads and no connections, because it forks its runs.
 """
@@ -22,7 +22,7 @@ _READ_BYTES = 64 * 1024
 
 
 class HeadPoller:
-    """Polls heads in a fork of this process, each in a thread; its answers are taken when they are there.
+    """Polls heads in a fork of this process, each in a thread; `answers` returns those that have arrived.
 
     Args:
         networks: those that may be polled.
@@ -49,7 +49,7 @@ class HeadPoller:
         if self._socket is None:
             self._start()
         assert self._socket is not None
-        with suppress(OSError):  # the process has ended, which the next look for answers finds
+        with suppress(OSError):  # the process has ended; the next call of `answers` finds that out
             self._socket.sendall("".join(f"{name}\n" for name in wanted).encode())
         self._asked.update(wanted)
 
@@ -80,7 +80,7 @@ class HeadPoller:
         return dict.fromkeys(self._asked)
 
     def leave(self) -> None:
-        """Close this process's end, also in a fork, where the other end goes on."""
+        """Close this process's end, also in a fork; the other end stays open."""
         if self._socket is not None:
             self._socket.close()
         self._socket, self._received = None, b""

@@ -49,11 +49,16 @@ class Watch:
         self._file_at = float("-inf")
 
     def look(self, store: ControlStore) -> Cycle | None:
-        """The cycle that is to begin now; None where none is.
+        """Return the cycle that must begin now; None if there is none.
 
-        A cycle begins at once after a configuration write, after past data was read to its end, after a short cycle
-        that found something, and over failed networks that the last cycle left out. Anything else waits until
-        LEDGERMART_CYCLE_SECONDS after the start of the last one.
+        A cycle begins at once in four cases:
+
+        - the configuration was written;
+        - past data was read completely;
+        - a short cycle found rows;
+        - the last cycle left failed networks out.
+
+        All other work waits until LEDGERMART_CYCLE_SECONDS after the start of the last cycle.
         """
         settings = self.settings
         progress = read_progress(settings.data_dir)

@@ -1,4 +1,4 @@
-"""Requests over sockets while other requests wait: reads and other tenants go on."""
+"""Requests over sockets while other requests wait: reads and other tenants continue."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from tests.waiting import eventually
 _WRITERS = 80
 
 
-def test_reads_go_on_while_writers_wait_for_a_lock(world: World) -> None:
+def test_reads_continue_while_writers_wait_for_a_lock(world: World) -> None:
     begun, ended = threading.Semaphore(0), list[int]()
 
     def write(client: httpx.Client, number: int) -> None:

@@ -30,6 +30,6 @@ def test_wrong_keys_are_refused_without_a_look_up(
     assert "3 wrong API keys" in problem(answer, 429, "rate-limited")["detail"]
     assert int(answer.headers["retry-after"]) <= 60
     assert len(looked_up) == 4
-    # The address may be one of many clients. A key that was right is looked up still, another one is not.
+    # Many clients may share the address. A key that was right before is still looked up, another one is not.
     assert client.get("/v1/tokens").status_code == 200
     problem(client.get("/v1/tokens", headers=world.headers("viewer")), 429, "rate-limited")

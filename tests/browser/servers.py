@@ -62,7 +62,7 @@ class Api:
     """The application behind its server, in a thread of this process.
 
     Attributes:
-        world: data and keys; what it publishes later is served as well.
+        world: data and keys; its later publications are served as well.
         url: where it listens.
         log: every line that any logger wrote meanwhile.
     """

@@ -1,4 +1,4 @@
-"""Answers of a node that means harm: those that never end, and those that are small on the wire and large once read.
+"""Answers of a hostile node: some never end, others are small on the wire and large once read.
 
 Each takes a request's calls and returns a reply, so that a scripted node and a fault proxy can both give it.
 """
@@ -99,5 +99,5 @@ def endless_hint(_: Calls) -> Reply:
 
 
 def slow(seconds: float) -> Answer:
-    """No answer for so long, for each call; then none at all."""
+    """Wait before each reply, which is a 503."""
     return lambda _: Reply(status=503, delay_seconds=seconds)

@@ -18,9 +18,9 @@ from tests.chain.process import free_port
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes back: after `delay_seconds`, sooner when the server stops, and cut off after `cut_after` bytes.
+    """A reply of the server: sent after `delay_seconds` or when the server stops, and cut off after `cut_after` bytes.
 
-    What is cut off closes the connection. `stream` replaces all other fields: it yields the
+    A reply that is cut off closes the connection. `stream` replaces all other fields: it yields the
     bytes of the whole exchange, with its header, until the client or the server goes away.
     """
 

@@ -94,7 +94,7 @@ class Outcome:
 
     @property
     def is_clean(self) -> bool:
-        """Say whether all checks passed, and the tool had no error."""
+        """Return whether all checks passed, and the tool had no error."""
         return not self.failures and not self.errors
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ def run(world: World, most_examples: int, *, phases: Collection[str] = PHASES, s
         tokens = _Tokens(client, world)
         document = _with_real_values(tokens)
         try:
-            # A chain needs what its first requests made.
+            # A chain needs the objects that its first requests made.
             for chosen, undoing in ({*phases} - {"stateful"}, undo), ({*phases} & {"stateful"}, None):
                 if not chosen:
                     continue
@@ -177,7 +177,7 @@ class _Tokens:
 
 
 class _Undo:
-    """The control store as it was, to be put back."""
+    """A copy of the control store, to restore it."""
 
     def __init__(self, world: World) -> None:
         self._path = world.settings.data_dir / "control.db"

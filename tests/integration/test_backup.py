@@ -198,7 +198,7 @@ def killed(settings: Settings, command: str, folder: Path, module: str, name: st
         ("path", "rename", 2),
     ],
 )
-def test_a_killed_backup_is_not_taken_for_one_and_the_earlier_stays(
+def test_a_killed_backup_is_incomplete_and_the_earlier_one_stays(
     settings: Settings, made: Backup, fresh: Settings, module: str, name: str, count: int
 ) -> None:
     before = contents(made.folder)
@@ -263,7 +263,7 @@ def test_restore_is_refused_while_the_service_or_a_cycle_runs(made: Backup, fres
     assert not is_locked(fresh.data_dir / lock)
 
 
-def test_present_data_is_set_aside_only_when_told_and_never_deleted(settings: Settings, made: Backup) -> None:
+def test_present_data_is_renamed_only_with_set_aside_and_never_deleted(settings: Settings, made: Backup) -> None:
     (settings.data_dir / "logs").mkdir()
     (settings.data_dir / "logs" / "api.log").write_text("log")
     with closing(connect(settings.warehouse_path)) as connection:
@@ -278,7 +278,7 @@ def test_present_data_is_set_aside_only_when_told_and_never_deleted(settings: Se
 
 
 def check_switched(settings: Settings, made: Backup, before: Contents, done: Restored) -> None:
-    """Hold a data folder to the files of a backup, and the former data to its earlier content."""
+    """Compare a data folder with the files of a backup, and the former data with its earlier content."""
     after = contents(settings.data_dir)
     for file in made.files:
         assert hashlib.sha256(after.pop(file.name)).hexdigest() == file.sha256

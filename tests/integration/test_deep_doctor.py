@@ -114,7 +114,7 @@ def test_wrong_modes_and_owners_are_found(settings: Settings) -> None:
         assert "marts_build.duckdb is of another user; run commands as the service's user" in wrong(settings)[0].detail
 
 
-def test_the_check_says_which_writer_it_waits_for(settings: Settings) -> None:
+def test_the_check_names_the_writer_that_it_waits_for(settings: Settings) -> None:
     held = writer_lock(settings.lock_path, "a cycle", 0)
     held.__enter__()
     waits: list[str] = []
@@ -129,7 +129,7 @@ def test_the_check_says_which_writer_it_waits_for(settings: Settings) -> None:
     assert f"process {os.getpid()} (a cycle" in waits[0]
 
 
-def test_what_would_be_lost_with_the_warehouse_is_named(settings: Settings) -> None:
+def test_data_that_would_be_lost_with_the_warehouse_is_named(settings: Settings) -> None:
     assert "from another release" in examine_past(settings, ()).detail
     store = open_store(settings)
     store.migrate()

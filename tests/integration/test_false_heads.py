@@ -1,4 +1,4 @@
-"""False heads and false final blocks that are plausible: honest cycles remove what rests on them, by themselves."""
+"""False heads and false final blocks that are plausible: honest cycles remove all rows that derive from them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def system(node: AnvilNode, make_service: MakeService) -> Iterator[System]:
 
 
 def check_recovered(system: System, folder: Path, final: int | None = None) -> None:
-    """Nothing of the lie is left, and all is there that a run without the lie has."""
+    """Check that no row of the lie is left, and that all rows of a run without the lie exist."""
     rows, clean = system.service.raw_rows(), system.service.clean_rows(folder)
     openings = {row for row in clean.pop("balance_observations") if row[6] != "Check"}
     assert openings <= set(rows.pop("balance_observations"))
@@ -42,7 +42,7 @@ def check_recovered(system: System, folder: Path, final: int | None = None) -> N
 
 
 def honest_cycles(system: System) -> int:
-    """Run cycles, each after a new block, until one is good; return how many were needed."""
+    """Run cycles, each after a new block, until one succeeds; return their number."""
     system.proxy.clear()
     for cycles in range(1, 10):
         system.move(1)
@@ -67,7 +67,7 @@ def told_final_by(find: Callable[[int], int]) -> Callable[[list[Any], Any], Any]
 
 
 @pytest.mark.parametrize("is_final", [False, True], ids=["fake_head", "fake_head_final"])
-def test_invented_blocks_go_after_three_honest_cycles(
+def test_invented_blocks_are_removed_after_three_honest_cycles(
     is_final: bool,
     system: System,
     tmp_path: Path,
@@ -131,7 +131,7 @@ def test_a_final_block_that_was_false_for_long_is_withdrawn_by_three_honest_cycl
 
 
 def test_a_node_that_denies_final_blocks_for_two_cycles_removes_nothing(system: System) -> None:
-    """The lie turned round: honest rows stay, and the count of contradicting cycles begins again."""
+    """The opposite lie: honest rows stay, and the count of contradicting cycles begins again."""
     system.lie(told_final_by(lambda head: head))
     for _ in range(2):
         system.move(3)
@@ -240,8 +240,8 @@ def test_a_restarted_chain_is_named_by_its_genesis(system: System) -> None:
 
 
 @pytest.mark.slow
-def test_marts_recover_and_the_other_network_goes_on(node: AnvilNode, ready_service: Service) -> None:
-    """Through the marts: invented and final activities go, the other network goes on, statuses follow."""
+def test_marts_recover_and_the_other_network_continues(node: AnvilNode, ready_service: Service) -> None:
+    """In the marts: invented and final activities are removed, the other network continues, statuses change."""
     service = ready_service
     world = World(node, wallet_count=4)
     world.place_multicall()

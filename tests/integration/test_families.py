@@ -210,7 +210,7 @@ def test_proven_rows_are_the_collected_ones(kind: Kind, chain: Chain, node: Node
     excluded = node.excluded(segment, hashes)
     assert excluded
     assert not excluded & moved
-    # Of another block at that number, nothing is proven.
+    # Another hash at that number proves nothing.
     number = min(moved)
     false = hashes | {number: "0x" + "ab" * 32}
     with pytest.raises(NotProvable, match=hashes[number]) as caught:

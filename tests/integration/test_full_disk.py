@@ -1,4 +1,4 @@
-"""A disk that is full at any stage: one sentence that names the folder, and a right first cycle after room was made."""
+"""A disk that is full at any stage: one sentence names the folder, and the first cycle with room again is correct."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""A node that means harm, in every way that is known: a cycle over it is bounded, another network goes on, and one
-honest cycle makes all good.
+"""A node with each known hostile behaviour: its cycle is bounded, another network continues, and one honest cycle
+makes all rows correct.
 """
 
 import time
@@ -52,7 +52,7 @@ MODES: dict[str, tuple[Fault, str]] = {
     "bomb in topics": (HostileFault(answer=BOMBS["topics"](_MEGABYTES), methods=_LOGS), "array"),
     "hint of 5,000 digits": (HostileFault(answer=endless_hint, methods=_LOGS), "wants a narrower block range"),
 }
-"""What the node does, and a part of what is said of it."""
+"""The fault of the node, and a part of the error."""
 
 
 class Chain:
@@ -99,7 +99,7 @@ def service(chain: Chain, proxy: FaultProxy, make_service: MakeService) -> Servi
 
 @pytest.fixture(scope="module")
 def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
-    """What a service has that never met the hostile node."""
+    """Raw rows of a service that read an honest node alone."""
     urls = chain.node.url
     made = Service(tmp_path_factory.mktemp("clean"), [LocalNetwork("local", urls), LocalNetwork("second", urls)])
     chain.configure(made)
@@ -116,7 +116,7 @@ def test_a_hostile_cycle_is_bounded_and_an_honest_one_makes_it_good(
 ) -> None:
     fault, said = MODES[mode]
     proxy.inject(fault)
-    # What never ends is ended by the budget, and the rest by its own limits, however long a busy machine takes.
+    # The budget ends an endless answer. Other answers end at their own limits, however long a busy machine takes.
     seconds = _SECONDS if said == SECONDS_SETTING else PATIENCE_SECONDS
     node = service.node(
         max_attempts=1,
@@ -145,7 +145,7 @@ def naps() -> Naps:
 
 
 def slow(proxy: FaultProxy, naps: Naps, methods: list[str] | None = None) -> ActionFault:
-    """Each request from now on takes so long, on the clock that the client has."""
+    """Delay each later request, on the client's clock."""
     fault = ActionFault(action=lambda: naps.sleep(_CALL_SECONDS), methods=methods or [])
     proxy.inject(fault)
     return fault
@@ -173,7 +173,7 @@ def test_a_node_that_answers_each_call_late_ends_with_the_budget(
     assert service.raw_rows() == clean
 
 
-def test_a_network_that_catches_up_keeps_what_it_read_and_is_retried_soon(
+def test_a_network_that_catches_up_keeps_its_rows_and_is_retried_soon(
     proxy: FaultProxy, service: Service, naps: Naps, clean: dict[str, list[tuple[Any, ...]]]
 ) -> None:
     slow(proxy, naps, _LOGS)
@@ -201,7 +201,7 @@ def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
     naps: Naps,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The request goes on where it was once the node is honest; the other network's is done meanwhile."""
+    """Once the node is honest, its request continues at the same block; the other network's request ends meanwhile."""
     service = make_service(LocalNetwork("local", proxy.url, max_log_range=1), LocalNetwork("second", chain.node.url))
     tenant = service.tenant()
     service.ledger(tenant, "second")

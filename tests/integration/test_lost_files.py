@@ -119,7 +119,7 @@ def cycle(service: Service, *options: str, code: int = 0) -> dict[str, Any]:
 
 
 def published(service: Service, folder: Path) -> Rows:
-    """The marts of the version in force, but for what says when it was made, and how often that was tried."""
+    """The marts of the version in force, without those that depend on its time or on the number of attempts."""
     current = current_publication(service.settings.serving_dir)
     assert current is not None
     folder.mkdir()
@@ -130,7 +130,7 @@ def published(service: Service, folder: Path) -> Rows:
 
 
 def check_readers(service: Service, version: int) -> None:
-    """Hold the version in force to a whole one, not older than `version`."""
+    """Check that the version in force is complete and not older than `version`."""
     current = current_publication(service.settings.serving_dir)
     assert current is not None
     assert current.version >= version
@@ -175,9 +175,7 @@ def test_damage_that_the_build_meets_is_mended_by_the_same_cycle(
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
-def test_a_build_file_of_an_earlier_cycle_is_not_built_upon(
-    prepared: Prepared, service: Service, tmp_path: Path
-) -> None:
+def test_a_build_file_of_an_earlier_cycle_is_not_reused(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     service.settings.marts_path.write_bytes(prepared.older)
     assert cycle(service)["published"]["isNew"]
     check_equal(published(service, tmp_path / "published"), prepared.expected)
@@ -196,7 +194,7 @@ def test_rebuild_makes_the_same_marts_although_nothing_is_new(
 
 
 @pytest.mark.parametrize("damage", FEW)
-def test_a_lost_or_damaged_warehouse_is_named_with_what_to_do(damage: Damage, service: Service, tmp_path: Path) -> None:
+def test_a_lost_or_damaged_warehouse_is_named_with_the_fix(damage: Damage, service: Service, tmp_path: Path) -> None:
     path = service.settings.warehouse_path
     shutil.copy(path, tmp_path / "backup")
     damage(path)
@@ -212,14 +210,14 @@ def test_a_lost_or_damaged_warehouse_is_named_with_what_to_do(damage: Damage, se
     assert "Traceback" not in result["error"]
     assert result["networks"] == {}
     assert current_publication(service.settings.serving_dir) == version
-    # With the back-up nothing is lost.
+    # With the backup, nothing is lost.
     shutil.copy(tmp_path / "backup", path)
     assert cycle(service)["published"]["isNew"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", [removed, cut])
-def test_a_new_warehouse_is_begun_on_request_and_collects_what_is_tracked(
+def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
     damage: Damage, prepared: Prepared, service: Service, tmp_path: Path
 ) -> None:
     path = service.settings.warehouse_path

@@ -146,7 +146,7 @@ def test_an_archive_that_differs_removes_nothing(
     assert list((service.settings.data_dir / "archive").iterdir()) == []
 
 
-def test_what_nothing_was_collected_of_is_not_reset(make_service: MakeService) -> None:
+def test_a_network_without_collected_rows_is_not_reset(make_service: MakeService) -> None:
     service = make_service(LocalNetwork("local", None))
     with pytest.raises(NothingCollectedError, match="'local'"):
         run_reset(service.settings, "local")

@@ -1,4 +1,4 @@
-"""Rows proven by their block: the collected ones where the node is honest, and none that a lie changes."""
+"""Rows proven by their block: an honest node proves the collected rows, and a false answer proves nothing."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -198,7 +198,7 @@ def test_an_emptied_bloom_does_not_exclude_transfers(traffic: Traffic, proxy: Fa
     assert find_excluded(client, traffic.segment, traffic.hashes) == excluded
 
 
-def test_receipts_are_read_one_by_one_where_a_node_has_no_other_call(
+def test_receipts_are_read_one_by_one_if_a_node_has_no_other_call(
     traffic: Traffic, proxy: FaultProxy, client: RpcClient
 ) -> None:
     proxy.inject(RpcFault(methods=["eth_getBlockReceipts"], code=-32601, message="the method does not exist"))

@@ -256,7 +256,7 @@ def test_head_behind_on_the_same_chain_is_no_reorganisation(missing: int, system
 def test_a_younger_head_further_back_than_finality_needs_three_cycles(
     system: System, make_service: MakeService, tmp_path: Path
 ) -> None:
-    """Its blocks differ: either the node lies now, or it lied before."""
+    """The node's blocks differ: the node either lies now, or lied before."""
     service = make_service(LocalNetwork("local", system.node.url, finality_depth=3))
     system.mine(8)
     system.configure(service)

@@ -27,9 +27,7 @@ def test_a_release_s_data_folder_is_brought_up_to_date_and_says_the_same(release
     check_upgrade(tmp_path, {})
 
 
-def test_a_control_store_on_postgres_is_brought_up_to_date_and_says_the_same(
-    postgres_server: str, tmp_path: Path
-) -> None:
+def test_a_control_store_on_postgres_is_upgraded_and_returns_the_same(postgres_server: str, tmp_path: Path) -> None:
     with tarfile.open(RELEASES / "0.1.0.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     with new_database(postgres_server, f"t{uuid.uuid4().hex}") as url:
@@ -41,7 +39,7 @@ def test_a_control_store_on_postgres_is_brought_up_to_date_and_says_the_same(
 
 
 def check_upgrade(folder: Path, variables: dict[str, str]) -> None:
-    """Upgrade a release's data folder by one cycle; hold the API's answers to those of the release."""
+    """Upgrade a release's data folder by one cycle; compare the API's answers with those of the release."""
     expected = json.loads((folder / "answers.json").read_text())
     # The node is gone: what is known must do.
     service = Service(folder, [LocalNetwork("local", f"http://127.0.0.1:{free_port()}")], variables)

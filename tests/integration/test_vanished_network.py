@@ -1,4 +1,4 @@
-"""A network that ledgers use and that the definitions lost: every place says so, and its data stays readable."""
+"""A network that ledgers use and that is no longer defined: status and warnings name it, its data stays readable."""
 
 import json
 

@@ -129,7 +129,7 @@ def test_logs_of_final_blocks_that_the_only_node_left_out_in_its_first_cycle_com
     service.good_cycle()
     check_truth(service, node)
     assert service.raw_rows()["token_transfers"] == service.clean_rows(tmp_path)["token_transfers"]
-    # Once read a second time, it is not asked for again.
+    # A range that was read a second time is not read again.
     proxy.calls.clear()
     service.good_cycle()
     assert proxy.count("eth_getLogs") == 0
@@ -161,7 +161,7 @@ COMPARED = ("token_transfers", "coverage", "balance_observations")
 
 
 def invented(node: AnvilNode, token: Token, number: int) -> LieFault:
-    """A mint that never was, with the hash of its block."""
+    """An invented mint, with the hash of its block."""
     log = {
         "address": token.address,
         "topics": [TRANSFER_TOPIC, "0x" + "00" * 32, "0x" + "00" * 12 + RECEIVER[2:]],
@@ -202,7 +202,7 @@ def invented_rows(service: Service) -> int:
 
 
 @pytest.mark.parametrize("urls", [1, 2])
-def test_an_invented_log_goes_with_what_rests_on_it(
+def test_an_invented_log_is_removed_with_its_readings(
     urls: int,
     node: AnvilNode,
     world: World,

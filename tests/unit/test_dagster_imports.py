@@ -24,7 +24,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_two_modules_import_what_dagster_keeps_to_itself() -> None:
+def test_two_modules_import_private_parts_of_dagster() -> None:
     private = {
         str(path.relative_to(_ROOT)): {name for name in imported(path) if name.startswith("dagster._")}
         for folder in _FOLDERS

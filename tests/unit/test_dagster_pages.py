@@ -40,7 +40,7 @@ class Browser:
         return asyncio.run(answer())
 
     def opens_socket(self, **headers: str) -> bool:
-        """Open GraphQL's web socket, and tell whether that was accepted."""
+        """Open GraphQL's web socket; return whether it was accepted."""
         sent: list[Message] = []
         named = {"host": "127.0.0.1:3000", **headers}
         scope: Scope = {

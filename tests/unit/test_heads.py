@@ -78,8 +78,8 @@ def test_a_defect_met_at_one_network_is_no_answer(monkeypatch: pytest.MonkeyPatc
     assert numbers(polls) == {}
 
 
-def test_the_worker_takes_answers_when_they_are_there(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
-    """The dripping node has all the time that there is: the answer of the other one is taken meanwhile."""
+def test_the_worker_takes_answers_when_they_have_arrived(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
+    """The dripping node never ends its answer; the answer of the other node is taken meanwhile."""
     monkeypatch.setattr(heads, "_POLL_SECONDS", PATIENCE_SECONDS)
     prepared = []
     with DrippingNode(NEVER_ENDING["drip_header"]) as evil:
@@ -139,7 +139,7 @@ class _Known:
 
 
 def state(**fields: Any) -> NetworkProgress:
-    """Where a network stands: at block 9, unless the fields say more."""
+    """State of a network: at block 9, unless a field replaces it."""
     known = NetworkProgress("Healthy", None, 9, 5, 9, False, False, 0, None, True, None, ())
     return msgspec.structs.replace(known, **fields)
 
@@ -188,7 +188,7 @@ def test_new_heads_and_first_failures_of_polls_make_networks_due(
 def test_a_network_that_failed_waits_and_comes_last(
     failures: int, seconds: int, is_due: bool, is_changed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """After 1, 2, 4, ... cycles of 30 s, at most 32 of them, also where tenants write all the time."""
+    """After 1, 2, 4, ... cycles of 30 s, at most 32 of them, even if tenants write all the time."""
     states = {"a-bad": state(failures_in_a_row=failures, tried_at=tried(seconds)), "good": state()}
     found, asked = due(monkeypatch, tmp_path, states, {"good": 10}, is_changed=is_changed)
     assert found == (["good", "a-bad"] if is_due else ["good"])

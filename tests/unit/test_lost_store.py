@@ -1,4 +1,4 @@
-"""A control store that is lost or damaged is no new installation: each command says so, and how to go on."""
+"""A lost or damaged control store is not a new installation: each command names the cause and the fix."""
 
 import sqlite3
 from contextlib import closing

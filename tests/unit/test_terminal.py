@@ -22,7 +22,7 @@ HOSTILE = (
 SHOWN = "red nul right-to-left isolate width clear   ]0;title é 漢"
 
 
-def test_a_text_keeps_its_letters_and_loses_what_controls_or_hides() -> None:
+def test_a_text_keeps_its_letters_and_loses_control_and_hidden_characters() -> None:
     assert plain(HOSTILE) == SHOWN
     assert plain("a\n\tb\r\n") == "a\n\tb\n"
     assert plain_line("a\nb") == "a b"

@@ -173,7 +173,7 @@ def test_a_child_over_its_memory_fails_alone_and_the_setting_is_named(
 ) -> None:
     monkeypatch.setattr(up, "_start", up_start)
     monkeypatch.setenv("LEDGERMART_PROCESS_MEMORY_MB", "1024")
-    # The second child of the child, as the fork that executes a run: it fails, and the child goes on.
+    # The second child of the child, as the fork that executes a run: it fails, and the child continues.
     code = """
 import os
 import sys

@@ -195,7 +195,7 @@ def test_found_rows_are_built_before_networks_that_failed_are_retried(scene: Sce
     assert scene.look(after=1) == Cycle(["bad"], is_short=True)
 
 
-def test_work_that_never_ends_lets_networks_that_failed_have_their_turn(scene: Scene) -> None:
+def test_networks_that_failed_get_a_cycle_despite_endless_other_work(scene: Scene) -> None:
     scene.due = ["one", "bad"]
     begun = [
         scene.look(networks={"bad": failing("bad"), "one": _NETWORK}, has_unfinished_discoveries=True) for _ in range(4)

@@ -13,7 +13,7 @@ _IS_LIVE = sa.text("removed_at is null")
 
 
 def upgrade() -> None:
-    """Add tables, columns and indexes, and write what they follow from."""
+    """Add tables, columns and indexes, and fill those that derive from stored rows."""
     _add_quotas()
     _name_tenants_of_pins()
     # Rates of earlier releases end with a zero.
@@ -45,7 +45,7 @@ def _add_quotas() -> None:
 
 
 def _name_tenants_of_pins() -> None:
-    """Make the table of pins anew: cursors of an earlier release have expired anyway."""
+    """Replace the table of pins by an empty one: cursors of an earlier release have expired anyway."""
     op.drop_table("version_pins")
     op.create_table(
         "version_pins",

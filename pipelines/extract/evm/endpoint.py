@@ -1,4 +1,4 @@
-"""One URL of a provider: posts a body, reads a bounded answer. What the answer says is not its business.
+"""One URL of a provider: posts a body, reads a bounded answer, and does not parse it.
 
 A URL may hold a key, in its path, query or user part. It leaves this module only towards the provider.
 Errors name the URL by its position in the network's definition, because tenants read them.
@@ -20,7 +20,7 @@ class Endpoint:
 
     Args:
         url: http or https, with whatever keys the provider wants in it.
-        name: what errors call it.
+        name: its name in errors.
         timeout: seconds to connect, and to wait for the next bytes.
         connections: kept alive at most.
     """

@@ -85,7 +85,7 @@ _RANGE_DATA = msgspec.json.Decoder(_RangeData)
 
 
 def classify(method: str, status: int, code: int | None, message: str, data: bytes = b"") -> Fault:
-    """Say what a provider's error means.
+    """Return the meaning of a provider's error.
 
     Args:
         method: JSON-RPC method that was called; only `eth_getLogs` can have too wide a range.

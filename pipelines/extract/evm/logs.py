@@ -366,7 +366,7 @@ class _Decoder:
             and all(map(_WORD.fullmatch, (log.block_hash, log.transaction_hash, *log.topics.present())))
         )
         if not is_well_formed:
-            # Without what it holds: that may be any text, and tenants read errors.
+            # The error does not quote the log: it may hold any text, and tenants read errors.
             raise MalformedAnswer(self.network, "eth_getLogs", *self.piece, "a log is not well-formed")
         if log.removed:
             number = int(log.block_number, 16)

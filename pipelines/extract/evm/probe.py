@@ -24,7 +24,7 @@ _DATA = msgspec.json.Decoder(Data)
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a node serves.
+    """Capabilities of a node.
 
     Attributes:
         chain_id: the configured one.

@@ -37,21 +37,21 @@ Attempt: TypeAlias = Callable[[Endpoint, float], T]
 
 # Hosted providers take 100 to 1,000 calls in one body; where one takes fewer, it says so and is believed.
 _BATCH_CALLS = 100
-# Errors are understood by their first words; the log gets fewer of them.
+# The beginning of an error is enough to classify it; the log gets less of it.
 _LONGEST_MESSAGE = 2_000
 _LOGGED_CHARACTERS = 300
 _ENDPOINT_STATUSES = range(300, 500)
 # Contracts call each other up to 1,024 deep, and a trace has two levels of JSON for each call.
 _DEEPEST_JSON = 3_000
 _MIB = 1024 * 1024
-# Limits of an answer, decompressed. A node may fill each of its places with one: 4 times 64 MiB, and while one block's
-# logs or traces are read alone, 4 times 128 MiB.
+# Limits of an answer, decompressed. Up to 4 answers are read at once: 4 times 64 MiB, or 4 times 128 MiB while the logs
+# or traces of single blocks are read.
 SMALL_ANSWER = 4 * _MIB
 """Limit of a header, a number, a balance, or the code of a contract; a header names all transactions of its block."""
 ANSWER = 64 * _MIB
 """Limit of a batch, a block with its transactions, or the results of many calls of contracts."""
 LARGE_ANSWER = 128 * _MIB
-"""Limit of the logs or the traces of a single block, which cannot be asked for in parts."""
+"""Limit of the logs or the traces of a single block, which cannot be requested in parts."""
 
 
 class _Error(msgspec.Struct):
@@ -72,27 +72,27 @@ class _Error(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """One JSON-RPC answer. What is `Raw` is a view of the answer's bytes: nothing is made of it here."""
+    """One JSON-RPC answer. A `Raw` field is a view of the answer's bytes, and is not decoded yet."""
 
     id: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
     error: msgspec.Raw = msgspec.Raw()
 
     def is_of(self, number: int) -> bool:
-        """Whether it answers the call with that id."""
+        """Return whether the answer has the id `number`."""
         return _beginning(self.id) == str(number).encode()
 
     def has_id(self) -> bool:
-        """Whether it names a call."""
+        """Return whether the answer has an id."""
         return _beginning(self.id) not in _NOTHING
 
     def has_error(self) -> bool:
-        """Whether it holds an error."""
+        """Return whether the answer has an error."""
         return _beginning(self.error) not in _NOTHING
 
 
 class _EndpointRefused(CallRefused):
-    """This URL serves nobody or not us, whatever the call: the next URL may."""
+    """This URL refuses every call, at least from us; the next URL may accept them."""
 
 
 class _BatchRefused(Exception):
@@ -287,7 +287,7 @@ class RpcClient:
 
         Args:
             type_: what msgspec decodes each result to.
-            allow_errors: return CallRefused and StateUnavailable in the place of the result instead of raising them.
+            allow_errors: return CallRefused and StateUnavailable as results instead of raising them.
             max_response_bytes: of the answer to one call, in place of the client's. Batches are
                 split where their answer is larger.
 
@@ -570,7 +570,7 @@ class RpcClient:
 
 
 def _name(number: int, count: int) -> str:
-    """What errors call a URL: tenants read them, so they name no host."""
+    """Return the name of a URL in errors. Tenants read errors, so the name has no host."""
     return "the node" if count == 1 else f"node {number} of {count}"
 
 
@@ -579,7 +579,7 @@ def _beginning(raw: msgspec.Raw) -> bytes:
 
 
 def _text(raw: msgspec.Raw) -> str:
-    """The first characters of what a provider wrote, of whatever type; empty where it wrote nothing."""
+    """The first characters of a provider's message, of any JSON type; empty if there is none."""
     beginning = _beginning(raw)
     if beginning in _NOTHING:
         return ""
@@ -630,9 +630,9 @@ def _decode(decoder: msgspec.json.Decoder[T], encoded: bytearray | msgspec.Raw) 
 
 @functools.lru_cache(maxsize=_BATCH_CALLS)
 def _batch_decoder(calls: int) -> msgspec.json.Decoder[Any]:
-    """A decoder of at most so many answers, which makes nothing of an answer too many.
+    """A decoder of a batch with at most `calls` answers, which refuses a longer batch before it decodes all of it.
 
-    A list would be made first and counted afterwards, and one of empty objects needs 24 times its bytes.
+    A list would be decoded first and counted afterwards; a list of empty objects takes 24 times its bytes.
     """
     fields = [(f"answer_{number}", _Answer | None, None) for number in range(calls)]
     answers = msgspec.defstruct(f"Batch{calls}", fields, array_like=True, forbid_unknown_fields=True)

@@ -83,7 +83,7 @@ class _FlatTrace(msgspec.Struct, rename="camel"):
     transaction_hash: Hash | None = None
 
     def path(self) -> list[int]:
-        """Return where in the tree of calls it is; as long as it is deep."""
+        """Return its path in the tree of calls; the length is its depth."""
         if len(self.trace_address) > _LONGEST_PATH:
             raise msgspec.ValidationError("the address of a trace is too long")
         return _PATH.decode(self.trace_address)

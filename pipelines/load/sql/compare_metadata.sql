@@ -1,4 +1,4 @@
--- What follows from each reading in `incoming`: `outcome` decides, and the other columns are the rows to write.
+-- The consequence of each reading in `incoming`: `outcome` decides, and the other columns are the rows to write.
 create or replace temp table compared as
 with read as (
     select

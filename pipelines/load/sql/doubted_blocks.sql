@@ -1,5 +1,5 @@
--- Blocks in which a balance that was read is not what the movements make of it: the block itself where that is known, else
--- all in which it may have changed. By subject; the network's own asset is not read a second time.
+-- Blocks in which a balance that was read differs from the sum of its movements: the block itself if it is known, else
+-- all blocks in which it may have changed. By subject; the network's own asset is not read a second time.
 select distinct
     subjects.kind,
     subjects.address,

@@ -1,7 +1,7 @@
 -- Contracts to read, each with the tenants that the reading is for. First readings are of contracts with an unknown kind
 -- that a tenant configured, that are common on a network of its subjects, or that moved in its views. Common tokens may
--- rest in a wallet and never move. Later readings: at another block until one
--- agrees, then at intervals, and on request.
+-- rest in a wallet and never move. Later readings come at another block until one agrees, then at intervals, and on
+-- request.
 with subjects as (
     select distinct tenant_id, kind, address
     from raw.control_subjects

@@ -1,4 +1,4 @@
-"""Cursors and embed tokens: those of ours say what was put in, and any other text is refused by the module's error."""
+"""Cursors and embed tokens: our own are decoded to their contents, and any other text raises the module's error."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ NEARLY = st.text("ABCabc019-_=+/ .é", max_size=400)
 
 
 @given(POSITIONS, st.binary(max_size=60), st.text(max_size=20))
-def test_a_cursor_says_what_was_put_in(position: Position, scope: bytes, epoch: str) -> None:
+def test_a_cursor_is_decrypted_to_its_position(position: Position, scope: bytes, epoch: str) -> None:
     cursor = CIPHER.encrypt(scope, epoch, position)
     assert CIPHER.decrypt(scope, epoch, cursor) == position
     for cipher, other_scope in ((OTHER_CIPHER, scope), (CIPHER, scope + b"x")):
@@ -52,7 +52,7 @@ def test_another_text_is_no_cursor(text: str) -> None:
 
 
 @given(st.text(max_size=40), st.dictionaries(st.text(max_size=10), st.text(max_size=40), max_size=3))
-def test_an_embed_token_says_what_was_put_in(tenant: str, params: dict[str, str]) -> None:
+def test_an_embed_token_is_read_to_its_claims(tenant: str, params: dict[str, str]) -> None:
     token, claims = SIGNER.open_session(tenant, "cap-table", params, "emb_1", "key_1", NOW)
     assert SIGNER.read(token) == claims
     assert (claims.tenant, claims.params) == (tenant, params)

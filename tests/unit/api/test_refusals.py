@@ -40,7 +40,7 @@ def test_wrong_keys_are_bounded_over_all_addresses(time: Naps) -> None:
     refusals.check("b", "another")
 
 
-def test_key_that_was_right_lately_is_looked_up_whatever_its_address_did(time: Naps) -> None:
+def test_key_that_was_right_lately_is_looked_up_after_wrong_keys_of_its_address(time: Naps) -> None:
     refusals = Refusals(time.clock)
     refusals.forgive("right")
     add(refusals, "a", 60)

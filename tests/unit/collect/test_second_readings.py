@@ -26,14 +26,14 @@ FINAL = 30_000
 
 
 class Definition:
-    """The part of a network's definition that second readings ask for."""
+    """The part of a network's definition that second readings use."""
 
     def __init__(self, verification: Verification | None) -> None:
         self.name, self.verification = "n", verification
 
 
 class ListedNode:
-    """A node that holds given transfers, by token and block, and lists the ranges that it was asked for."""
+    """A node that holds given transfers, by token and block, and lists the requested ranges."""
 
     header_call = "header"
     provider = "node"
@@ -55,14 +55,14 @@ class ListedNode:
         return self
 
     def close(self) -> None:
-        """Stay: it is asked again."""
+        """Stay open: it is used again."""
 
     def headers(self, numbers: Sequence[int]) -> pl.DataFrame:
         """Headers in order, one a second."""
         return headers(numbers)
 
     def collect(self, segment: Segment, final_number: int) -> Iterator[Part]:
-        """The transfers as it gives them."""
+        """The transfers as the node returns them."""
         assert segment.covered.last <= final_number
         self.asked += [(address, *segment.covered) for address in segment.addresses]
         yield Part(segment.covered, {"token_transfers": rows(self.given, segment)})
@@ -165,7 +165,7 @@ def test_windows_are_read_in_full_and_history_by_a_sample(connection: duckdb.Duc
     ("mode", "tokens"),
     [(Verification.OFF, set()), (Verification.SAMPLE, set()), (Verification.FULL, {LIVE, PAST})],
 )
-def test_a_definition_says_how_much_is_read(
+def test_a_definition_decides_how_much_is_read(
     mode: Verification, tokens: set[str], connection: duckdb.DuckDBPyConnection
 ) -> None:
     for token in (LIVE, PAST):
@@ -197,7 +197,7 @@ def test_a_sample_that_differs_has_its_whole_range_read(connection: duckdb.DuckD
     assert verified(connection, PAST) == ([BlockRange(1, 10_000)], [BlockRange(1, 20_000)])
 
 
-def test_a_block_with_a_balance_that_does_not_fit_is_read_beside_the_sample(
+def test_a_block_with_a_balance_that_does_not_fit_is_read_besides_the_sample(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     store(connection, PAST, set(), BlockRange(1, 10_000))
@@ -230,7 +230,7 @@ def test_a_block_with_a_balance_that_does_not_fit_is_read_beside_the_sample(
     assert node.asked == []
 
 
-def test_disputed_blocks_hold_up_nothing_else(connection: duckdb.DuckDBPyConnection) -> None:
+def test_disputed_blocks_do_not_delay_other_blocks(connection: duckdb.DuckDBPyConnection) -> None:
     """Readings differ in blocks far from each other, without receipts: these blocks get a quarter of the places."""
     store(connection, LIVE, set(), BlockRange(1, FINAL))
     node = ListedNode()
@@ -249,7 +249,7 @@ def test_disputed_blocks_hold_up_nothing_else(connection: duckdb.DuckDBPyConnect
 
 
 def test_an_answer_of_the_same_cycle_is_no_third_reading(connection: duckdb.DuckDBPyConnection) -> None:
-    """A cycle is tried again where the chain moved while it was read."""
+    """A cycle is retried if the chain changed while it was read."""
     store(connection, LIVE, {5}, BlockRange(1, 10))
     node = ListedNode()
     for _ in range(3):
@@ -282,7 +282,7 @@ def test_one_cycle_judges_a_bounded_number_of_blocks(connection: duckdb.DuckDBPy
         assert (verified(connection, LIVE)[0] == [BlockRange(1, 500)]) == (known == 450)
 
 
-def test_another_provider_gives_a_proof_that_the_first_has_not(connection: duckdb.DuckDBPyConnection) -> None:
+def test_another_provider_gives_a_proof_that_the_first_one_lacks(connection: duckdb.DuckDBPyConnection) -> None:
     store(connection, LIVE, {5, 6}, BlockRange(1, 10))
     node, other = ListedNode(), ListedNode()
     other.provider = "other"

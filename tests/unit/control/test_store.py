@@ -330,7 +330,7 @@ def test_a_writer_that_waits_too_long_gets_store_unavailable(store: ControlStore
 
 
 @on_both
-def test_it_exists_from_its_first_migration_on(empty_store: ControlStore) -> None:
+def test_store_exists_from_its_first_migration_on(empty_store: ControlStore) -> None:
     assert not empty_store.exists()
     empty_store.migrate()
     assert empty_store.exists()
@@ -352,7 +352,7 @@ def open_file(tmp_path: Path) -> Iterator[ControlStore]:
     store.close()
 
 
-def test_a_deleted_file_is_read_on_and_written_no_more(open_file: ControlStore, file: Path) -> None:
+def test_a_deleted_file_is_still_read_and_no_longer_written(open_file: ControlStore, file: Path) -> None:
     kept = file.with_name("kept.db")
     file.rename(kept)
     with open_file.read() as session:
@@ -362,7 +362,7 @@ def test_a_deleted_file_is_read_on_and_written_no_more(open_file: ControlStore, 
         open_file.write() as session,
     ):
         tenants.create(session, "lost")
-    # One that is put in its place is in force at once.
+    # A file that is put in its place is used at once.
     shutil.copy(kept, file)
     with open_file.write() as session:
         tenants.create(session, "later")
@@ -376,7 +376,7 @@ def test_a_deleted_file_is_read_on_and_written_no_more(open_file: ControlStore, 
 
 @pytest.mark.parametrize("damage", [cut, garbage])
 def test_a_damaged_file_is_named(open_file: ControlStore, file: Path, damage: Damage) -> None:
-    # The last connection takes the log into the file.
+    # The last connection writes the log into the file.
     open_file.close()
     damage(file)
     for use in (open_file.exists, open_file.migrate, open_file.is_current):
@@ -385,7 +385,7 @@ def test_a_damaged_file_is_named(open_file: ControlStore, file: Path, damage: Da
 
 
 @on_postgres
-def test_a_server_that_restarts_is_connected_to_again(store: ControlStore, settings: Settings) -> None:
+def test_a_restarted_server_is_reconnected(store: ControlStore, settings: Settings) -> None:
     """A session that is in use fails as unavailable; the next one finds the server."""
 
     def write_meanwhile() -> None:

@@ -1,4 +1,4 @@
-"""Meets every bomb of a size in megabytes in a process of its own, and prints what each cost at its peak, in MiB."""
+"""Reads every bomb of a size in megabytes in a process of its own, and prints the peak memory of each, in MiB."""
 
 import gc
 import json
@@ -38,7 +38,7 @@ def _memory(name: str) -> int:
 
 
 def meet(mode: str, size: int) -> dict[str, Any]:
-    """Ask everything of a node that gives one bomb to each request."""
+    """Send every kind of request to a node that answers each one with a bomb."""
     errors: dict[str, None] = {}
     answer = BOMBS[mode](size * 1_000_000)
     answer([{"id": 1}])

@@ -130,7 +130,7 @@ def test_a_proposed_range_of_endless_digits_is_none(form: str, digits: int) -> N
     assert classify("eth_getLogs", 200, -32005, "too many results", data).suggested is None
 
 
-def test_any_message_is_understood_as_something() -> None:
+def test_any_message_is_classified() -> None:
     """Words, numbers and brackets of the known messages in any order raise nothing."""
     random.seed(34)
     pieces = [*"[]{}-,: \n\0", "0x", "range", "retry with the range", "results", "exceed", "9" * 30, "\u0663", "block"]

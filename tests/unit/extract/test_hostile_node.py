@@ -1,4 +1,4 @@
-"""The client against a node that means harm: each call is bounded in time, in memory, and in what errors show."""
+"""The client against a hostile node: each call is bounded in time and memory, and errors show nothing secret."""
 
 import base64
 import json
@@ -81,7 +81,7 @@ def test_a_kept_connection_has_the_deadline_of_each_call() -> None:
 
 
 class Listener:
-    """A port that accepts connections and does with each what a test says."""
+    """A port that accepts connections and hands each one to a function of the test."""
 
     def __init__(self, meet: Any) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -137,7 +137,7 @@ def test_sending_and_tls_end_at_the_deadline(scheme: str, meet: Any, body: bytes
 
 
 def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of them replies, and each may take the whole time-out of a connection."""
+    """No address replies, and each may take the whole time-out of a connection."""
     naps = Naps()
     tried: list[str] = []
 
@@ -211,7 +211,7 @@ def test_the_budget_of_a_cycle_ends_all_calls_together(make_client: MakeClient, 
         assert (caught.value.network, caught.value.call, node.requests) == ("testnet", "eth_chainId", 6)
 
 
-def test_a_call_that_fails_at_the_end_of_the_budget_says_so(make_client: MakeClient, naps: Naps) -> None:
+def test_a_call_that_fails_at_the_end_of_the_budget_names_the_budget(make_client: MakeClient, naps: Naps) -> None:
     with ScriptedNode() as node:
         client = make_client(node, budget=Budget(30, 10, naps.clock), max_attempts=1_000)
         node.faults.extend([Reply(b"overloaded", status=503)] * 1_000)

@@ -1,4 +1,4 @@
-"""When a reading of a contract counts: the first, a second one that agrees, and one that contradicts."""
+"""Effects of readings of a contract: the first, a second one that agrees, and one that contradicts."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ class Contract:
 
     @property
     def shown(self) -> tuple[Said, str]:
-        """What is in force, and its status."""
+        """The metadata in force, and its status."""
         (row,) = self.connection.execute(
             """
             select contract_status, standard, symbol, name, decimals, metadata_status
@@ -126,7 +126,7 @@ def test_change_is_applied_once_a_tenant_accepts_it(contract: Contract) -> None:
     contract.read(TRUE, TRUE)
     contract.request(accept=True)
     contract.read(RENAMED)
-    assert contract.shown == (TRUE, "Contradicted")  # accepted before anybody saw this change
+    assert contract.shown == (TRUE, "Contradicted")  # accepted before this change was found
     contract.request(accept=False)
     contract.read(RENAMED)
     assert contract.shown == (TRUE, "Contradicted")

@@ -1,4 +1,4 @@
-"""The speed of a history request, as the control store keeps it and the API shows it."""
+"""The speed of a history request, in the control store and in the API."""
 
 import re
 from decimal import Decimal

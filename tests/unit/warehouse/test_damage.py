@@ -1,4 +1,4 @@
-"""Damaged files of the warehouse: named with the fix, and told from what can be computed again."""
+"""Damaged files of the warehouse: named with the fix, except for tables that can be computed again."""
 
 from pathlib import Path
 
