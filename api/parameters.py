@@ -73,7 +73,7 @@ _FORMS = {
 def in_path(name: str, description: str, example: str, form: Keywords) -> Any:
     """Declare a parameter of the path, with the id of the example data that the document shows.
 
-    Its form documents alone, as those of other parameters do: the readers refuse with their own codes.
+    Its form only documents the values, as for other parameters; the readers refuse wrong values with their own codes.
     """
     return PathParameter(name=name, description=description, examples=[Example(value=example)], schema_extra=form)
 

@@ -36,12 +36,12 @@ class Pins:
         self._checked: dict[str, datetime] = {}
 
     def hold(self, version: int, tenant_id: str, *, is_new: bool) -> Callable[[], None] | None:
-        """Check that a version may be kept for the cursor that is about to be handed out, or was used.
+        """Check that a version may be kept for a cursor that was used or will be returned.
 
         Args:
             version: the one that answered.
             tenant_id: the tenant of the cursor.
-            is_new: whether this is the first cursor of its walk.
+            is_new: whether this is the first cursor of a collection.
 
         Returns:
             A function that records the pin; call it before the cursor is handed out. It waits for other writers, so
@@ -61,7 +61,7 @@ class Pins:
         """Record a pin.
 
         Raises:
-            ApiError: 503, the version went while it answered.
+            ApiError: 503, the version was removed during the request.
         """
         with self._store.write() as session:
             version_pins.pin(session, version, tenant_id, now)

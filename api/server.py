@@ -109,6 +109,6 @@ async def serve_until(
         await asyncio.wait({serving}, timeout=_SHUTDOWN_SECONDS)
         for task in running:
             task.cancel()
-        # A client that reads nothing keeps its connection, and so the server; the process ends without it.
+        # A client that reads nothing keeps its connection open, so the server would not end; the process ends anyway.
         await asyncio.wait({serving}, timeout=_CLOSE_SECONDS)
         serving.cancel()

@@ -47,7 +47,7 @@ def full_disk_sentence(folder: Path, otherwise: str = _OTHERWISE) -> str:
 
     Args:
         folder: the folder on the full disk.
-        otherwise: what helps in place of more room.
+        otherwise: another fix than more room.
     """
     free = shutil.disk_usage(folder).free // 1_000_000
     return f"the disk is full: {folder} has {free:,} MB free; make room there, or {otherwise}; no stored data is lost"
@@ -55,7 +55,7 @@ def full_disk_sentence(folder: Path, otherwise: str = _OTHERWISE) -> str:
 
 @contextmanager
 def naming_full_disk(settings: Settings, folder: Path, otherwise: str) -> Iterator[None]:
-    """Turn the error of a full disk into the sentence about another folder than the data folder.
+    """Raise the error of a full disk as a sentence that names `folder`, which is not the data folder.
 
     Raises:
         ClickException: the disk is full.

@@ -115,7 +115,7 @@ def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) 
     if is_lost:
         if not new_control_store:
             raise StoreLost(lost_beside_warehouse(settings, store))
-        # A new store gives the keys of its rows out again, so the rows of the old warehouse must not meet them.
+        # A new store assigns the same integer keys again: rows of the old warehouse would get other owners.
         with warehouse.exclusive("ledgermart init"):
             warehouse.set_aside()
     begins("creating the control store")

@@ -86,7 +86,7 @@ def check_exposure(settings: Settings, host: str) -> None:
     """Check that other machines reach the API only if a setting allows it.
 
     Raises:
-        SettingsError: they do, and it does not.
+        SettingsError: other machines reach it, and the setting does not allow it.
     """
     reason = find_exposure(settings, host)
     if reason is not None:

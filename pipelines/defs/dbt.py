@@ -69,7 +69,7 @@ class _Translator(DagsterDbtTranslator):
 
 @dataclass(frozen=True)
 class _Build:
-    """Result of a build: results and errors of its nodes, whether earlier marts were kept, the identity to record."""
+    """Result of a build: results and errors of its nodes, whether marts were kept, and the identity to record."""
 
     results: list[Any]
     failed: str

@@ -155,9 +155,9 @@ class Node(Protocol):
         """
 
     def proven(self, segment: Segment, hashes: Mapping[int, str]) -> Mapping[str, pl.DataFrame]:
-        """Prove the rows of a segment's addresses: read whole blocks and recompute what their hashes commit to.
+        """Prove the rows of a segment's addresses: read whole blocks and recompute their hashes.
 
-        Slow, and one whole block per number: for few blocks, where two readings differ.
+        Slow, because it reads one whole block per number: use it for the few blocks in which two readings differ.
 
         Args:
             segment: its range is at most `PROVEN_BLOCKS` long.
@@ -179,8 +179,8 @@ class Node(Protocol):
             hashes: the stored block hash of each number to check, inside the segment's range.
 
         Returns:
-            Numbers with a header that recomputes to the stored hash and excludes all addresses. Nothing is excluded by
-            a missing header, one that does not fit, and a family or kind without such a filter.
+            Numbers with a header that recomputes to the stored hash and excludes all addresses. A block is not
+            excluded if its header is missing or does not fit, or if the family or kind has no such filter.
 
         Raises:
             ExtractError: the node does not answer at all.

@@ -49,7 +49,7 @@ class Reply:
 
 
 class _Call:
-    """One call's deadline. It shuts the call's connection down, whatever phase of the exchange it is in.
+    """One call's deadline. It shuts the call's connection down in any phase of the exchange.
 
     The time-outs of a socket do not bound an exchange: each byte of a header, a `100 Continue` or a trailer restarts
     them.

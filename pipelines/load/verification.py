@@ -1,4 +1,4 @@
-"""Results of second readings: disputed answers, differences, and blocks that have to be read once more."""
+"""Results of second readings: disputed answers, differences, and blocks that must be read once more."""
 
 import secrets
 from collections import defaultdict
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
 
     Attributes:
         fingerprint: of its rows.
-        stored_rows, read_rows: how many rows are stored, and how many it gave.
+        stored_rows, read_rows: numbers of stored rows and of rows in the reading.
     """
 
     watched: Watched

@@ -25,7 +25,7 @@ class HeadPoller:
     """Polls heads in a fork of this process, each in a thread; `answers` returns those that have arrived.
 
     Args:
-        networks: those that may be polled.
+        networks: all networks that may be polled.
         prepare: called before each fork; raises where the process must not fork.
     """
 
@@ -54,7 +54,7 @@ class HeadPoller:
         self._asked.update(wanted)
 
     def answers(self) -> Mapping[str, PolledHead | None]:
-        """Return the polls that have ended, without waiting; all of them, without an answer, if the process ended."""
+        """Return the ended polls without waiting; if the process ended, all polls, without answers."""
         if self._socket is None:
             return {}
         try:

@@ -21,14 +21,14 @@ _FILE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle that is to begin: over which networks, and whether over them alone: no prices, marts and history."""
+    """A cycle that must begin, and its networks; a short one reads these alone: no prices, marts or history."""
 
     networks: list[str]
     is_short: bool = False
 
 
 class Watch:
-    """Remembers when a cycle was begun last, after which batch and configuration, and when heads were asked for.
+    """Decides when a cycle begins, from the last cycle, its batch and configuration, and the last polls of heads.
 
     Args:
         heads: polls them; never waits.
@@ -95,9 +95,9 @@ class Watch:
     def _healthy_first(
         self, due: list[str], progress: Progress | None, *, is_urgent: bool, is_wanted: bool
     ) -> list[str]:
-        """Leave networks that failed to a cycle of their own, right after the one over everything else.
+        """Leave failed networks to a separate cycle, right after the cycle of all other networks.
 
-        A network may take all of its budget again, and the publication of the others would wait for it.
+        A failed network may use up its budget again, and the publication of the others would wait for it.
         """
         known = {} if progress is None else progress.networks
         failed = {name for name in due if name in known and known[name].failures_in_a_row} | self._left

@@ -24,7 +24,7 @@ from pipelines.tables.evm import INTERNAL_TRANSFERS, TOKEN_TRANSFERS, TRANSACTIO
 ROWS_PER_PART = 40_000
 # ... and about this many blocks, so that a long range with few rows is not read in vain when its end fails.
 _BLOCKS_PER_PART = 10_000
-# ... and about this much time, so that a slow node's answers are stored before its budget of the cycle is used up.
+# ... and about this much time, so that answers of a slow node are stored before its budget of the cycle is used up.
 _SECONDS_PER_PART = 15.0
 # Headers with their blooms that are looked at together: a tail may be long.
 _BLOOMS_PER_CHECK = 1_000
