@@ -252,10 +252,11 @@ def test_error_of_the_database_is_for_the_log_alone(
                 assert answer.status_code == 503
                 assert answer.json()["detail"] in (
                     "the control store cannot be used",
+                    "the control store is missing or damaged",
                     "the control store is not migrated to this version; run `ledgermart init`",
                 )
     assert "port 1 failed" in caplog.text
-    assert "unable to open database file" in caplog.text
+    assert "none.db is missing" in caplog.text
     assert "secret" not in caplog.text
 
 

@@ -17,7 +17,7 @@ CREATING = [
     for param in KEYED
     if param.values[1] != "delete"
     and {"201", "202"} & param.values[2]["responses"].keys()
-    and param.id != "revoke_reports"
+    and param.id not in ("check_token_metadata", "revoke_reports")
 ]
 
 

@@ -27,6 +27,7 @@ def positions(held: Held) -> list[Position]:
             reconciliation="Reconciled",
             checked_block_number=1,
             opened_by="Observed",
+            metadata_status="Confirmed",
         )
         for symbol, value in held.items()
     ]

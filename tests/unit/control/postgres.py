@@ -59,6 +59,10 @@ def new_database(server_url: str, name: str) -> Iterator[str]:
             connection.execute(f'drop database "{name}" with (force)')
 
 
+RESETTING = "resetting"
+"""Name of the session of `Restored`, which tests that end sessions spare."""
+
+
 class Restored:
     """Database that can reset its rows to those at construction; its tables stay.
 
@@ -70,7 +74,7 @@ class Restored:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._connection = psycopg.connect(url, autocommit=True)
+        self._connection = psycopg.connect(url, autocommit=True, application_name=RESETTING)
         found = self._connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
         tables = [sql.Identifier(name) for (name,) in found]
         sequences = self._connection.execute("select sequencename, last_value from pg_sequences").fetchall()

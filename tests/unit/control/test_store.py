@@ -25,7 +25,7 @@ from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
 from tests.damages import Damage, cut, garbage
 from tests.unit.control.conftest import World, on_both, on_postgres, unique_name
-from tests.unit.control.postgres import new_database
+from tests.unit.control.postgres import RESETTING, new_database
 from tests.unit.control.second_writer import start_waiting
 from tests.waiting import eventually
 
@@ -411,8 +411,9 @@ def _end_sessions(url: str) -> None:
         connection.execute(
             text(
                 "select pg_terminate_backend(pid) from pg_stat_activity "
-                "where datname = current_database() and pid != pg_backend_pid()"
-            )
+                "where datname = current_database() and pid != pg_backend_pid() and application_name != :spared"
+            ),
+            {"spared": RESETTING},
         )
     engine.dispose()
 

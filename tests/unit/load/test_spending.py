@@ -39,7 +39,7 @@ def raw(clock: Clock) -> Iterator[Raw]:
 def bound(raw: Raw, most: int | None) -> None:
     raw.connection.execute("delete from raw.networks")
     raw.connection.execute(
-        "insert into raw.networks values ('n', 'N', 'evm', 1, true, true, null, 'ETH', 18, ?)", [most]
+        "insert into raw.networks values ('n', 'N', 'evm', 1, true, true, null, 'ETH', 18, ?, null)", [most]
     )
 
 

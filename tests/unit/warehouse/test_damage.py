@@ -66,7 +66,7 @@ def test_damage_in_computed_tables_is_not_taken_for_damage_in_raw_ones(
         file.write(b"\xa5" * 1000)
     assert damaged_tables(path) == ["intermediate.balances"]
     warehouse.check_rows("raw")
-    with pytest.raises(DamagedFileError, match=r"is damaged \(in intermediate\.balances\); restore it"):
+    with pytest.raises(DamagedFileError, match=r"is damaged \(in intermediate\.balances\); restore a backup"):
         warehouse.check_rows("intermediate")
 
 

@@ -15,8 +15,18 @@ from warehouse.lock import WriterBusyError
 from warehouse.port import NothingPublishedError, Warehouse
 
 _FILES = {"warehouse_path", "marts_path", "lock_path", "serving_dir"}
-# Says where the files are; gives the folders their owners and modes; tells the reader of versions its folder.
-_MAY_NAME_THEM = {"control/settings.py", "cli/data_folder.py", "api/app.py"}
+# Says where the files are; gives the folders their owners and modes; tells the reader of versions its folder. The
+# others copy, verify or archive single files.
+_MAY_NAME_THEM = {
+    "control/settings.py",
+    "cli/data_folder.py",
+    "api/app.py",
+    "cli/deep.py",
+    "pipelines/deliver/backup.py",
+    "pipelines/deliver/restore.py",
+    "cli/network.py",
+    "pipelines/load/reset.py",
+}
 _LISTENER = Listener(lambda _: None, lambda _: None, lambda _: None)
 
 
