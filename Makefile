@@ -7,7 +7,7 @@ ARGS ?=
 # Processes that start cold compile every module anew when they may not keep what they compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz bench lint format examples docs lock clean
+.PHONY: help install debian-packages demo misfortunes superset test-superset up test test-chosen test-slow test-long test-misfortunes test-workbench fuzz faults soak bench lint format examples docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -87,6 +87,12 @@ test-workbench: install ## The analysts' page word for word, and sandboxes besid
 
 fuzz: install ## Tens of thousands of requests that schemathesis makes from the OpenAPI document (ARGS="--seed 2")
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+faults: install debian-packages ## Kills, full disks, bad nodes and lost files under load, as a table (ARGS="--list", ARGS="--only SIGKILL")
+	$(BIN)/python -m tests.faults $(ARGS)
+
+soak: install ## All kinds of work for 15 minutes: no error, flat memory and open files (ARGS="--minutes 2")
+	$(BIN)/python -m tests.soak $(ARGS)
 
 bench: install debian-packages ## Measure, and print what was measured with the machine
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-import psutil
-
 from pipelines.deliver.progress import read_progress
 from tests.bench.measurement import Measurement
 from tests.bench.workload import instant_of, new_service, running_world, track
 from tests.chain.world import World
+from tests.e2e.service import Service
 from warehouse.lock import is_locked
 
 _NETWORKS = 5
@@ -36,16 +35,6 @@ native = {{ symbol = "ETH", decimals = 18 }}
 finality_depth = 64
 poll_seconds = 1
 """
-
-
-# Whose work it is, by program; what a process starts counts as its own.
-_ROLES = {
-    "pipelines.worker": "worker",
-    "dagster": "code server",
-    "ledgermart": "API",
-    "dagster-daemon": "daemon",
-    "cli.dagster_pages": "web server",
-}
 
 
 def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured: list[Measurement]) -> None:
@@ -81,27 +70,27 @@ def run(folder: Path, repeat: int | None, note: Callable[[str], None], measured:
         time.sleep(_SETTLE_SECONDS)
         for number in range(repeat or _REPEAT):
             note(f"idle: window {number + 1} of {_WINDOW_SECONDS:.0f} s")
-            cycles, before, begun = _newest_cycle(data), _cpu_seconds(), time.perf_counter()
+            cycles, before, begun = _newest_cycle(data), _cpu_seconds(service), time.perf_counter()
             time.sleep(_WINDOW_SECONDS)
-            after, elapsed = _cpu_seconds(), time.perf_counter() - begun
+            after, elapsed = _cpu_seconds(service), time.perf_counter() - begun
             if _newest_cycle(data) != cycles:
                 raise RuntimeError("a cycle ran, so the service was not idle")
             used = {role: 100 * (seconds - before[role]) / elapsed for role, seconds in after.items()}
             add("CPU of all processes together, of one core", "%", sum(used.values()), "below 10")
             for role, percent in used.items():
                 add(f"  of it: {role}", "%", percent)
-            memory = _memory_bytes()
+            memory = _memory_bytes(service)
             add("resident memory of all processes together", "MiB", sum(memory.values()) / _MIB)
             for role, size in memory.items():
                 add(f"  of it: {role}", "MiB", size / _MIB)
         for number in range(repeat or _REPEAT):
             note(f"idle: window {number + 1} of {_WINDOW_SECONDS:.0f} s, with empty blocks")
-            cycles, before, begun = _newest_cycle(data), _cpu_seconds(), time.perf_counter()
+            cycles, before, begun = _newest_cycle(data), _cpu_seconds(service), time.perf_counter()
             while time.perf_counter() - begun < _WINDOW_SECONDS:
                 for world in worlds.values():
                     world.mine()
                 time.sleep(_BLOCK_SECONDS)
-            after, elapsed = _cpu_seconds(), time.perf_counter() - begun
+            after, elapsed = _cpu_seconds(service), time.perf_counter() - begun
             used = {role: 100 * (seconds - before[role]) / elapsed for role, seconds in after.items()}
             add("with empty blocks: CPU of all processes together, of one core", "%", sum(used.values()), "below 10")
             add("  of it: worker and its cycles", "%", used["worker"])
@@ -126,25 +115,11 @@ def _wait_until_collected(data: Path, worlds: dict[str, World]) -> None:
     raise RuntimeError(f"not every network was collected within {_COLLECTED_WITHIN_SECONDS:.0f} s: {progress}")
 
 
-def _processes() -> dict[str, list[psutil.Process]]:
-    """The service's processes by role."""
-    # What ended below this process, and is not reaped yet, has no command line.
-    alive = (child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE)
-    (root,) = (child for child in alive if child.cmdline()[-1] == "up")
-    roles = {"ledgermart up": [root]}
-    for child in root.children():
-        # The first word is the interpreter; modules follow `-m`.
-        words = child.cmdline()
-        program = words[2] if words[1] == "-m" else Path(words[1]).name
-        roles[_ROLES[program]] = [child, *child.children(recursive=True)]
-    return roles
-
-
-def _cpu_seconds() -> dict[str, float]:
+def _cpu_seconds(service: Service) -> dict[str, float]:
     """Processor seconds of every role so far, with those of children that ended."""
-    return {role: sum(sum(p.cpu_times()[:4]) for p in processes) for role, processes in _processes().items()}
+    return {role: sum(sum(p.cpu_times()[:4]) for p in processes) for role, processes in service.processes().items()}
 
 
-def _memory_bytes() -> dict[str, float]:
+def _memory_bytes(service: Service) -> dict[str, float]:
     """Proportional set size of every role: pages that processes share are counted once."""
-    return {role: sum(p.memory_full_info().pss for p in processes) for role, processes in _processes().items()}
+    return {role: sum(p.memory_full_info().pss for p in processes) for role, processes in service.processes().items()}

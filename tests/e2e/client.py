@@ -25,14 +25,15 @@ class ApiClient:
     Args:
         base_url: such as http://127.0.0.1:8000
         api_key: bearer key, or None for what needs none.
+        read_seconds: longest wait for a part of an answer.
     """
 
-    def __init__(self, base_url: str, api_key: str | None = None) -> None:
+    def __init__(self, base_url: str, api_key: str | None = None, read_seconds: float = 300) -> None:
         self.base_url = base_url
         self._headers = {"Accept": "application/json"}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=60, read=300))
+        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=60, read=read_seconds))
 
     def __enter__(self) -> Self:
         return self

@@ -10,10 +10,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import psutil
+
 from tests.chain.process import free_port, stop_process, tied_to_parent
 from tests.e2e.client import ApiClient
 
 LEDGERMART = Path(sys.executable).parent / "ledgermart"
+_UP = "ledgermart up"
+# The roles of the processes that `ledgermart up` starts, by program.
+_ROLES = {
+    "pipelines.worker": "worker",
+    "dagster": "code server",
+    "ledgermart": "API",
+    "dagster-daemon": "daemon",
+    "cli.dagster_pages": "web server",
+}
 
 
 class ServiceError(Exception):
@@ -122,6 +133,30 @@ class Service:
         """
         if self._process is not None and self._process.poll() is not None:
             raise ServiceError(f"`ledgermart up` exited with {self._process.returncode}.\n{self.log_tail()}")
+
+    @property
+    def is_running(self) -> bool:
+        """True if `ledgermart up` was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        """Return `ledgermart up` and its children by role, each child with those that it started.
+
+        Processes that are only starting, or have ended, are left out.
+        """
+        if self._process is None or not self.is_running:
+            return {}
+        up = psutil.Process(self._process.pid)
+        roles = {_UP: [up]}
+        for child in up.children():
+            try:
+                # The first word is the interpreter; modules follow `-m`.
+                programs = [Path(word).name for word in child.cmdline()[:3]]
+                for program in _ROLES.keys() & programs:
+                    roles[_ROLES[program]] = [child, *child.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                continue
+        return roles
 
     def log_tail(self, lines: int = 20) -> str:
         """Return the last lines that `ledgermart up` and its parts printed, each under the name of its file."""

@@ -46,6 +46,12 @@ def stop_postgres(server: Server) -> None:
     shutil.rmtree(home)
 
 
+def restart_postgres(server: Server) -> None:
+    """Restart the server on its port; every session ends without a warning."""
+    home = Path(server["home"])
+    _as_owner(home, _binaries() / "pg_ctl", "restart", "-D", home / "data", "-l", home / "log", "-m", "immediate", "-w")
+
+
 @contextmanager
 def new_database(server_url: str, name: str) -> Iterator[str]:
     """Create an empty database on the server, give its URL, and drop it with its sessions."""

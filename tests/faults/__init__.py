@@ -1,0 +1,1 @@
+"""One fault after another against the whole service under load."""
