@@ -1,4 +1,4 @@
-"""`make faults`: do one fault after another to the whole service under load, and print a table of what each led to.
+"""`make faults`: do one fault after another to the whole service under load, and print a table of their effects.
 
 Exit code 1: rows were lost, or a fault needed more than one command. 130: interrupted.
 """
@@ -31,19 +31,21 @@ _AFTER_COMMAND_SECONDS = 90.0
 def main() -> int:
     """Do the chosen faults, by default all."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", help="faults whose name holds this; repeatable")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="a part of the names of the faults to do; repeatable"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the moments; default: %(default)s")
     parser.add_argument("--list", action="store_true", help="print the names of the faults alone")
     options = parser.parse_args()
     chosen = [fault for fault in catalogue() if not options.only or any(part in fault.name for part in options.only)]
     if not chosen:
-        parser.error(f"no fault's name holds {' or '.join(options.only)}; --list prints all names")
+        parser.error(f"no name of a fault contains {' or '.join(options.only)}; --list prints all names")
     if options.list:
         print("\n".join(fault.name for fault in chosen))
         return 0
     if any(fault.needs_disk for fault in chosen) and _OWN_MOUNTS not in os.environ:
         _enter_mount_namespace()
-    # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
+    # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop all processes.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()
     rows: list[Row] = []
@@ -56,7 +58,7 @@ def main() -> int:
         exit_code = 130
     finally:
         for command in stop_descendants():
-            _note(f"ended what was left of: {command}")
+            _note(f"ended a process that was left: {command}")
     print(as_markdown(rows))
     return exit_code or int(not all(row.is_good for row in rows))
 
@@ -94,12 +96,12 @@ class _Campaign:
                     row = self._do(fault, loaded)
                     self._rows.append(row)
                     _note(" | ".join(row.cells()))
-                    # What comes after a small disk, or on a broken service, is begun anew.
+                    # A service on a small disk, or a broken one, is not used for the next fault.
                     if fault.needs_disk or not row.is_good:
                         break
 
     def _do(self, fault: NamedFault, loaded: LoadedService) -> Row:
-        """Do one fault, follow the message where the service does not recover by itself, and count."""
+        """Do one fault, and run the command that a message names if the service does not recover by itself."""
         assert fault.act is not None
         if fault.needs_disk and os.environ.get(_OWN_MOUNTS) != "yes":
             return Row(fault.name, note="this user may not make a mount namespace", is_done=False)

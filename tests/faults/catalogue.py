@@ -34,7 +34,7 @@ _DISK_MB = 2_000
 _PATIENCE_SECONDS = 90.0
 # A damaged file that nothing repairs by itself is found by each cycle; the wait for it need not be long.
 _FILE_SECONDS = 45.0
-# What one reading left out is found by the second one, once 64 later blocks have made it final.
+# The second reading finds the missing log once 64 later blocks have made its block final.
 _SECOND_READING_SECONDS = 240.0
 
 
@@ -190,8 +190,8 @@ FILES: dict[str, tuple[str, bool]] = {
     "worker.json": ("worker.json", False),
     "logs/worker.log": ("logs/worker.log", False),
 }
-# A restore takes back what was written after the backup. So nothing is written between backup and damage. After the
-# damage, the API must refuse writes where the control store is gone; where the warehouse is, writers go on resting.
+# A restore takes back later writes, so nothing is written between backup and damage. After the damage of the control
+# store, the API must refuse writes. After that of the warehouse it accepts them, so the writers rest until the restore.
 _RESTORED = ("control.db", "warehouse.duckdb")
 
 
@@ -247,7 +247,7 @@ def catalogue() -> list[NamedFault]:
         NamedFault("node stopped for 15 s", _stopped_node),
         NamedFault("node slow for 15 s", partial(_faulty_node, ActionFault(action=partial(time.sleep, _SLOW_SECONDS)))),
         NamedFault(
-            "node whose answers never end, for 15 s",
+            "node with endless answers for 15 s",
             partial(_faulty_node, HostileFault(answer=NEVER_ENDING["drip_body"])),
         ),
         NamedFault(

@@ -72,7 +72,7 @@ class Tenant:
         first_blocks: of their tracking windows, by address.
         wallets: paths of its tracked wallets.
         prices: path of its manual prices.
-        market: path of its pair whose price source is on loopback.
+        market: path of its pair with market prices.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Load:
             thread.join()
 
     def add(self, work: Callable[[], object]) -> None:
-        """Add a thread, before the start; what it raises is raised again by `check`."""
+        """Add a thread, before the start; `check` raises its exception again."""
 
         def run() -> None:
             try:
@@ -146,7 +146,7 @@ class Load:
         self._threads.append(threading.Thread(target=run, daemon=True))
 
     def check(self) -> None:
-        """Raise what a thread raised."""
+        """Raise the first exception of a thread."""
         if self._failed:
             raise self._failed[0]
 
@@ -165,7 +165,7 @@ class Load:
                     client.get(paths[number % len(paths)])
 
     def _write(self, tenant: Tenant, position: int) -> None:
-        """Create a wallet and a manual price in turn; remember what was acknowledged."""
+        """Create a wallet and a manual price in turn; remember those that were acknowledged."""
         with ApiClient(self._base_url, tenant.key, _READ_SECONDS) as client:
             for number in self.rounds(_WRITE_PAUSE_SECONDS):
                 self.writing.wait()

@@ -1,4 +1,4 @@
-"""A chain, a price source and the whole service under load, and what recovery and loss mean."""
+"""A chain, a price source and the whole service under load, with the rules for recovery and loss."""
 
 import time
 from collections.abc import Callable
@@ -217,7 +217,7 @@ class LoadedService:
     # Faults and procedures
 
     def start(self) -> None:
-        """Start the service; if it ends or is not ready in time, remember what it printed."""
+        """Start the service; if it ends or is not ready in time, keep its output as the message."""
         self.service.stop()
         try:
             self.service.start(_START_SECONDS)
@@ -231,7 +231,7 @@ class LoadedService:
         self.service.run("backup", str(self.backup))
 
     def diagnosis(self) -> str:
-        """Return what the last start printed, and what `ledgermart doctor` finds."""
+        """Return the message of the last start, and the findings of `ledgermart doctor`."""
         try:
             found = self.service.run("doctor", "--json")
         except ServiceError as error:

@@ -17,7 +17,7 @@ _MOST_STEPS = 1
 
 @dataclass(frozen=True)
 class Row:
-    """What one fault led to.
+    """Effects of one fault.
 
     Attributes:
         fault: its name.

@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0, help="default: %(default)s")
     options = parser.parse_args()
-    # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop what was started.
+    # SIGTERM ends it like Ctrl-C, so that the `with` blocks stop all processes.
     signal.signal(signal.SIGTERM, _interrupt)
     adopt_orphans()
     machine = describe_machine()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psutil
 
 _MIB = 2**20
-# What a process may grow between the first and the last third: whichever is more.
+# Allowed growth between the first and the last third: a part, or the amount if that is more.
 _ALLOWED_PART = 0.10
 _ALLOWED_MIB = 32.0
 _ALLOWED_HANDLES = 8.0

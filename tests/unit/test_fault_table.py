@@ -33,7 +33,9 @@ def test_refused_connections_are_apart_from_failed_requests() -> None:
 
 
 def test_the_first_repair_that_a_message_names_is_taken() -> None:
-    message = "damaged; see `ledgermart doctor`; restore with `ledgermart\nrestore`, or run `ledgermart cycle --rebuild`"
+    message = (
+        "damaged; see `ledgermart doctor`; restore with `ledgermart\nrestore`, or run `ledgermart cycle --rebuild`"
+    )
     assert named_command(message) == "restore"
     assert named_command("run `ledgermart network reset local`") == "network reset local"
     assert named_command("run `ledgermart status`") is None
