@@ -15,7 +15,10 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import SubprocessError
 from types import FrameType
+
+import psutil
 
 from tests.chain.process import adopt_orphans, stop_descendants
 from tests.e2e.client import ApiError
@@ -59,7 +62,7 @@ def main() -> int:
     finally:
         for command in stop_descendants():
             _note(f"ended a process that was left: {command}")
-    print(as_markdown(rows))
+        print(as_markdown(rows))
     return exit_code or int(not all(row.is_good for row in rows))
 
 
@@ -99,6 +102,8 @@ class _Campaign:
                     # A service on a small disk, or a broken one, is not used for the next fault.
                     if fault.needs_disk or not row.is_good:
                         break
+            if loaded.data.is_mount():
+                subprocess.run(["umount", str(loaded.data)], check=True)
 
     def _do(self, fault: NamedFault, loaded: LoadedService) -> Row:
         """Do one fault, and run the command that a message names if the service does not recover by itself."""
@@ -107,6 +112,7 @@ class _Campaign:
             return Row(fault.name, note="this user may not make a mount namespace", is_done=False)
         _note(fault.name)
         loaded.load.tally.take()
+        begun = time.monotonic()
         seconds: float | None = None
         lost: int | None = None
         steps: list[str] = []
@@ -124,9 +130,11 @@ class _Campaign:
                     loaded.follow(command)
                     is_recovered = loaded.wait_for_recovery(loaded.mark(), _AFTER_COMMAND_SECONDS)
                     note = "" if is_recovered else f"the command did not help; {_state(loaded, since)}"
-            seconds = time.monotonic() - since.monotonic if is_recovered else None
+            # A start of the service is part of the recovery; a command begins after the wait for a recovery by itself.
+            end = loaded.started_at if loaded.started_at > begun and not steps else since.monotonic
+            seconds = time.monotonic() - end if is_recovered else None
             lost = loaded.lost_rows()
-        except (ApiError, ServiceError, RuntimeError, subprocess.CalledProcessError) as error:
+        except (ApiError, ServiceError, RuntimeError, LookupError, OSError, psutil.Error, SubprocessError) as error:
             note = f"{note} {' '.join(str(error).split())[:500]}".strip()
         finally:
             loaded.load.writing.set()
@@ -142,7 +150,7 @@ def _state(loaded: LoadedService, since: Mark) -> str:
     try:
         return ", ".join(loaded.troubles(since)) or "rows are missing"
     except ApiError as error:
-        return str(error)[:200]
+        return " ".join(str(error).split())[:200]
 
 
 def _enter_mount_namespace() -> None:

@@ -30,7 +30,7 @@ _MOMENT_SECONDS = 6.0
 _OUTAGE_SECONDS = 15.0
 _RUN_SECONDS = 30.0
 _SLOW_SECONDS = 0.5
-_DISK_MB = 2_000
+_DISK_MB = 500
 _PATIENCE_SECONDS = 90.0
 # A damaged file that nothing repairs by itself is found by each cycle; the wait for it need not be long.
 _FILE_SECONDS = 45.0

@@ -71,6 +71,8 @@ class LoadedService:
         self.backup = folder / "backup"
         self.message = ""
         """Output of the last start of the service that failed."""
+        self.started_at = 0.0
+        """Monotonic time at which the last start of the service began."""
         self.tenants: list[Tenant] = []
         self.server: Server | None = None
         self.needs_postgres = needs_postgres
@@ -219,6 +221,7 @@ class LoadedService:
     def start(self) -> None:
         """Start the service; if it ends or is not ready in time, keep its output as the message."""
         self.service.stop()
+        self.started_at = time.monotonic()
         try:
             self.service.start(_START_SECONDS)
         except ServiceError as error:

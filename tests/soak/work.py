@@ -55,9 +55,8 @@ def _open_reports(loaded: LoadedService, tenant: Tenant) -> None:
                 url = str(client.get(f"/v1/reports/{report}", **parameters)["reportUrl"])
                 secret = urlsplit(url).fragment.removeprefix("t=")
                 with ApiClient(loaded.service.api_url, secret) as page:
-                    version = page.get(f"/embed/data/{report}/summary")["asOf"]["dataVersion"]
+                    page.get(f"/embed/data/{report}/summary")
                     page.get(f"/embed/data/{report}/rows", limit=50)
-                    assert version is not None
             _fetch(loaded, url.partition("#")[0], {})
 
 
@@ -71,8 +70,13 @@ def _download(loaded: LoadedService, tenant: Tenant) -> None:
 
 
 def _fetch(loaded: LoadedService, url: str, headers: dict[str, str]) -> None:
-    response = urllib3.request("GET", url, headers=headers, retries=False, timeout=60)
-    loaded.load.tally.count("ok" if response.status == 200 else f"{response.status} of {urlsplit(url).path}")
+    path = urlsplit(url).path
+    try:
+        response = urllib3.request("GET", url, headers=headers, retries=False, timeout=60)
+    except urllib3.exceptions.HTTPError as error:
+        loaded.load.tally.count(f"{type(error).__name__} of {path}")
+    else:
+        loaded.load.tally.count("ok" if response.status == 200 else f"{response.status} of {path}")
 
 
 def _export(loaded: LoadedService) -> None:
