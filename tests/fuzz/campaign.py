@@ -122,10 +122,10 @@ def run(world: World, most_examples: int, *, phases: Collection[str] = PHASES, s
         seed: of the random requests.
     """
     app = create_app(world.settings)
-    # Wrong keys are sent by the thousand.
-    app.state.services.refusals.per_address = app.state.services.refusals.in_all = sys.maxsize
     outcome = Outcome()
     with closing(_Undo(world)) as undo, asgi.get_client(app) as client:
+        # Wrong keys are sent by the thousand.
+        app.state.services.refusals.per_address = app.state.services.refusals.in_all = sys.maxsize
         tokens = _Tokens(client, world)
         document = _with_real_values(tokens)
         try:
