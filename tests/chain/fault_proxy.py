@@ -13,6 +13,7 @@ import urllib3
 
 from tests.chain.http_server import LoopbackServer, Reply
 from tests.chain.late_answers import LATE
+from tests.chain.node import NodeError
 
 _LOGS = ("eth_getLogs",)
 _HEADERS = ("eth_blockNumber", "eth_getBlockByNumber")
@@ -274,7 +275,10 @@ class FaultProxy(LoopbackServer):
             return {"jsonrpc": "2.0", "id": call["id"], "result": swap.result}
         if lie := self._take(LieFault, [method]):
             answer = self._ask(call)
-            told = lie.tell(list(call.get("params", [])), answer.get("result"))
+            try:
+                told = lie.tell(list(call.get("params", [])), answer.get("result"))
+            except NodeError as error:
+                return _error(call, {"code": error.code, "message": str(error)})
             # A true error stays an error.
             return answer if told == answer.get("result") else {"jsonrpc": "2.0", "id": call["id"], "result": told}
         if refusal := self._take(RpcFault, [method], lambda fault: fault.when(call.get("params", []))):

@@ -247,13 +247,14 @@ _CERTAINTIES = ", ".join(
 _MARTS = {
     "token_activities": "select * from marts.token_activities where tenant_id = $tenant",
     "wallet_activities": "select * from marts.wallet_activities where tenant_id = $tenant",
-    "coverage": "select * from marts.coverage where tenant_id = $tenant",
+    # Which ranges and contracts were read a second time depends on the number of cycles.
+    "coverage": "select * exclude (verified) from marts.coverage where tenant_id = $tenant",
     "cap_tables": "select * exclude (reconciliation, checked_block_number, percentage_status) from marts.cap_tables "
     "where tenant_id = $tenant",
     "token_positions": "select * exclude (checked_block_number) from marts.token_positions where tenant_id = $tenant",
     "wallet_positions": "select * exclude (checked_block_number) from marts.wallet_positions where tenant_id = $tenant",
     # When a token was created only a history request from its creation finds; a clean collection is asked for blocks.
-    "tokens": "select * exclude (created_block_number, total_supply_status) "
+    "tokens": "select * exclude (created_block_number, total_supply_status, metadata_status) "
     "replace (behaviour = 'Standard' or behaviour is null as behaviour) from marts.tokens where tenant_id = $tenant",
     "wallets": "select * from marts.wallets where tenant_id = $tenant",
     "cap_table_summaries": f"select * exclude ({_CERTAINTIES}) from marts.cap_table_summaries "
