@@ -38,7 +38,7 @@ MODES: dict[str, tuple[Fault, str]] = {
     },
     "drip_chunks of logs": (HostileFault(answer=NEVER_ENDING["drip_chunks"], methods=_LOGS), SECONDS_SETTING),
     **{
-        f"bomb in {mode} of a header": (HostileFault(answer=BOMBS[mode](_MEGABYTES), methods=_HEADERS), "larger than")
+        f"bomb in {mode} of headers": (HostileFault(answer=BOMBS[mode](_MEGABYTES), methods=_HEADERS), _HEADERS[0])
         for mode in ("result", "error", "id", "batch")
     },
     **{
