@@ -35,6 +35,7 @@ from pipelines.defs.records import find_damaged
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, TRACES
+from pipelines.load.lost import find_lost
 from warehouse.lock import describe_holder, is_locked
 from warehouse.port import Warehouse
 
@@ -116,7 +117,10 @@ def diagnose(settings: Settings, chosen: Sequence[str], deep: Deep | None = None
     checks = [_versions(), _programs(), *_variables(), *_folder(settings), _logs(settings)]
     try:
         networks = networks_in_force(settings)
-        checks.append(_store(settings))
+        store = _store(settings)
+        checks.append(store)
+        if store.verdict == "ok" and (lost := find_lost(settings)):
+            checks.append(Check("warehouse", "wrong", str(lost)))
         missing = networks_missing(settings, networks)
         checks += [Check(f"network {name}", "wrong", undefined_reason(name)) for name in missing]
     except StoreUnavailable as error:

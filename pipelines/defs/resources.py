@@ -1,15 +1,14 @@
 """The run's lock on the warehouse, as a Dagster resource."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import dagster as dg
 import duckdb
 
-from control.collected import describe_collected, has_finished_operations
 from control.settings import Settings, load_settings
-from control.store import open_store
 from pipelines.defs.runs import NEW_WAREHOUSE_TAG, has_tag
+from pipelines.load.lost import find_lost
 from pipelines.load.warehouse import create_tables
 from warehouse import port
 
@@ -31,16 +30,9 @@ class Warehouse(dg.ConfigurableResource["Warehouse"]):
         with self.port.exclusive(f"Dagster run {context.run_id}"):
             if has_tag(context.run, NEW_WAREHOUSE_TAG):
                 self.port.set_aside()
-            elif not self.port.exists():
-                self._check_nothing_lost()
+            elif lost := find_lost(self.settings):
+                raise lost
             yield self
-
-    def _check_nothing_lost(self) -> None:
-        with closing(open_store(self.settings)) as store, store.read() as session:
-            had_warehouse = self.port.has_remains() or has_finished_operations(session)
-            lost = describe_collected(session)
-        if had_warehouse and lost:
-            raise self.port.lost(lost)
 
     @property
     def settings(self) -> Settings:

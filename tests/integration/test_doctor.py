@@ -122,6 +122,20 @@ def test_a_node_that_never_ends_its_answer_is_given_up(
     assert (given_up.verdict, given_up.detail.startswith("no response within")) == ("wrong", True)
 
 
+def test_a_lost_warehouse_is_named_with_its_data_and_the_command(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service(LocalNetwork("local", None))
+    tenant = service.tenant()
+    service.wallet(tenant, "0x" + "1" * 40)
+    assert "warehouse" not in [check.check for check in examined(service, monkeypatch).checks]
+    service.settings.marts_path.touch()
+    found = check_of(examined(service, monkeypatch), "warehouse")
+    assert found.verdict == "wrong"
+    assert f"{service.settings.warehouse_path} is lost, with the data of 1 token or wallet" in found.detail
+    assert "`ledgermart restore`" in found.detail
+
+
 def test_ports_of_the_running_service_are_its_own(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> None:
     service = make_service(LocalNetwork("local", None))
     service.tenant()
