@@ -33,7 +33,7 @@ _SLOW_SECONDS = 0.5
 _DISK_MB = 500
 _PATIENCE_SECONDS = 90.0
 # A damaged file that nothing repairs by itself is found by each cycle; the wait for it need not be long.
-_FILE_SECONDS = 45.0
+_FILE_SECONDS = 60.0
 # The second reading finds the missing log once 64 later blocks have made its block final.
 _SECOND_READING_SECONDS = 240.0
 

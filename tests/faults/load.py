@@ -20,7 +20,7 @@ REFUSED = "refused"
 CUT = "cut off"
 # A reader that waits longer counts as cut off. The service's own limit of a query is shorter.
 _READ_SECONDS = 40.0
-_PAUSE_SECONDS = 0.25
+_PAUSE_SECONDS = 0.5
 _WRITE_PAUSE_SECONDS = 1.0
 # Wallets of the writers hold nothing: their addresses lie behind those of the chain.
 _FIRST_ADDRESS = 10**9

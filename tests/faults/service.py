@@ -24,8 +24,8 @@ from tests.unit.control.postgres import Server, new_database, start_postgres, st
 TENANTS = ("first", "second")
 CYCLE_SECONDS = 3
 _ROLES = 6  # `ledgermart up`, API, worker, code server, daemon, web server
-_START_SECONDS = 90.0
-_FIRST_SECONDS = 120.0
+_START_SECONDS = 120.0
+_FIRST_SECONDS = 240.0
 _BLOCK_SECONDS = 1.0
 _TRANSFERS = 4
 _PAST_BLOCKS = 30

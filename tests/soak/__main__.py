@@ -50,18 +50,23 @@ def main() -> int:
 def _soak(loaded: LoadedService, minutes: float, machine: dict[str, str]) -> int:
     samples: list[dict[str, Sample]] = []
     outcomes: Counter[str] = Counter()
+    is_interrupted = False
     begun = time.monotonic()
     shown = 0
-    while (elapsed := time.monotonic() - begun) < minutes * _MINUTE:
-        loaded.load.check()
-        samples.append(sample(loaded.service.processes()))
-        if elapsed >= shown * _MINUTE:
-            outcomes += loaded.load.tally.take()
-            _print_minute(shown, samples[-1], outcomes)
-            shown += 1
-        time.sleep(_SAMPLE_SECONDS)
+    try:
+        while (elapsed := time.monotonic() - begun) < minutes * _MINUTE:
+            loaded.load.check()
+            samples.append(sample(loaded.service.processes()))
+            if elapsed >= shown * _MINUTE:
+                outcomes += loaded.load.tally.take()
+                _print_minute(shown, samples[-1], outcomes)
+                shown += 1
+            time.sleep(_SAMPLE_SECONDS)
+        is_whole = loaded.wait_for_recovery(loaded.mark(), _RECOVERY_SECONDS)
+    except KeyboardInterrupt:
+        is_interrupted = is_whole = True
+    measured = (time.monotonic() - begun) / _MINUTE
     outcomes += loaded.load.tally.take()
-    is_whole = loaded.wait_for_recovery(loaded.mark(), _RECOVERY_SECONDS)
     failures = {outcome: count for outcome, count in outcomes.items() if outcome != "ok"}
     failures.update(_logged(loaded))
     if not is_whole:
@@ -71,9 +76,12 @@ def _soak(loaded: LoadedService, minutes: float, machine: dict[str, str]) -> int
     rows = [_HEADERS, tuple("---" for _ in _HEADERS), *(growth.cells() for growth in found)]
     print("\n" + "\n".join(f"| {' | '.join(cells)} |" for cells in rows))
     print(f"\n{ALLOWANCE}.")
-    print(f"{outcomes.total():,} requests in {minutes:g} minutes; errors: {sum(failures.values())}")
+    print(f"{outcomes.total():,} requests in {measured:.1f} minutes; errors: {sum(failures.values())}")
     for failure, count in failures.items():
         print(f"- {count} of {failure}")
+    if is_interrupted:
+        print("interrupted, so no verdict on lost rows")
+        return 130
     return int(bool(failures) or not all(growth.is_flat for growth in found))
 
 
