@@ -53,6 +53,7 @@ MODES: dict[str, tuple[Fault, str]] = {
     "hint of 5,000 digits": (HostileFault(answer=endless_hint, methods=_LOGS), "wants a narrower block range"),
 }
 """The fault of the node, and a part of the error."""
+_QUICK = ("drip_header of the first call", "bomb in result of headers", "bomb in topics", "hint of 5,000 digits")
 
 
 class Chain:
@@ -110,7 +111,9 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
     return made.raw_rows()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=() if mode in _QUICK else pytest.mark.slow) for mode in MODES]
+)
 def test_a_hostile_cycle_is_bounded_and_an_honest_one_makes_it_good(
     mode: str, proxy: FaultProxy, service: Service, clean: dict[str, list[tuple[Any, ...]]]
 ) -> None:
