@@ -215,7 +215,7 @@ def test_receipts_are_read_one_by_one_if_a_node_has_no_other_call(
     proxy.clear()
     pruned = {"code": 4444, "message": "pruned history unavailable"}
     proxy.inject(RpcFault(methods=["eth_getBlockReceipts", "eth_getTransactionReceipt"], **pruned))
-    with pytest.raises(NotProvable, match="pruned history") as caught:
+    with pytest.raises(NotProvable, match="lacks the state or history") as caught:
         prove_transfers(client, traffic.segment, traffic.hashes)
     assert caught.value.reason == "missing"
 
