@@ -95,6 +95,7 @@ class _Campaign:
             with ExitStack() as stack:
                 _note("starting chain, price source and service")
                 loaded = stack.enter_context(LoadedService(folder, left[0].needs_postgres))
+                loaded.settle()
                 while left and left[0].act is not None and left[0].needs_postgres == loaded.needs_postgres:
                     fault = left.pop(0)
                     row = self._do(fault, loaded)
@@ -169,6 +170,8 @@ def _note(text: str) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    # `timeout` sends it twice: the second one would end the clean-up.
+    signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

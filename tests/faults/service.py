@@ -1,8 +1,8 @@
 """A chain, a price source and the whole service under load, with the rules for recovery and loss."""
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,6 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from control import access, tenants
+from control.settings import load_settings
+from control.store import open_store
 from tests.chain.fault_proxy import FaultProxy
 from tests.chain.node import AnvilNode
 from tests.chain.world import World
@@ -114,7 +117,8 @@ class LoadedService:
             stack.callback(stop_postgres, self.server)
             own["LEDGERMART_CONTROL_URL"] = stack.enter_context(new_database(self.server["url"], "faults"))
         self.service = stack.enter_context(_FreePorts(self.data, self.proxy.url, own))
-        keys = {name: self.service.init(name) for name in TENANTS}
+        first, *others = TENANTS
+        keys = {first: self.service.init(first), **self._add_tenants(others)}
         self.service.start(_FIRST_SECONDS)
         self.tenants = [self._set_up(name, key) for name, key in keys.items()]
         self.load = Load(self.service.api_url, self.tenants)
@@ -122,6 +126,13 @@ class LoadedService:
         if self._add_load is not None:
             self._add_load(self)
         stack.enter_context(self.load)
+
+    def settle(self) -> None:
+        """Wait until everything works for the first time.
+
+        Raises:
+            ServiceError: it does not in time.
+        """
         if not self.wait_for_recovery(self.mark(), _FIRST_SECONDS):
             raise ServiceError(f"nothing right was published in {_FIRST_SECONDS:.0f} s.\n{self.service.log_tail()}")
 
@@ -130,6 +141,14 @@ class LoadedService:
         return ApiClient(self.service.api_url, tenant.key, 60)
 
     # Set-up
+
+    def _add_tenants(self, names: Sequence[str]) -> dict[str, str]:
+        """Create further tenants, and return their keys; a command for each would take as long as the first one."""
+        with closing(open_store(load_settings(self.service.environment))) as store, store.write() as session:
+            created = {name: tenants.create(session, name) for name in names}
+            return {
+                name: access.create_key(session, tenant.id, access.Role.ADMIN)[1] for name, tenant in created.items()
+            }
 
     def _set_up(self, name: str, key: str) -> Tenant:
         tenant = Tenant(name, key, ledger=f"{name}-chain")

@@ -106,6 +106,8 @@ def _logged(loaded: LoadedService) -> dict[str, int]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    # `timeout` sends it twice: the second one would end the clean-up.
+    signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
