@@ -1,4 +1,4 @@
-"""A warehouse whose file is missing although data was collected into it."""
+"""Check for a warehouse that was lost with collected data."""
 
 from contextlib import closing
 
