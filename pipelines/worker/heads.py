@@ -18,7 +18,10 @@ from pipelines.defs.heads import PolledHead, poll_head
 _LOG = logging.getLogger(__name__)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 _READ_BYTES = 64 * 1024
+NAME = "heads"
+"""Name of the process in lists of processes."""
 
 
 class HeadPoller:
@@ -103,6 +106,8 @@ class HeadPoller:
             return
         try:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            # Lists of processes show it beside the runs, which have the same command line.
+            _LIBC.prctl(_PR_SET_NAME, NAME.encode())
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             ours.close()

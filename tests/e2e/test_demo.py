@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pipelines.worker.heads import NAME as HEADS
 from tests.e2e.client import ApiClient
 from tests.e2e.dagster_pages import DagsterPages
 from tests.e2e.service import LEDGERMART
@@ -127,7 +128,9 @@ class Demo:
     def runs(self) -> list[psutil.Process]:
         """The runs that the worker executes now."""
         worker = self.child("pipelines.worker")
-        return [] if worker is None else [run for run in worker.children() if words_of(run) == words_of(worker)]
+        if worker is None:
+            return []
+        return [child for child in worker.children() if words_of(child) == words_of(worker) and child.name() != HEADS]
 
 
 @pytest.fixture(scope="module")
