@@ -75,7 +75,7 @@ def _undefined(
         ).pl()
         for table in ("networks", "common_tokens")
     }
-    reasons = pl.col("network").map_elements(undefined_reason, return_dtype=pl.String)
+    reasons = pl.Series([undefined_reason(name) for name in known["networks"]["network"]], dtype=pl.String)
     known["networks"] = known["networks"].with_columns(
         is_enabled=pl.lit(False), is_defined=pl.lit(False), disabled_reason=reasons
     )

@@ -240,6 +240,7 @@ def test_history_of_a_slow_node_ends_with_the_budget_of_its_part(
     )
 
 
+@pytest.mark.slow  # the honest network has the same budget, which a busy machine must not use up
 def test_the_command_publishes_the_other_network_and_says_which_budget_was_used_up(
     chain: Chain, ready_service: Service, tmp_path: Path
 ) -> None:
@@ -257,10 +258,10 @@ def test_the_command_publishes_the_other_network_and_says_which_budget_was_used_
         proxy.inject(HostileFault(answer=NEVER_ENDING["drip_header"]))
         service.point_at("local", proxy.url)
         service.point_at("second", chain.node.url)
-        done = service.ledgermart("cycle", LEDGERMART_NETWORK_SECONDS="2")
+        done = service.ledgermart("cycle", LEDGERMART_NETWORK_SECONDS="60")
         assert done.returncode == 3, done.stdout + done.stderr
         assert "local: eth_" in done.stderr
-        assert "the network used up its 2 s of this cycle" in done.stderr
+        assert "the network used up its 60 s of this cycle" in done.stderr
         assert "second:" not in done.stderr
         port = str(proxy.port)
         (local, second) = service.published(shown)
