@@ -24,7 +24,7 @@ from control.errors import ControlError, StoreLost, StoreUnavailable
 from control.networks.definitions import NetworksError
 from control.networks.in_force import networks_in_force
 from control.pricing.definitions import PriceSourcesError
-from control.settings import Settings, SettingsError, load_settings
+from control.settings import HIGHEST_QUOTA, Settings, SettingsError, load_settings
 from control.store import open_store
 from pipelines.deliver.restore import check_finished
 from warehouse.damage import DamagedFileError
@@ -226,8 +226,8 @@ def _limit(_ctx: click.Context, _parameter: click.Parameter, value: str | None) 
     """Return a limit as a number, `default`, or None where it was not given; or raise BadParameter."""
     if value is None or value == _DEFAULT:
         return value
-    if not (value.isascii() and value.isdigit() and len(value) <= 12 and int(value) <= quotas.HIGHEST):
-        raise click.BadParameter(f"{value!r} is no limit; use a whole number up to {quotas.HIGHEST}, or {_DEFAULT}")
+    if not (value.isascii() and value.isdigit() and len(value) <= 12 and int(value) <= HIGHEST_QUOTA):
+        raise click.BadParameter(f"{value!r} is no limit; use a whole number up to {HIGHEST_QUOTA}, or {_DEFAULT}")
     return int(value)
 
 
@@ -434,9 +434,7 @@ def network_reset(settings: Settings, name: str, is_confirmed: bool, as_json: bo
     folder. Ledgers, tokens, wallets, windows and history requests stay, and are collected from the chain that the node
     serves now. Exit codes: 0 success; 2 nothing is known of the network; 4 another process was writing.
     """
-    from cli.exit_codes import EXIT_BUSY
     from cli.network import NothingCollectedError, print_reset, run_reset
-    from warehouse.lock import WriterBusyError
 
     if not is_confirmed:
         click.confirm(f"Move all collected facts of {name} to an archive, and collect it again?", abort=True, err=True)
@@ -444,9 +442,6 @@ def network_reset(settings: Settings, name: str, is_confirmed: bool, as_json: bo
         done = run_reset(settings, name)
     except NothingCollectedError as error:
         raise click.BadParameter(str(error), param_hint="NAME") from error
-    except WriterBusyError as error:
-        _err.print(str(error), style="red", markup=False)
-        sys.exit(EXIT_BUSY)
     if as_json:
         _print_json(done.as_json())
     else:
@@ -527,9 +522,8 @@ def restore(settings: Settings, folder: Path, set_aside: bool, as_json: bool) ->
     The service must be stopped. A restore that was interrupted is completed. Exit codes: 0 success; 2 the backup or the
     data folder cannot be used; 4 the service or a cycle is running.
     """
-    from cli.exit_codes import EXIT_BUSY
     from cli.restore import print_restored, run_restore
-    from warehouse.lock import WriterBusyError, describe_holder
+    from warehouse.lock import describe_holder
 
     try:
         done = run_restore(settings, folder, set_aside=set_aside, console=_err)

@@ -37,7 +37,7 @@ def run_reset(settings: Settings, network: str) -> ResetResult:
     """
     nothing = NothingCollectedError(f"nothing was collected of network {network!r}; `ledgermart status` lists networks")
     warehouse = Warehouse(settings)
-    if not settings.warehouse_path.exists():
+    if not warehouse.exists():
         raise nothing
     with warehouse.exclusive(f"reset of network {network}"), warehouse.open() as connection:
         create_tables(connection)

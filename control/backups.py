@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL, make_url
 
 from control.errors import StoreLost, StoreUnavailable
 from control.settings import Settings
+from control.store import sqlite_file
 
 SQLITE_COPY = "control.db"
 POSTGRES_DUMP = "control.dump"
@@ -21,8 +22,7 @@ _MOST_ERROR = 300
 
 def sqlite_path(settings: Settings) -> Path | None:
     """Return the file of the control store; None if it is a PostgreSQL database."""
-    url = make_url(settings.control_url)
-    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+    return sqlite_file(make_url(settings.control_url))
 
 
 def copy_name(settings: Settings) -> str:

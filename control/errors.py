@@ -2,8 +2,8 @@
 
 ControlError
 ├── Invalid            a value that breaks a rule; names the JSON field           (HTTP 422)
-│   └── Unparseable    a text that cannot be parsed                              (HTTP 400)
-├── InvalidValues      several such values                                            (HTTP 422)
+│   └── Unparseable    a text that cannot be parsed                               (HTTP 400)
+├── InvalidValues      several such values                                        (HTTP 422)
 ├── NotFound           no such object for this tenant                             (HTTP 404)
 ├── Conflict           contradicts what is stored                                 (HTTP 409)
 ├── Unauthenticated    no valid key                                               (HTTP 401)

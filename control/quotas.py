@@ -24,9 +24,6 @@ from control.models import (
     Tenant,
 )
 
-HIGHEST = 1_000_000_000
-"""The largest limit that can be set."""
-
 
 class QuotaName(StrEnum):
     """Kinds of quotas.
@@ -96,7 +93,7 @@ def set_limits(session: Session, tenant_id: str, limits: dict[QuotaName, int | N
     Args:
         session: a write transaction.
         tenant_id: an existing tenant.
-        limits: the new ones, from 0 to `HIGHEST`; a quota that is left out keeps its limit.
+        limits: the new ones, from 0 to `control.settings.HIGHEST_QUOTA`; a quota that is left out keeps its limit.
     """
     before = {quota.name.value: quota.limit for quota in read(session, tenant_id)}
     columns = {_COLUMNS[name].key: limit for name, limit in limits.items()}

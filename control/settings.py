@@ -23,6 +23,8 @@ _SHIPPED_PRICE_SOURCES = Path(__file__).resolve().parent / "pricing" / "sources.
 
 ReportsProvider = Literal["builtin", "superset"]
 AttestedPeriod = Literal["off", "month", "day"]
+HIGHEST_QUOTA = 1_000_000_000
+"""The largest limit of a quota, of the installation or of one tenant."""
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -306,8 +308,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         version_grace_seconds=_integer(variables, "LEDGERMART_VERSION_GRACE_SECONDS", 0, 31_536_000),
         version_disk_budget_mb=_integer(variables, "LEDGERMART_VERSION_DISK_BUDGET_MB", 1, 1_000_000_000),
         rate_limit_per_minute=_integer(variables, "LEDGERMART_RATE_LIMIT_PER_MINUTE", 1, 10_000_000),
-        max_stored_prices=_integer(variables, "LEDGERMART_MAX_STORED_PRICES", 0, 1_000_000_000),
-        max_objects=_integer(variables, "LEDGERMART_MAX_OBJECTS", 0, 1_000_000_000),
+        max_stored_prices=_integer(variables, "LEDGERMART_MAX_STORED_PRICES", 0, HIGHEST_QUOTA),
+        max_objects=_integer(variables, "LEDGERMART_MAX_OBJECTS", 0, HIGHEST_QUOTA),
         query_timeout_seconds=_integer(variables, "LEDGERMART_QUERY_TIMEOUT_SECONDS", 1, 3_600),
         query_memory_mb=_integer(variables, "LEDGERMART_QUERY_MEMORY_MB", 64, 1_000_000),
         pipeline_memory_mb=_memory(variables, "LEDGERMART_PIPELINE_MEMORY_MB", 256, Fraction(1, 2)),

@@ -158,8 +158,7 @@ class ControlStore:
         return Session(engine, expire_on_commit=False, info=self._info)
 
     def _sqlite_path(self) -> Path | None:
-        url = self._engine.url
-        return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+        return sqlite_file(self._engine.url)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -201,6 +200,11 @@ class ControlStore:
             os.close(lock)
 
 
+def sqlite_file(url: URL) -> Path | None:
+    """Return the file of a control store; None if it is a PostgreSQL database."""
+    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+
 def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> ControlStore:
     """Open the control store of the settings; it connects at first use, and creates nothing before `migrate`.
 
@@ -210,7 +214,7 @@ def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> Control
     """
     url = make_url(settings.control_url)
     limits = quotas.Defaults(settings.max_stored_prices, settings.max_objects)
-    if url.get_backend_name() == "sqlite":
+    if sqlite_file(url) is not None:
         return ControlStore(_sqlite_engine(url, wait_seconds), limits)
     return ControlStore(_postgres_engine(url.set(drivername="postgresql+psycopg"), wait_seconds), limits)
 

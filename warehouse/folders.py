@@ -1,11 +1,13 @@
 """Folders that appear whole or not at all: filled beside their place, then renamed into it."""
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 class FolderError(Exception):
@@ -77,6 +79,21 @@ def _clear(folder: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+def read_json(path: Path, most_bytes: int) -> Any:
+    """Read a small JSON file of any origin.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is longer than `most_bytes`, or no JSON.
+        RecursionError: it is nested too deep.
+    """
+    with path.open("rb") as file:
+        text = file.read(most_bytes + 1)
+    if len(text) > most_bytes:
+        raise ValueError("too long")
+    return json.loads(text)
 
 
 def sync(path: Path) -> None:

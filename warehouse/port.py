@@ -260,9 +260,7 @@ class Warehouse:
         self._expect_published()
         with copy_lock(settings.lock_path, listener.waits):
             publication = self._expect_published()
-            # A child of a killed writer may still have it open.
-            with damage_named(settings.warehouse_path, RESTORE):
-                connect(settings.warehouse_path, read_only=True).close()
+            self._wait_for_orphans()
             is_reflinked = copies.copy_files(settings.warehouse_path, settings.marts_path, analyst, listener)
             copies.link(settings.serving_dir / publication.file, analyst / copies.PUBLISHED)
             yield Copy(publication, is_reflinked)
@@ -284,13 +282,31 @@ class Warehouse:
             raise FolderError(f"{settings.warehouse_path} does not exist; run `ledgermart init --tenant NAME` first")
         settings.lock_path.touch(mode=0o600)
         with copy_lock(settings.lock_path, listener.waits):
-            # A child of a killed writer may still have it open.
-            with damage_named(settings.warehouse_path, RESTORE):
-                connect(settings.warehouse_path, read_only=True).close()
+            self._wait_for_orphans()
             copies.copy_files(
                 settings.warehouse_path, settings.marts_path, folder, listener, marts_name=settings.marts_path.name
             )
             yield versions.current_epoch(settings.serving_dir)
+
+    def _wait_for_orphans(self) -> None:
+        """Wait until the warehouse can be opened: a child of a killed writer may still have it open.
+
+        Raises:
+            DamagedFileError: the warehouse is damaged.
+        """
+        with damage_named(self._settings.warehouse_path, RESTORE):
+            connect(self._settings.warehouse_path, read_only=True).close()
+
+    def check_copies(self, folder: Path) -> None:
+        """Check every block of the files that `copy_to` wrote; no process may write them.
+
+        Raises:
+            DamagedFileError: one is damaged, as its source is; the message names the source.
+        """
+        for source in (self._settings.warehouse_path, self._settings.marts_path):
+            copy = folder / source.name
+            if copy.exists() and (found := _find_damage(copy, RESTORE)):
+                raise DamagedFileError(found[0].replace(str(copy), str(source), 1))
 
     def _expect_published(self) -> Publication:
         publication = self.published()
@@ -299,16 +315,6 @@ class Warehouse:
             advice = "run `ledgermart cycle`" if self.exists() else "run `ledgermart init --tenant NAME`"
             raise NothingPublishedError(f"nothing is published in {folder}; {advice}")
         return publication
-
-
-def check_copy(path: Path, source: Path) -> None:
-    """Check every block of a copy that no process writes.
-
-    Raises:
-        DamagedFileError: it is damaged, as its source is; the message names the source.
-    """
-    if found := _find_damage(path, RESTORE):
-        raise DamagedFileError(found[0].replace(str(path), str(source), 1))
 
 
 def _find_damage(path: Path, fix: str) -> list[str]:

@@ -22,7 +22,7 @@ import duckdb
 
 from warehouse.copies import reflink
 from warehouse.damage import check_length
-from warehouse.folders import sync
+from warehouse.folders import read_json, sync
 from warehouse.opening import connect, quiet
 
 _PUBLICATION_COMMENTS = """
@@ -114,11 +114,7 @@ def current_epoch(serving_dir: Path) -> str | None:
 
 def _read_pointer(serving_dir: Path) -> _Pointer:
     try:
-        with (serving_dir / "current.json").open("rb") as file:
-            text = file.read(_MOST_POINTER_BYTES + 1)
-        if len(text) > _MOST_POINTER_BYTES:
-            raise ValueError("too long")
-        fields = json.loads(text)
+        fields = read_json(serving_dir / "current.json", _MOST_POINTER_BYTES)
         version, at = fields["version"], datetime.fromisoformat(fields["publishedAt"])
         pointer = _Pointer(
             Publication(version, path_of(serving_dir, version).name, at),

@@ -106,9 +106,10 @@ def to_token_summary(
 def to_token(snapshot: Snapshot, view: View) -> tokens.Token:
     """Return a token with its details."""
     subject, facts = view.subject, view.token
+    status = ContractStatusRow(subject.subject_key, facts.contract_status, facts.metadata_status) if facts else None
     summary = to_token_summary(
         subject,
-        contract_statuses(snapshot, [subject], subject.tenant_id),
+        {subject.subject_key: status} if status else {},
         {subject.subject_key} if view.windows else set(),
         token_prices(snapshot, subject.tenant_id, [subject.subject_key]),
     )

@@ -50,6 +50,10 @@ AmountStatus = Annotated[
     ),
 ]
 
+AssetMetadataStatus = Annotated[
+    MetadataStatus | None, Meta(description="Null for the native asset, and until the contract was read.")
+]
+
 
 class WalletCreate(Schema, frozen=True, kw_only=True):
     """A wallet to add; tracking starts disabled."""
@@ -162,9 +166,7 @@ class WalletActivity(Schema, frozen=True, kw_only=True):
     located: Located
     block_number: int
     counterparty_name: OwnName
-    metadata_status: Annotated[
-        MetadataStatus | None, Meta(description="Null for the native asset, and until the contract was read.")
-    ]
+    metadata_status: AssetMetadataStatus
     explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 
@@ -191,9 +193,7 @@ class Position(Schema, frozen=True, kw_only=True):
     reconciliation: Reconciliation
     checked_block_number: CheckedBlock
     opened_by: OpenedBy
-    metadata_status: Annotated[
-        MetadataStatus | None, Meta(description="Null for the native asset, and until the contract was read.")
-    ]
+    metadata_status: AssetMetadataStatus
     explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
 
 

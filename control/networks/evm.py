@@ -10,6 +10,7 @@ from typing import Annotated
 
 from eth_hash.auto import keccak
 
+from control.errors import shortened
 from control.networks.addresses import InvalidAddress
 from control.networks.tables import NetworkTable
 from control.toml_files import within
@@ -49,7 +50,7 @@ class EvmAddressCodec:
             InvalidAddress: wrong form or wrong checksum.
         """
         if _ADDRESS.fullmatch(text) is None:
-            raise InvalidAddress(f"{_quote(text)} is not an EVM address; write 0x and 40 hexadecimal digits")
+            raise InvalidAddress(f"{shortened(ascii(text))} is not an EVM address; write 0x and 40 hexadecimal digits")
         digits = text[2:]
         stored = "0x" + digits.lower()
         if digits not in (digits.lower(), digits.upper()) and to_checksum(stored)[2:] != digits:
@@ -62,11 +63,6 @@ class EvmAddressCodec:
     def present(self, stored: str) -> str:
         """Return the EIP-55 form of a stored address."""
         return to_checksum(stored)
-
-
-def _quote(text: str) -> str:
-    shown = ascii(text)
-    return shown if len(shown) <= 60 else shown[:60] + "..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from packaging.version import Version
 from control.backups import POSTGRES_DUMP, SQLITE_COPY, check_program, copy_name, copy_store
 from control.settings import Settings
 from warehouse.copies import Listener
-from warehouse.folders import FolderError, new_folder, sync
-from warehouse.port import Warehouse, check_copy
+from warehouse.folders import FolderError, new_folder, read_json, sync
+from warehouse.port import Warehouse
 
 MANIFEST = "manifest.json"
 _WAREHOUSE_FILES = ("warehouse.duckdb", "warehouse.duckdb.wal", "marts_build.duckdb", "marts_build.duckdb.wal")
@@ -93,17 +93,13 @@ def make_backup(settings: Settings, folder: Path, listener: Listener) -> Backup:
     folder = folder.resolve()
     _check_replaceable(settings, folder)
     check_program(settings, "pg_dump")
+    warehouse = Warehouse(settings)
     with _errors_named(folder), new_folder(folder) as partial:
         # The control store as well: an operation that it calls finished must have its rows in the warehouse.
-        with Warehouse(settings).copy_to(partial, listener) as epoch:
+        with warehouse.copy_to(partial, listener) as epoch:
             created_at = datetime.now(UTC).replace(microsecond=0)
             copy_store(settings, partial)
-        for name, source in (
-            ("warehouse.duckdb", settings.warehouse_path),
-            ("marts_build.duckdb", settings.marts_path),
-        ):
-            if (partial / name).exists():
-                check_copy(partial / name, source)
+        warehouse.check_copies(partial)
         names = [copy_name(settings), *(name for name in _WAREHOUSE_FILES if (partial / name).exists())]
         files = tuple(_describe(partial / name) for name in names)
         made = Backup(folder, version("ledgermart"), created_at, epoch, files)
@@ -119,11 +115,7 @@ def read_backup(folder: Path) -> Backup:
     """
     path = folder / MANIFEST
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_MANIFEST_BYTES + 1)
-        if len(text) > _MOST_MANIFEST_BYTES:
-            raise ValueError("too long")
-        fields = json.loads(text)
+        fields = read_json(path, _MOST_MANIFEST_BYTES)
         files = tuple(BackupFile(**file) for file in fields["files"])
         created_at, release, epoch = datetime.fromisoformat(fields["createdAt"]), fields["version"], fields["epoch"]
         made = Backup(folder, str(Version(release)), created_at, epoch, files)

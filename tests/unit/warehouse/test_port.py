@@ -24,7 +24,6 @@ _MAY_NAME_THEM = {
     "cli/deep.py",
     "pipelines/deliver/backup.py",
     "pipelines/deliver/restore.py",
-    "cli/network.py",
     "pipelines/load/reset.py",
 }
 _LISTENER = Listener(lambda _: None, lambda _: None, lambda _: None)
