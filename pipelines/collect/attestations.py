@@ -42,7 +42,7 @@ from pipelines.load.attestations import (
     set_request,
     store_part,
 )
-from pipelines.load.chain import mark_over_budget, record_failure
+from pipelines.load.chain import SERVED, mark_over_budget, record_failure
 from pipelines.load.spending import read_budget
 from pipelines.rows import Purpose, Spending
 
@@ -91,9 +91,9 @@ def collect_attestations(
             """
             select head_number, final_number, coalesce(list_contains(capabilities, ?), false)
             from raw.network_states
-            where network = ? and status in ('Healthy', 'Inconsistent')
+            where network = ? and list_contains(?, status)
             """,
-            [PAST_BALANCES, network.name],
+            [PAST_BALANCES, network.name, SERVED],
         ).fetchone()
         if state is None or is_over() or _waits(connection, network.name):
             continue
@@ -120,9 +120,9 @@ def owes_periods(
         """
         select network, final_number
         from raw.network_states
-        where status in ('Healthy', 'Inconsistent') and list_contains(capabilities, ?)
+        where list_contains(?, status) and list_contains(capabilities, ?)
         """,
-        [PAST_BALANCES],
+        [SERVED, PAST_BALANCES],
     )
     return any(
         name in networks and bool(_owed_periods(connection, name, periods, final_number))

@@ -32,7 +32,7 @@ from pipelines.extract.errors import (
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Header, Node
 from pipelines.extract.headers import header_of
-from pipelines.load.chain import HashMismatchError, mark_over_budget, record_failure
+from pipelines.load.chain import SERVED, HashMismatchError, mark_over_budget, record_failure
 from pipelines.load.history import (
     Request,
     cancel_request,
@@ -149,7 +149,7 @@ def _begin(
         "select head_number, final_number, status, detail from raw.network_states where network = ?", [network]
     ).fetchone()
     head_number, final_number, status, detail = state or (None, None, None, "the node was not probed yet")
-    if status not in ("Healthy", "Inconsistent"):
+    if status not in SERVED:
         note_network_error(connection, network, detail or f"{network}: the node is {status}")
         return None
     report = NetworkReport(network)

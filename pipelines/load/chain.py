@@ -20,6 +20,9 @@ from pipelines.tables.table import RowTable
 # Headers of the unfinalised tail that are stored at most, its newest ones: more than any reorganisation goes back.
 MOST_TAIL_BLOCKS = 10_000
 
+SERVED = ("Healthy", "Inconsistent")
+"""Statuses of a network whose node answered completely in the last cycle, so that past data can be read from it."""
+
 _SUBJECT_KINDS: tuple[Kind, ...] = ("token", "wallet")
 _OF_BLOCKS = (*ROW_TABLES, "balance_observations", "supply_observations", "blocks")
 
@@ -586,9 +589,9 @@ def mark_over_budget(connection: duckdb.DuckDBPyConnection, network: str, detail
             detail = $detail,
             failures_in_a_row = failures_in_a_row + 1,
             probed_at = $now
-        where network = $network and status = 'Healthy'
+        where network = $network and list_contains($served, status)
         """,
-        {"now": utc_now(), "detail": detail, "network": network},
+        {"now": utc_now(), "detail": detail, "network": network, "served": SERVED},
     )
 
 
