@@ -29,10 +29,10 @@ def garbage(path: Path) -> None:
 
 
 def overwritten(path: Path) -> None:
-    """Overwrite a part of every fourth kilobyte between first and last eighth: the file may still open."""
+    """Overwrite the head of each page of 4 kB between first and last eighth: the file may still open."""
     size = path.stat().st_size
     with path.open("r+b") as file:
-        for at in range(size // 8, size * 7 // 8, 4096):
+        for at in range(size // 8 // 4096 * 4096, size * 7 // 8, 4096):
             file.seek(at)
             file.write(b"\xa5" * 1000)
 

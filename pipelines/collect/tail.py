@@ -181,7 +181,8 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
         if stored.settled >= 0:
             raise _reset(connection, node, head, stored.settled)
         ancestor = -1
-    if (is_far or ancestor < max(stored.final, 0)) and not _is_confirmed(connection, node, head, batch_id):
+    is_beyond = is_far or ancestor < max(stored.final, 0)
+    if is_beyond and not _is_confirmed(connection, node, head, batch_id):
         raise ContradictedBlocks(
             network,
             node.header_call,
@@ -193,7 +194,7 @@ def repair_tail(connection: duckdb.DuckDBPyConnection, node: Node, head: Header,
         )
     orphaned, orphaned_hash = stored.first_after(ancestor)
     (canonical_hash,) = node.headers([orphaned])["block_hash"] if orphaned <= head.number else (head.hash,)
-    remove_orphaned(connection, network, ancestor, orphaned_hash, canonical_hash, batch_id)
+    remove_orphaned(connection, network, ancestor, orphaned_hash, canonical_hash, batch_id, was_false=is_beyond)
     return ancestor
 
 

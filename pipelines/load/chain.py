@@ -622,16 +622,21 @@ def remove_orphaned(
     orphaned_hash: str,
     canonical_hash: str,
     batch_id: int,
+    *,
+    was_false: bool = False,
 ) -> int:
     """Remove all that rests on blocks after the common ancestor, in one transaction, and return the rows removed.
 
     Rows, headers and readings go; coverage is cut at the ancestor. Windows that were resolved by an orphaned block
     are resolved again. The subjects are marked from the first orphaned block on, and the event is recorded. If the
-    orphaned blocks were final, no block after the settled one is final any more.
+    orphaned blocks were final or `was_false`, no block after the settled one is final any more.
+
+    Args:
+        was_false: no reorganisation orphaned the blocks. What the node called final beside them counts no more.
     """
     removed = 0
     with transaction(connection):
-        changed_after = withdraw_final(connection, network, ancestor)
+        changed_after = withdraw_final(connection, network, ancestor, was_false=was_false)
         connection.execute(sql("mark_reorganised"), {"network": network, "ancestor": changed_after, "batch": batch_id})
         connection.execute(sql("uncount_orphaned"), {"network": network, "ancestor": ancestor})
         connection.execute(

@@ -98,15 +98,19 @@ def record_contradiction(connection: duckdb.DuckDBPyConnection, network: str, fo
     )
 
 
-def withdraw_final(connection: duckdb.DuckDBPyConnection, network: str, ancestor: int) -> int:
+def withdraw_final(connection: duckdb.DuckDBPyConnection, network: str, ancestor: int, *, was_false: bool) -> int:
     """Withdraw a final block after the common ancestor, inside the transaction that removes the orphaned blocks.
+
+    Args:
+        ancestor: number of the common ancestor.
+        was_false: the node's chain was false, so the final block at or before the ancestor is withdrawn, too.
 
     Returns:
         The block after which activities may be shown with another status or content: the ancestor, or the settled
         block where the final block was false.
     """
     changed_after = ancestor
-    if known_final(connection, network) > ancestor:
+    if was_false or known_final(connection, network) > ancestor:
         changed_after = min(settled_number(connection, network), ancestor)
         connection.execute(
             "update raw.network_states set final_number = nullif(?, -1) where network = ?", [changed_after, network]

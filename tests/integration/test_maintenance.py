@@ -59,11 +59,13 @@ def _build_part() -> None:
 @pytest.mark.slow
 def test_a_part_of_the_models_is_no_build_of_what_was_collected(ready_service: Service) -> None:
     """As somebody builds it in Dagster's pages: what the other models have not followed stays to be built."""
-    built = ready_service.query("from raw.transforms")
+    # The mark of the build file changes, so that the next build computes all rows.
+    content = "select * exclude (project_fingerprint) from raw.transforms"
+    built = ready_service.query(content)
     ready_service.tenant("newcomer")
     done = run_forked(_build_part, (), ready_service.environment())
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    assert ready_service.query("from raw.transforms") == built
+    assert ready_service.query(content) == built
     answer = json.loads(ready_service.ledgermart("cycle", "--json").stdout)
     assert answer["published"]["isNew"]
-    assert ready_service.query("from raw.transforms") != built
+    assert ready_service.query(content) != built
