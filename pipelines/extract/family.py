@@ -172,20 +172,6 @@ class Node(Protocol):
             ExtractError: the node does not answer at all. Nothing follows about the rows.
         """
 
-    def excluded(self, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
-        """Find the blocks in which the segment's addresses certainly did nothing, by recomputed headers alone.
-
-        Args:
-            hashes: the stored block hash of each number to check, inside the segment's range.
-
-        Returns:
-            Numbers with a header that recomputes to the stored hash and excludes all addresses. A block is not
-            excluded if its header is missing or does not fit, or if the family or kind has no such filter.
-
-        Raises:
-            ExtractError: the node does not answer at all.
-        """
-
     def keeps_state(self, block_number: int, head: Header) -> bool:
         """Whether it is worth asking for a balance at the end of that block."""
 

@@ -194,7 +194,6 @@ def test_proven_rows_are_the_collected_ones(kind: Kind, chain: Chain, node: Node
     segment = whole(chain, kind)
     hashes = {number: chain.block(number).hash for number in range(chain.opening, chain.head() + 1)}
     if PROVABLE not in node.probe() or kind == NATIVE:
-        assert node.excluded(segment, hashes) == frozenset()
         with pytest.raises(NotProvable) as caught:
             node.proven(segment, hashes)
         assert caught.value.reason == "kind"
@@ -207,17 +206,12 @@ def test_proven_rows_are_the_collected_ones(kind: Kind, chain: Chain, node: Node
     idle = segment._replace(addresses=(chain.idle,))
     assert all(frame.is_empty() for frame in node.proven(idle, hashes).values())
     moved = {number for table in chain.keys(kind).values() for number, *_ in table}
-    excluded = node.excluded(segment, hashes)
-    assert excluded
-    assert not excluded & moved
     # Another hash at that number proves nothing.
     number = min(moved)
     false = hashes | {number: "0x" + "ab" * 32}
     with pytest.raises(NotProvable, match=hashes[number]) as caught:
         node.proven(segment, false)
     assert (caught.value.reason, caught.value.from_block, caught.value.to_block) == ("hash", number, number)
-    empty = min(excluded)
-    assert empty not in node.excluded(segment, {empty: "0x" + "ab" * 32})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.extract.errors import NotProvable
 from pipelines.extract.evm.probe import probe
-from pipelines.extract.evm.proofs import find_excluded, prove_transfers
+from pipelines.extract.evm.proofs import prove_transfers
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import PROVEN_BLOCKS
 from pipelines.ranges import BlockRange
@@ -180,24 +180,6 @@ def test_false_headers_prove_nothing(lie: str, traffic: Traffic, proxy: FaultPro
     check_refused(client, traffic, reason, words)
 
 
-@pytest.mark.parametrize("lie", ["root changed", "field added", "field missing", "no block"])
-def test_false_headers_exclude_nothing(lie: str, traffic: Traffic, proxy: FaultProxy, client: RpcClient) -> None:
-    excluded = find_excluded(client, traffic.segment, traffic.hashes)
-    assert excluded
-    assert not excluded & set(traffic.honest["block_number"])
-    tell, *_ = HEADER_LIES[lie]
-    quiet = min(excluded)
-    proxy.inject(LieFault(methods=["eth_getBlockByNumber"], tell=of_block(quiet, tell)))
-    assert find_excluded(client, traffic.segment, traffic.hashes) == excluded - {quiet}
-
-
-def test_an_emptied_bloom_does_not_exclude_transfers(traffic: Traffic, proxy: FaultProxy, client: RpcClient) -> None:
-    excluded = find_excluded(client, traffic.segment, traffic.hashes)
-    tell, *_ = HEADER_LIES["bloom emptied"]
-    proxy.inject(LieFault(methods=["eth_getBlockByNumber"], tell=tell))
-    assert find_excluded(client, traffic.segment, traffic.hashes) == excluded
-
-
 def test_receipts_are_read_one_by_one_if_a_node_has_no_other_call(
     traffic: Traffic, proxy: FaultProxy, client: RpcClient
 ) -> None:
@@ -266,7 +248,6 @@ def test_transfers_of_real_blocks_are_proven() -> None:
                 )
                 for row in expected
             ]
-            assert (number in find_excluded(client, segment, hashes)) == (not expected)
             for wallet in {row["from"] for row in expected[:5]}:
                 of_wallet = prove_transfers(client, Segment("wallet", segment.covered, (wallet,)), hashes)
                 indexes = [int(row["log_index"]) for row in expected if wallet in (row["from"], row["to"])]

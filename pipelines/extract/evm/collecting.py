@@ -37,7 +37,7 @@ def collect_transfers(
     client: RpcClient, segment: Segment, final_number: int, max_log_range: int | None
 ) -> Iterator[Part]:
     """Read the token transfers of a segment of tokens or wallets, as `Node.collect`."""
-    filters = transfer_filters(segment)
+    filters = _transfer_filters(segment)
     parts = fetch_transfers(client, filters, *segment.covered, max_range=max_log_range)
     for covered, rows in _gathered(parts, client.clock):
         frames = [rows]
@@ -49,7 +49,7 @@ def collect_transfers(
         yield Part(covered, {TOKEN_TRANSFERS.name: rows})
 
 
-def transfer_filters(segment: Segment) -> list[TransferFilter]:
+def _transfer_filters(segment: Segment) -> list[TransferFilter]:
     """Which transfers a segment of tokens or wallets is about: those that match at least one filter."""
     addresses = frozenset(segment.addresses)
     if segment.kind == "wallet":

@@ -25,7 +25,7 @@ from pipelines.extract.evm.holders import read_likely_holders, read_senders
 from pipelines.extract.evm.metadata import read_contracts
 from pipelines.extract.evm.narrowing import find_balance_changes, find_creation_block
 from pipelines.extract.evm.probe import NodeFacts, probe
-from pipelines.extract.evm.proofs import RECEIPTS_CALL, find_excluded, prove_transfers
+from pipelines.extract.evm.proofs import RECEIPTS_CALL, prove_transfers
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.family import METADATA, PAST_BALANCES, PROVABLE, TRACES, BalanceRange, Header, Node, Part
 from pipelines.extract.metering import Meter
@@ -105,9 +105,6 @@ class EvmNode:
             detail = "not provable: receipts do not contain what moves inside transactions"
             raise NotProvable(self.network.name, RECEIPTS_CALL, *segment.covered, detail, reason="kind")
         return {TOKEN_TRANSFERS.name: prove_transfers(self.client, segment, hashes)}
-
-    def excluded(self, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
-        return frozenset() if segment.kind == "native" else find_excluded(self.client, segment, hashes)
 
     def keeps_state(self, block_number: int, head: Header) -> bool:
         return self._facts.has_archive or block_number == 0 or block_number > head.number - _KEPT_STATES

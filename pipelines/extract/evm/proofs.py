@@ -18,8 +18,6 @@ from pipelines.extract.errors import (
     StateUnavailable,
 )
 from pipelines.extract.evm.blocks import HEADER_CALL
-from pipelines.extract.evm.blooms import may_contain_transfers
-from pipelines.extract.evm.collecting import transfer_filters
 from pipelines.extract.evm.commitments import (
     LARGEST_RECEIPTS,
     BlockHeader,
@@ -28,7 +26,7 @@ from pipelines.extract.evm.commitments import (
     header_hash,
     receipts_root,
 )
-from pipelines.extract.evm.logs import TRANSFER_TOPIC, Log, Topics, TransferFilter, decode_transfers
+from pipelines.extract.evm.logs import TRANSFER_TOPIC, Log, Topics, decode_transfers
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.family import PROVEN_BLOCKS
 from pipelines.rows import Segment
@@ -36,8 +34,6 @@ from pipelines.rows import Segment
 RECEIPTS_CALL = "eth_getBlockReceipts"
 _RECEIPT_CALL = "eth_getTransactionReceipt"
 _RECEIPTS_PER_REQUEST = 100
-# Headers with their blooms have some 2 kB each.
-_HEADERS_AT_ONCE = 1_000
 _HEADER: msgspec.json.Decoder[BlockHeader | None] = msgspec.json.Decoder(BlockHeader | None)
 
 
@@ -64,30 +60,6 @@ def prove_transfers(client: RpcClient, segment: Segment, hashes: Mapping[int, st
     addresses = list(segment.addresses)
     columns = ("token_address",) if segment.kind == "token" else ("from_address", "to_address")
     return rows.filter(pl.any_horizontal(pl.col(name).is_in(addresses) for name in columns))
-
-
-def find_excluded(client: RpcClient, segment: Segment, hashes: Mapping[int, str]) -> frozenset[int]:
-    """Find blocks that cannot hold transfers of a segment, by their recomputed headers, as `Node.excluded`."""
-    filters = transfer_filters(segment)
-    numbers = sorted(hashes)
-    excluded: set[int] = set()
-    for at in range(0, len(numbers), _HEADERS_AT_ONCE):
-        piece = numbers[at : at + _HEADERS_AT_ONCE]
-        calls: list[Call] = [(HEADER_CALL, [hex(number), False]) for number in piece]
-        for number, answer in zip(piece, client.batch(calls, msgspec.Raw, allow_errors=True), strict=True):
-            if _excludes(answer, hashes[number].lower(), filters):
-                excluded.add(number)
-    return frozenset(excluded)
-
-
-def _excludes(answer: msgspec.Raw | ExtractError, hash_: str, filters: Sequence[TransferFilter]) -> bool:
-    if isinstance(answer, ExtractError):
-        return False
-    try:
-        header = _HEADER.decode(answer)
-    except msgspec.DecodeError:
-        return False
-    return header is not None and header_hash(header) == hash_ and not may_contain_transfers(header.logs_bloom, filters)
 
 
 def recomputes(answer: msgspec.Raw | ExtractError) -> bool | None:
