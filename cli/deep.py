@@ -15,7 +15,6 @@ from control.errors import StoreUnavailable
 from control.settings import Settings
 from control.store import RESTORE, open_store
 from pipelines.deliver.backup import BackupError, check_complete, check_files, places_in, read_backup
-from pipelines.deliver.restore import check_finished
 from warehouse.port import Warehouse
 
 _BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -30,7 +29,6 @@ def examine_files(settings: Settings, backup: Path | None, on_wait: Callable[[st
         on_wait: called with the name of the writer that must end first.
     """
     return [
-        *_checks("restore", _unfinished(settings), "none was interrupted"),
         *_checks("files", Warehouse(settings).deep_damage(on_wait), "every block of every DuckDB file is whole"),
         *_control(settings),
         *_checks("records of runs", _records(settings), "whole"),
@@ -67,14 +65,6 @@ def examine_past(settings: Settings, without_archive: Collection[str]) -> Check:
 
 def _checks(name: str, found: Collection[str], fine: str) -> list[Check]:
     return [Check(name, "wrong", words) for words in found] or [Check(name, "ok", fine)]
-
-
-def _unfinished(settings: Settings) -> list[str]:
-    try:
-        check_finished(settings)
-    except BackupError as error:
-        return [str(error)]
-    return []
 
 
 def _control(settings: Settings) -> list[Check]:

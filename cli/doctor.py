@@ -32,6 +32,8 @@ from control.networks.pins import undefined_reason
 from control.settings import CHECKOUT, Settings, SettingsError, unknown_variables
 from control.store import open_store
 from pipelines.defs.records import find_damaged
+from pipelines.deliver.backup import BackupError
+from pipelines.deliver.restore import check_finished
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, TRACES
@@ -126,6 +128,7 @@ def diagnose(settings: Settings, chosen: Sequence[str], deep: Deep | None = None
     except StoreUnavailable as error:
         networks = load_networks(settings.networks_file)
         checks.append(Check("control store", "wrong", str(error)))
+    checks.append(_restore(settings))
     files = _files(settings) if deep is None else examine_files(settings, deep.backup, deep.on_wait)
     checks += [_published(settings), *files, *_ports(settings), _exposure(settings)]
     for name in chosen:
@@ -163,6 +166,14 @@ def _versions() -> Check:
             return Check("versions", "wrong", f"{requirement.name} {found} is installed, {fix}")
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return Check("versions", "ok", f"Python {sys.version.split()[0]}, {packages}")
+
+
+def _restore(settings: Settings) -> Check:
+    try:
+        check_finished(settings)
+    except BackupError as error:
+        return Check("restore", "wrong", str(error))
+    return Check("restore", "ok", "none was interrupted")
 
 
 def _programs() -> Check:

@@ -92,7 +92,7 @@ def main(ctx: click.Context) -> None:
 @click.option(
     "--new-control-store",
     is_flag=True,
-    help="Create a control store in place of a lost one. The warehouse of the lost store is renamed.",
+    help="Create a control store in place of a lost or damaged one. A damaged file and the warehouse are renamed.",
 )
 @_json_option
 @click.pass_obj
@@ -111,6 +111,8 @@ def init(settings: Settings, name: str, new_control_store: bool, as_json: bool) 
 
     check_writable(settings)
     store, warehouse = open_store(settings), Warehouse(settings)
+    if new_control_store:
+        store.set_aside_damaged()
     is_lost = not store.exists() and warehouse.has_remains()
     if is_lost:
         if not new_control_store:

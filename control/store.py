@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -96,6 +97,28 @@ class ControlStore:
             return False
         with self._translated(), self._reader.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision() is not None
+
+    def set_aside_damaged(self) -> Path | None:
+        """Rename the file of a damaged SQLite database, with its logs, so that `migrate` makes a new one.
+
+        Returns:
+            Its new name; None if it is missing or whole, or the database is of a server.
+        """
+        path = self._sqlite_path()
+        try:
+            self.exists()
+        except StoreLost:
+            pass
+        else:
+            return None
+        if path is None:
+            return None
+        self.close()
+        aside = path.with_name(f"aside-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{path.name}")
+        for log in ("-wal", "-shm", ""):
+            if (file := path.with_name(path.name + log)).exists():
+                file.rename(aside.with_name(aside.name + log))
+        return aside
 
     @property
     def place(self) -> str:

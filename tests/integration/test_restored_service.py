@@ -43,6 +43,7 @@ def test_a_restored_service_answers_the_same_in_a_new_epoch(release_data: Path, 
     interrupted = {"folder": folder, "version": "0.3.0", "createdAt": made["createdAt"], "former": [], "places": []}
     (new.settings.data_dir / "restore.json").write_text(json.dumps({**interrupted, "dump": None}))
     assert f"run `ledgermart restore {folder}` to complete it" in run(new, "cycle", code=2)
+    assert f"run `ledgermart restore {folder}` to complete it" in new.ledgermart("doctor", "--json").stdout
     assert json.loads(run(new, "restore", folder, "--json"))["wasInterrupted"]
     run(new, "cycle", code=3)
     assert answers(new.settings.data_dir, key) == expected

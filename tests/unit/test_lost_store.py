@@ -80,6 +80,18 @@ def test_a_damaged_store_is_named(data: Path, damage: Damage) -> None:
         told = refused(*command)
         assert f"the control store {data}/control.db is damaged (" in told
         assert "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)" in told
+    damaged = (data / "control.db").read_bytes()
+    assert run("init", "--tenant", "acme", "--new-control-store").exit_code == 0
+    assert "acme" in run("status", "--json").stdout
+    (aside,) = data.glob("aside-*-control.db")
+    assert aside.read_bytes() == damaged
+    assert len(list(data.glob("aside-*-warehouse.duckdb"))) == 1
+
+
+def test_a_whole_store_stays_with_new_control_store(data: Path) -> None:
+    assert run("init", "--tenant", "beta", "--new-control-store").exit_code == 0
+    assert "acme" in run("status", "--json").stdout
+    assert not list(data.glob("aside-*"))
 
 
 def test_in_a_new_folder_only_init_makes_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
