@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_the_manifest_names_every_file_with_its_hash_and_only_the_owner_may_read
         if path.name != "manifest.json"
     }
     assert {file["name"]: (file["bytes"], file["sha256"]) for file in manifest["files"]} == expected
-    assert (manifest["version"], len(manifest["epoch"])) == ("0.3.0", 32)
+    assert (manifest["version"], len(manifest["epoch"])) == (version("ledgermart"), 32)
     assert read_backup(made.folder) == made
     assert find_faults(made.folder / "control.db") == []
 
@@ -238,7 +239,7 @@ def test_a_flipped_bit_is_refused(made: Backup, fresh: Settings, name: str) -> N
 def test_a_missing_file_and_a_newer_release_and_another_database_are_refused(made: Backup, fresh: Settings) -> None:
     manifest = made.folder / "manifest.json"
     text = manifest.read_text()
-    manifest.write_text(text.replace('"0.3.0"', '"99.0"'))
+    manifest.write_text(text.replace(f'"{version("ledgermart")}"', '"99.0"'))
     with pytest.raises(BackupError, match=r"is of Ledgermart 99\.0, and .* is installed; install 99\.0 or newer"):
         restore(fresh, made.folder, SILENT, set_aside=False)
     manifest.write_text(text.replace('"name": "control.db"', '"name": "../control.db"'))
