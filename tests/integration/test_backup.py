@@ -195,7 +195,7 @@ def killed(settings: Settings, command: str, folder: Path, module: str, name: st
     ("module", "name", "count"),
     [
         ("backup", "_write_manifest", 0),
-        pytest.param("path", "rename", 1, marks=pytest.mark.slow),
+        pytest.param("path", "rename", 1, marks=pytest.mark.long),
         ("path", "rename", 2),
     ],
 )
@@ -295,9 +295,9 @@ def check_switched(settings: Settings, made: Backup, before: Contents, done: Res
         ("restore", "_write_journal", 0, False),
         ("path", "rename", 2, True),
         ("path", "replace", 2, True),
-        pytest.param("restore", "check_files", 0, False, marks=pytest.mark.slow),
-        pytest.param("restore", "_switch", 0, True, marks=pytest.mark.slow),
-        pytest.param("path", "replace", 1, True, marks=pytest.mark.slow),
+        pytest.param("restore", "check_files", 0, False, marks=pytest.mark.long),
+        pytest.param("restore", "_switch", 0, True, marks=pytest.mark.long),
+        pytest.param("path", "replace", 1, True, marks=pytest.mark.long),
     ],
 )
 def test_a_killed_restore_leaves_the_old_or_the_new_state(

@@ -239,7 +239,7 @@ def test_a_restarted_chain_is_named_by_its_genesis(system: System) -> None:
     system.check()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_marts_recover_and_the_other_network_continues(node: AnvilNode, ready_service: Service) -> None:
     """In the marts: invented and final activities are removed, the other network continues, statuses change."""
     service = ready_service

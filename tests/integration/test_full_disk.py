@@ -49,7 +49,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_is_one_sentence_at_each_stage_and_the_next_cycle_is_right(
     ready_service: Service, tmp_path: Path
 ) -> None:

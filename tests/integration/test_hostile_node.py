@@ -112,7 +112,7 @@ def clean(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
 
 
 @pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=() if mode in _QUICK else pytest.mark.slow) for mode in MODES]
+    "mode", [pytest.param(mode, marks=() if mode in _QUICK else pytest.mark.long) for mode in MODES]
 )
 def test_a_hostile_cycle_is_bounded_and_an_honest_one_makes_it_good(
     mode: str, proxy: FaultProxy, service: Service, clean: dict[str, list[tuple[Any, ...]]]

@@ -30,7 +30,7 @@ Rows = dict[str, list[tuple[object, ...]]]
 
 
 # One of each kind runs with every commit.
-FEW = [pytest.param(one, marks=() if one in (removed, overwritten) else pytest.mark.slow) for one in damages.ALL]
+FEW = [pytest.param(one, marks=() if one in (removed, overwritten) else pytest.mark.long) for one in damages.ALL]
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def test_a_build_file_of_an_earlier_cycle_is_not_reused(prepared: Prepared, serv
     check_equal(published(service, tmp_path / "published"), prepared.expected)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rebuild_makes_the_same_marts_although_nothing_is_new(
     prepared: Prepared, service: Service, tmp_path: Path
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_lost_or_damaged_warehouse_is_named_with_the_fix(damage: Damage, servi
     assert cycle(service)["published"]["isNew"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [removed, cut])
 def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
     damage: Damage, prepared: Prepared, service: Service, tmp_path: Path
@@ -232,10 +232,10 @@ def test_a_new_warehouse_on_request_collects_the_tracked_tokens_and_wallets(
     ("name", "damage"),
     [
         ("event_log.db", cut),
-        pytest.param("event_log.db", emptied, marks=pytest.mark.slow),
-        pytest.param("runs.db", overwritten, marks=pytest.mark.slow),
-        pytest.param("schedules.db", garbage, marks=pytest.mark.slow),
-        pytest.param("runs.db", removed, marks=pytest.mark.slow),
+        pytest.param("event_log.db", emptied, marks=pytest.mark.long),
+        pytest.param("runs.db", overwritten, marks=pytest.mark.long),
+        pytest.param("schedules.db", garbage, marks=pytest.mark.long),
+        pytest.param("runs.db", removed, marks=pytest.mark.long),
     ],
 )
 def test_damaged_records_of_dagster_stop_no_cycle(name: str, damage: Damage, service: Service) -> None:
@@ -247,7 +247,7 @@ def test_damaged_records_of_dagster_stop_no_cycle(name: str, damage: Damage, ser
     assert (folder.with_name("dagster.damaged") / name).exists() == (damage is not removed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_published_files_are_lost(prepared: Prepared, service: Service, tmp_path: Path) -> None:
     before = current_publication(service.settings.serving_dir)
     assert before is not None
