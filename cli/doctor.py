@@ -221,6 +221,8 @@ def _store(settings: Settings) -> Check:
     with closing(open_store(settings)) as store:
         if not store.exists() and Warehouse(settings).has_remains():
             return Check("control store", "wrong", lost_beside_warehouse(settings, store))
+        if store.exists() and (damage := store.damage()):
+            return Check("control store", "wrong", damage)
         if not store.is_current():
             return Check("control store", "note", "missing, or from an earlier release; run `ledgermart init`")
         with store.read() as session:

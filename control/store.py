@@ -8,7 +8,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from control.models import ServiceSecret
 from control.settings import Settings
 
 _WAIT_SECONDS = 10
-DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ)
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ)
 """Codes of SQLite's errors that a damaged file causes."""
 RESTORE = "restore a backup with `ledgermart restore` (docs/how-to/backup-and-upgrade.md)"
 # Of one process. The API's threads for reads, writes and keys need one each, on machines of up to 16 cores.
@@ -98,6 +98,12 @@ class ControlStore:
         with self._translated(), self._reader.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision() is not None
 
+    def damage(self) -> str | None:
+        """Return the error of a damaged SQLite file, with the fix; None if it is whole or missing, or of a server."""
+        path = self._sqlite_path()
+        fault = None if path is None or not path.exists() else find_damage(path)
+        return None if fault is None else f"the control store {path} is damaged ({fault}); {RESTORE}"
+
     def set_aside_damaged(self) -> Path | None:
         """Rename the file of a damaged SQLite database, with its logs, so that `migrate` makes a new one.
 
@@ -105,13 +111,7 @@ class ControlStore:
             Its new name; None if it is missing or whole, or the database is of a server.
         """
         path = self._sqlite_path()
-        try:
-            self.exists()
-        except StoreLost:
-            pass
-        else:
-            return None
-        if path is None:
+        if path is None or self.damage() is None:
             return None
         self.close()
         aside = path.with_name(f"aside-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{path.name}")
@@ -228,6 +228,24 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
 
 
+def find_damage(path: Path) -> str | None:
+    """Read the structure of an SQLite file; return the first fault, None if it is whole.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be read for another reason.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as connection:
+            (found,) = connection.execute("pragma quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode not in _DAMAGE:
+            raise
+        return str(error)
+    if not path.stat().st_size:
+        return "it is empty"
+    return None if found == "ok" else str(found)
+
+
 def open_store(settings: Settings, wait_seconds: int = _WAIT_SECONDS) -> ControlStore:
     """Open the control store of the settings; it connects at first use, and creates nothing before `migrate`.
 
@@ -297,7 +315,7 @@ def _loss(path: Path | None, error: DBAPIError) -> str | None:
     """Describe the loss or damage of an SQLite file; return None if the error has another cause."""
     if path is None:
         return None
-    if getattr(error.orig, "sqlite_errorcode", None) in DAMAGE:
+    if getattr(error.orig, "sqlite_errorcode", None) in _DAMAGE:
         return f"is damaged ({error.orig})"
     return None if path.exists() else "is missing"
 

@@ -2,18 +2,16 @@
 
 import shutil
 import sqlite3
-from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import Engine
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
-from control.store import DAMAGE
+from control.store import find_damage
 
 RESTART = "restart the service, which begins new records of runs"
 _MOST_COMPILED = 500
@@ -98,17 +96,7 @@ def keep_connections(folder: Path) -> None:
 
 def find_damaged(folder: Path) -> Path | None:
     """Return a database of Dagster's that is damaged or empty; None if all are whole, or there are none."""
-    for path in sorted(folder.glob("*.db")):
-        try:
-            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as connection:
-                found = connection.execute("pragma quick_check(1)").fetchone()
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in DAMAGE:
-                raise
-            return path
-        if found != ("ok",) or not path.stat().st_size:
-            return path
-    return None
+    return next((path for path in sorted(folder.glob("*.db")) if find_damage(path)), None)
 
 
 def set_aside_damaged(folder: Path) -> Path | None:

@@ -88,6 +88,22 @@ def test_a_damaged_store_is_named(data: Path, damage: Damage) -> None:
     assert len(list(data.glob("aside-*-warehouse.duckdb"))) == 1
 
 
+def test_doctor_names_a_damaged_store_that_still_opens(data: Path) -> None:
+    """A store that is cut while another process uses it: SQLite takes the file's length from the log."""
+    with closing(sqlite3.connect(data / "control.db")) as user:
+        user.execute("create table later as select zeroblob(10000000) as pages")
+        user.commit()
+        user.execute("pragma wal_checkpoint(truncate)")
+        user.execute("update tenants set name = 'beta'")
+        user.commit()
+        cut(data / "control.db")
+        told = run("doctor", "--json").stdout
+        assert f"the control store {data}/control.db is damaged (" in told
+        assert "`ledgermart restore`" in told
+        assert run("init", "--tenant", "gamma", "--new-control-store").exit_code == 0
+    assert "beta" not in run("status", "--json").stdout
+
+
 def test_a_whole_store_stays_with_new_control_store(data: Path) -> None:
     assert run("init", "--tenant", "beta", "--new-control-store").exit_code == 0
     assert "acme" in run("status", "--json").stdout
