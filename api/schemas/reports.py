@@ -1,11 +1,11 @@
 """Reports on the wire: links, embed tokens, and who may embed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from api.schemas.common import Instant, Schema
-from api.schemas.inputs import MOMENT, described, id_of
+from api.schemas.inputs import MOMENT, Keywords, described, id_of
 from control.embedding import MOST_ORIGINS
 from control.origins import PATTERN
 from control.settings import ReportsProvider
@@ -64,6 +64,13 @@ class EmbedToken(Schema, frozen=True, kw_only=True):
 
 class IndexLinkCreate(Schema, frozen=True, kw_only=True):
     """A report to open from the index page."""
+
+    rules: ClassVar[Keywords] = {
+        "anyOf": [
+            {"properties": {"type": {"enum": ["cap-table", "wallet-activity"]}}},
+            {"properties": {"from": {"type": "string"}}, "required": ["from"]},
+        ]
+    }
 
     type: Literal["cap-table", "cap-table-changes", "wallet-activity"]
     id: Annotated[str, described("Id of the token, `tok_...`, or of the wallet, `wal_...`.", **id_of("tok_", "wal_"))]
