@@ -21,7 +21,7 @@ from pipelines.tables.table import RowTable
 MOST_TAIL_BLOCKS = 10_000
 
 SERVED = ("Healthy", "Inconsistent")
-"""Statuses of a network whose node answered completely in the last cycle, so that past data can be read from it."""
+"""Statuses of a network from which past data can be read: its node answered completely in the last cycle."""
 
 _SUBJECT_KINDS: tuple[Kind, ...] = ("token", "wallet")
 _OF_BLOCKS = (*ROW_TABLES, "balance_observations", "supply_observations", "blocks")
@@ -632,7 +632,7 @@ def remove_orphaned(
     orphaned blocks were final or `was_false`, no block after the settled one is final any more.
 
     Args:
-        was_false: no reorganisation orphaned the blocks. What the node called final beside them counts no more.
+        was_false: no reorganisation orphaned the blocks. A block that the node called final beside them counts no more.
     """
     removed = 0
     with transaction(connection):

@@ -149,7 +149,7 @@ def _full_disk(loaded: LoadedService, chance: random.Random) -> None:
     """Move the data folder to a small disk, fill that for a while, and make room again."""
     loaded.service.stop()
     beside = loaded.folder / "beside"
-    # What earlier faults set aside would fill the disk.
+    # Set-aside data of earlier faults would fill the disk.
     shutil.copytree(loaded.data, beside, ignore=shutil.ignore_patterns("*.sock", "*.aside*", "aside-*", "*.damaged"))
     mount = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_MB}m", "tmpfs", str(loaded.data)]
     subprocess.run(mount, check=True)
