@@ -20,7 +20,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, select, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import (
     DatabaseError,
     DBAPIError,
@@ -238,7 +238,7 @@ def find_damage(path: Path) -> str | None:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as connection:
             (found,) = connection.execute("pragma quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode not in _DAMAGE:
+        if not _is_damage(error):
             raise
         return str(error)
     if not path.stat().st_size:
@@ -282,6 +282,13 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
 
     engine = create_engine(url, creator=connect, max_overflow=_MOST_CONNECTIONS - 5)
 
+    known = _KnownFile(file)
+
+    @event.listens_for(engine, "handle_error")
+    def note_damage(context: ExceptionContext) -> None:
+        if context.connection is not None and _is_damage(context.original_exception):
+            known.note_damage(context.connection.info["file"], context.original_exception)
+
     @event.listens_for(engine, "connect")
     def set_up(dbapi_connection: Any, record: Any) -> None:
         record.info["file"] = file.stat().st_ino
@@ -300,9 +307,9 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
         access = connection.get_execution_options().get("ledgermart_access")
         if access is None:
             return
-        if access == "write" and not file.exists():
-            # A write into a deleted file succeeds, and is lost.
-            raise StoreLost(f"the control store {file} is missing; {RESTORE}")
+        fault = known.fault()
+        if fault is not None and access != "read":
+            raise StoreLost(f"the control store {file} {fault}; {RESTORE}")
         connection.exec_driver_sql(f"pragma query_only = {'on' if access == 'read' else 'off'}")
         patience = 0 if access == "write at once" else wait_seconds * 1000
         connection.exec_driver_sql(f"pragma busy_timeout = {patience}")
@@ -311,11 +318,45 @@ def _sqlite_engine(url: URL, wait_seconds: int) -> Engine:
     return engine
 
 
+class _KnownFile:
+    """An SQLite file as this process has seen it.
+
+    SQLite writes on into a file that was deleted, cut or damaged. Such a write is acknowledged, and lost when a backup
+    is restored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._bytes: dict[int, int] = {}
+        self._damage: dict[int, str] = {}
+
+    def note_damage(self, inode: int, error: BaseException) -> None:
+        """Keep an error: no write goes into that file any more, only into one that takes its place."""
+        self._damage[inode] = str(error)
+
+    def fault(self) -> str | None:
+        """Look at the file; return why a write into it would be lost, None if there is no such reason."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return "is missing"
+        before = self._bytes.setdefault(found.st_ino, found.st_size)
+        if found.st_size < before:
+            return f"is damaged (it had {before} bytes, and has {found.st_size})"
+        self._bytes[found.st_ino] = found.st_size
+        damage = self._damage.get(found.st_ino)
+        return None if damage is None else f"is damaged ({damage})"
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    return getattr(error, "sqlite_errorcode", None) in _DAMAGE
+
+
 def _loss(path: Path | None, error: DBAPIError) -> str | None:
     """Describe the loss or damage of an SQLite file; return None if the error has another cause."""
     if path is None:
         return None
-    if getattr(error.orig, "sqlite_errorcode", None) in _DAMAGE:
+    if _is_damage(error.orig):
         return f"is damaged ({error.orig})"
     return None if path.exists() else "is missing"
 

@@ -1,7 +1,6 @@
 """The faults. Each one begins and ends its cause; the campaign then waits until the service has recovered."""
 
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -164,9 +163,10 @@ def _full_disk(loaded: LoadedService, chance: random.Random) -> None:
 @contextmanager
 def _filled(disk: Path) -> Iterator[None]:
     filler = disk / "filler"
-    with filler.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, max(shutil.disk_usage(disk).free, 1))
     try:
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(1_000_000)):
+                pass
         yield
     finally:
         filler.unlink()

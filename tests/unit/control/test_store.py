@@ -2,6 +2,7 @@
 
 import fcntl
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from control.errors import StoreLost, StoreUnavailable
 from control.models import Base, ServiceSecret, Tenant
 from control.settings import Settings, load_settings
 from control.store import ControlStore, open_store
-from tests.damages import Damage, cut, garbage
+from tests.damages import Damage, cut, garbage, overwritten
 from tests.unit.control.conftest import World, on_both, on_postgres, unique_name
 from tests.unit.control.postgres import RESETTING, new_database
 from tests.unit.control.second_writer import start_waiting
@@ -372,6 +373,37 @@ def test_a_deleted_file_is_still_read_and_no_longer_written(open_file: ControlSt
     ):
         assert tenants.find_by_name(session, "later") is not None
         assert tenants.find_by_name(session, "lost") is None
+
+
+def _grow(store: ControlStore, file: Path) -> None:
+    """Add pages that no table of the store is in, so that a damage of the second half leaves the store readable."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table later as select zeroblob(10000000) as pages")
+        connection.commit()
+        connection.execute("pragma wal_checkpoint(truncate)")
+    with store.write() as session:
+        tenants.create(session, "before")
+
+
+def test_a_file_that_is_cut_while_it_is_open_is_not_written(open_file: ControlStore, file: Path) -> None:
+    """SQLite writes into it: the length of the database is in the log."""
+    _grow(open_file, file)
+    kept = shutil.copy(file, file.with_name("kept.db"))
+    cut(file)
+    with pytest.raises(StoreLost, match=r"is damaged \(it had \d+ bytes"), open_file.write() as session:
+        tenants.create(session, "lost")
+    Path(kept).rename(file)
+    with open_file.write() as session:
+        tenants.create(session, "later")
+
+
+def test_a_file_that_a_reader_finds_damaged_is_not_written(open_file: ControlStore, file: Path) -> None:
+    _grow(open_file, file)
+    overwritten(file)
+    with pytest.raises(StoreLost, match="is damaged"), open_file.read() as session:
+        session.execute(text("select length(pages || '') from later"))
+    with pytest.raises(StoreLost, match=r"is damaged \(.+\); restore a backup"), open_file.write() as session:
+        tenants.create(session, "lost")
 
 
 @pytest.mark.parametrize("damage", [cut, garbage])
