@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from control.pricing.price_types import PriceType
 
-DECIMAL_INPUT = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]+)?")
+DECIMAL_INPUT = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]{1,9})?")
 """How requests write decimals in strings."""
 
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$"
