@@ -7,6 +7,7 @@ import fcntl
 import os
 import secrets
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -327,6 +328,7 @@ class _KnownFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
         self._bytes: dict[int, int] = {}
         self._damage: dict[int, str] = {}
 
@@ -336,16 +338,18 @@ class _KnownFile:
 
     def fault(self) -> str | None:
         """Look at the file; return why a write into it would be lost, None if there is no such reason."""
-        try:
-            found = self._path.stat()
-        except FileNotFoundError:
-            return "is missing"
-        before = self._bytes.setdefault(found.st_ino, found.st_size)
-        if found.st_size < before:
-            return f"is damaged (it had {before} bytes, and has {found.st_size})"
-        self._bytes[found.st_ino] = found.st_size
-        damage = self._damage.get(found.st_ino)
-        return None if damage is None else f"is damaged ({damage})"
+        # With the lock, a look never compares with the size of a later one: the file grows.
+        with self._lock:
+            try:
+                found = self._path.stat()
+            except FileNotFoundError:
+                return "is missing"
+            before = self._bytes.setdefault(found.st_ino, found.st_size)
+            if found.st_size < before:
+                return f"is damaged (it had {before} bytes, and has {found.st_size})"
+            self._bytes[found.st_ino] = found.st_size
+            damage = self._damage.get(found.st_ino)
+            return None if damage is None else f"is damaged ({damage})"
 
 
 def _is_damage(error: BaseException | None) -> bool:
