@@ -50,6 +50,7 @@ from api.reports.calls import authorize_embed, provide_embed_call
 from api.reports.pages import page_routes
 from api.request_log import observed
 from api.serving import Serving
+from api.structs import make_structs_ready
 from api.subjects import TOKENS, WALLETS
 from control.networks.definitions import load_networks
 from control.pricing.definitions import price_sources_in_force
@@ -136,6 +137,7 @@ def create_app(settings: Settings) -> Litestar:
     for _, _, handler in routes(app):
         handler.opt[QUERY_PARAMETERS] = query_parameters(handler)
         handler.opt[ARGUMENT_NAMES] = argument_names(handler)
+    make_structs_ready()
     app.asgi_handler = observed(limited(answering_head(app), settings.trusted_proxies))
     return app
 

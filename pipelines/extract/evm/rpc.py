@@ -120,6 +120,7 @@ _NOTHING = (b"", b"null")
 _SPACES = b" \t\r\n"
 _CODE = re.compile(rb'"?(-?[0-9]{1,18})"?')
 _SINGLE = msgspec.json.Decoder(_Answer)
+_MAKING_DECODERS = threading.Lock()
 _ERROR = msgspec.json.Decoder(_Error)
 
 
@@ -639,6 +640,12 @@ def _batch_decoder(calls: int) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(answers)
 
 
-@functools.lru_cache(maxsize=64)
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    # msgspec 0.22 ends the process by a segmentation fault if two threads use a struct for the first time.
+    with _MAKING_DECODERS:
+        return _make_decoder(type_)
+
+
+@functools.lru_cache(maxsize=64)
+def _make_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type_)

@@ -1,0 +1,70 @@
+"""Threads that use a struct for the first time at the same time: msgspec 0.22 ends the process by itself."""
+
+import subprocess
+import sys
+
+import pytest
+
+_AT_ONCE = """
+import sys
+import threading
+
+import msgspec
+
+sys.setswitchinterval(1e-6)
+
+
+def at_once(work):
+    barrier = threading.Barrier(6)
+
+    def run():
+        barrier.wait()
+        work()
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+_ANSWERS = """
+from typing import Annotated
+
+from pipelines.extract.evm.rpc import _decoder
+
+Text = Annotated[str, msgspec.Meta(pattern="^0x[0-9a-f]+$")]
+names = [f"field_{index}" for index in range(12)]
+content = msgspec.json.encode({"items": [dict.fromkeys(names, "0x1")]})
+for number in range(500):
+    inner = msgspec.defstruct(f"Inner{number}", [(name, Text) for name in names])
+    outer = msgspec.defstruct(f"Outer{number}", [("items", list[inner])])
+    at_once(lambda: _decoder(outer | None).decode(content))
+"""
+
+_REQUESTS = """
+import contextlib
+import tempfile
+
+from api.app import create_app
+from api.structs import _structs
+from control.settings import load_settings
+
+create_app(load_settings({"LEDGERMART_DATA_DIR": tempfile.mkdtemp()}))
+
+
+def decode(struct):
+    with contextlib.suppress(msgspec.ValidationError):
+        msgspec.convert({field.encode_name: None for field in msgspec.structs.fields(struct)}, struct)
+
+
+for struct in _structs(msgspec.Struct):
+    if struct.__module__.startswith(("api.", "control.")):
+        at_once(lambda: decode(struct))
+"""
+
+
+@pytest.mark.parametrize("uses", [_ANSWERS, _REQUESTS], ids=["answers of nodes", "requests"])
+def test_the_process_survives(uses: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _AT_ONCE + uses], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
