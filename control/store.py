@@ -10,7 +10,6 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,6 +33,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session
 
 from control import quotas, service_secrets
+from control.aside import set_aside
 from control.errors import StoreLost, StoreUnavailable
 from control.models import ServiceSecret
 from control.settings import Settings
@@ -105,21 +105,12 @@ class ControlStore:
         fault = None if path is None or not path.exists() else find_damage(path)
         return None if fault is None else f"the control store {path} is damaged ({fault}); {RESTORE}"
 
-    def set_aside_damaged(self) -> Path | None:
-        """Rename the file of a damaged SQLite database, with its logs, so that `migrate` makes a new one.
-
-        Returns:
-            Its new name; None if it is missing or whole, or the database is of a server.
-        """
+    def set_aside_damaged(self) -> None:
+        """Rename the file of a damaged SQLite database, with its logs, so that `migrate` makes a new one."""
         path = self._sqlite_path()
-        if path is None or self.damage() is None:
-            return None
-        self.close()
-        aside = path.with_name(f"aside-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{path.name}")
-        for log in ("-wal", "-shm", ""):
-            if (file := path.with_name(path.name + log)).exists():
-                file.rename(aside.with_name(aside.name + log))
-        return aside
+        if path is not None and self.damage() is not None:
+            self.close()
+            set_aside(path, ["-wal", "-shm"])
 
     @property
     def place(self) -> str:

@@ -6,11 +6,11 @@ A warehouse of another kind is a second class with these methods. What is in it,
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 
+from control.aside import set_aside
 from control.settings import Settings
 from warehouse import copies, versions
 from warehouse.damage import (
@@ -105,15 +105,7 @@ class Warehouse:
     def set_aside(self) -> Path | None:
         """Rename the warehouse's file, so that the next writer begins an empty one; return its new name."""
         path = self._settings.warehouse_path
-        if not path.exists():
-            return None
-        # Another prefix, so that a backup of `warehouse.duckdb*` leaves it out.
-        aside = path.with_name(f"aside-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{path.name}")
-        log = path.with_name(f"{path.name}.wal")
-        if log.exists():
-            log.rename(aside.with_name(f"{aside.name}.wal"))
-        path.rename(aside)
-        return aside
+        return set_aside(path, [".wal"]) if path.exists() else None
 
     def check_rows(self, schema: str) -> None:
         """Read all rows of a schema.
