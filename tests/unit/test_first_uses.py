@@ -47,7 +47,7 @@ import contextlib
 import tempfile
 
 from api.app import create_app
-from api.structs import _structs
+from api.structs import own_structs
 from control.settings import load_settings
 
 create_app(load_settings({"LEDGERMART_DATA_DIR": tempfile.mkdtemp()}))
@@ -58,9 +58,8 @@ def decode(struct):
         msgspec.convert({field.encode_name: None for field in msgspec.structs.fields(struct)}, struct)
 
 
-for struct in _structs(msgspec.Struct):
-    if struct.__module__.startswith(("api.", "control.")):
-        at_once(lambda: decode(struct))
+for struct in own_structs():
+    at_once(lambda: decode(struct))
 """
 
 

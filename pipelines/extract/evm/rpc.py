@@ -120,8 +120,8 @@ _NOTHING = (b"", b"null")
 _SPACES = b" \t\r\n"
 _CODE = re.compile(rb'"?(-?[0-9]{1,18})"?')
 _SINGLE = msgspec.json.Decoder(_Answer)
-_MAKING_DECODERS = threading.Lock()
 _ERROR = msgspec.json.Decoder(_Error)
+_MAKING_DECODERS = threading.Lock()
 
 
 class RpcClient:
