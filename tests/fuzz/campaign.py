@@ -110,8 +110,8 @@ class Outcome:
 
 
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
-# The default of schemathesis.
-_REJECTIONS = (400, 401, 403, 404, 405, 406, 409, 415, 422, 428, 429, "5xx")
+# The default of schemathesis, and 410: the API finds the version of an answer before it checks other parameters.
+_REJECTIONS = [400, 401, 403, 404, 405, 406, 409, 410, 415, 422, 428, 429, "5xx"]
 
 
 def run(world: World, most_examples: int, *, phases: Collection[str] = PHASES, seed: int = 1) -> Outcome:
@@ -153,8 +153,7 @@ def _config(most_examples: int, phases: Collection[str], seed: int) -> Schemathe
             "continue-on-failure": True,
             "generation": {"max-examples": most_examples, "database": "none"},
             "phases": {name: {"enabled": name in phases} for name in PHASES},
-            # 410 as well: a version that is gone is found before a wrong value beside it.
-            "checks": {"negative_data_rejection": {"expected-statuses": [*_REJECTIONS, 410]}},
+            "checks": {"negative_data_rejection": {"expected-statuses": _REJECTIONS}},
             "warnings": False,
         }
     )
