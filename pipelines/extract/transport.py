@@ -219,7 +219,7 @@ class Transport:
                 raise TransportFault("no connection") from None
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 # If the deadline ended the exchange, the error says only that the connection is closed.
-                if call.is_over or isinstance(error, urllib3.exceptions.ReadTimeoutError | TimeoutError):
+                if call.is_over or _is_timeout(error):
                     raise TransportFault("no complete answer in time", timed_out=True) from None
                 if isinstance(error, urllib3.exceptions.SSLError):
                     raise TransportFault("no trusted TLS connection") from None
@@ -259,6 +259,12 @@ class Transport:
     def close(self) -> None:
         """Close the kept connections."""
         self._pool.clear()
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Tell whether a socket waited for too long; while it sends, urllib3 wraps its error in a ProtocolError."""
+    cause = error.args[-1] if isinstance(error, urllib3.exceptions.ProtocolError) else error
+    return isinstance(cause, urllib3.exceptions.ReadTimeoutError | TimeoutError)
 
 
 def _retry_after(header: str | None) -> float | None:

@@ -136,6 +136,18 @@ def test_sending_and_tls_end_at_the_deadline(scheme: str, meet: Any, body: bytes
         transport.close()
 
 
+def test_sending_that_the_socket_s_time_out_ends_is_a_time_out() -> None:
+    """The socket may give up before the deadline's timer runs: urllib3 then reports a broken protocol."""
+    with Listener(never_reads) as listener:
+        naps = Naps()
+        transport = Transport((_SHORT_SECONDS, PATIENCE_SECONDS), 1, naps.clock)
+        url, deadline = f"http://127.0.0.1:{listener.port}/", naps.now + PATIENCE_SECONDS
+        with pytest.raises(TransportFault, match="in time") as caught:
+            transport.send("POST", url, {}, b" " * 50_000_000, deadline, 1_000)
+        assert caught.value.timed_out
+        transport.close()
+
+
 def test_a_name_with_endless_addresses_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     """No address replies, and each may take the whole time-out of a connection."""
     naps = Naps()
