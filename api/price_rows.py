@@ -72,6 +72,12 @@ class PriceAtRow(Row, frozen=True):
     valid_until: datetime | None
 
 
+class ProductRow(Row, frozen=True):
+    """`products`: a quantity times a price."""
+
+    value: str
+
+
 class PricePairRow(Row, frozen=True):
     """`price_pairs`: a pair as the pipeline knows it."""
 

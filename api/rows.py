@@ -267,6 +267,7 @@ class HolderRow(Row, frozen=True):
     rank: int
     holder_address: str
     quantity_raw: str
+    percentage: str | None
     reconciliation: Reconciliation
     checked_block_number: int | None
     opened_by: OpenedBy
@@ -326,6 +327,8 @@ class HolderChangeRow(Row, frozen=True):
     before_raw: str | None
     after_raw: str | None
     difference_raw: str | None
+    percentage_before: str | None
+    percentage_after: str | None
 
 
 class TokenIdRow(Row, frozen=True):

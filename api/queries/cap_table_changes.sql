@@ -55,7 +55,9 @@ select
     paged.change,
     paged.before_raw::varchar as before_raw,
     paged.after_raw::varchar as after_raw,
-    (paged.after_raw - paged.before_raw)::varchar as difference_raw
+    (paged.after_raw - paged.before_raw)::varchar as difference_raw,
+    marts.percentage(paged.before_raw, $supply_before_raw::bignum) as percentage_before,
+    marts.percentage(paged.after_raw, $supply_after_raw::bignum) as percentage_after
 from counted
 cross join matching_counted
 left join paged on true

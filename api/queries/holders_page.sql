@@ -18,6 +18,7 @@ select
     paged.rank,
     paged.holder_address,
     paged.quantity_raw,
+    marts.percentage(paged.quantity_raw::bignum, $supply_raw::bignum) as percentage,
     paged.reconciliation,
     paged.checked_block_number,
     paged.opened_by,

@@ -1,13 +1,12 @@
 """Cap tables: the head and the holders at a moment, computed from what each holder has when they are read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from msgspec import UNSET, UnsetType
 
 from api.calls import Fetch, Fetched
 from api.paging import Key
-from api.reading.concentration import Figures, concentrate, held_by_rank, percentage
 from api.reading.explain import Held, explain
 from api.reading.holders import HolderKey, HolderSet, Place
 from api.reading.moments import State, View, read_view, resolve_of_token
@@ -17,61 +16,38 @@ from api.reading.supplies import NOTHING, UNKNOWN, Supply, supply_row, to_supply
 from api.reading.values import read_link, whole_tokens, worth
 from api.rows import HolderRow, SupplyRow
 from api.schemas.common import AsOfStatus
-from api.schemas.tokens import (
-    Concentration,
-    HoldersStatus,
-    HolderType,
-    Holding,
-    Unattributed,
-    UnattributedStatus,
-)
+from api.schemas.tokens import Concentration, HoldersStatus, HolderType, Holding, Unattributed
 from api.schemas.values import Explanation
 from api.serving import Snapshot
 from control.labels import Label
 from control.networks.families import AddressCodec, codec_for
 from control.subjects import SubjectRow, Window
+from figures.cap_table import Summary as Figures
+from figures.cap_table import held_by_rank, summarize
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The head of a cap table: supply, holders and concentration, each with why it is missing.
+    """The head of a cap table: supply, holders and figures, each with why it is missing.
 
-    `held_by_rank` are ranks, the last one among them, with what the holders up to each have together.
+    `unattributed` is in whole tokens. `held_by_rank` are ranks, the last one among them, with what the holders up to
+    each have together.
     """
 
     supply: Supply
     holder_count: int | None
-    holders_status: HoldersStatus
-    unattributed_raw: str | None
-    unattributed: str | None
-    unattributed_percentage: str | None
-    unattributed_status: UnattributedStatus
     figures: Figures
+    unattributed: str | None = None
     held_by_rank: Sequence[tuple[int, int]] = ()
 
-
-_NOTHING = Summary(
-    supply=UNKNOWN,
-    holder_count=None,
-    holders_status="HoldersUnknown",
-    unattributed_raw=None,
-    unattributed=None,
-    unattributed_percentage=None,
-    unattributed_status="Unknown",
-    figures=concentrate([], None),
-)
+    @property
+    def holders_status(self) -> HoldersStatus:
+        """Whether all holders are known."""
+        return self.figures.holders_status
 
 
-_BEFORE_CREATION = Summary(
-    supply=NOTHING,
-    holder_count=0,
-    holders_status="Complete",
-    unattributed_raw="0",
-    unattributed="0",
-    unattributed_percentage=None,
-    unattributed_status="ZeroSupply",
-    figures=concentrate([], 0),
-)
+_NOTHING = Summary(UNKNOWN, None, summarize([], None, "Unknown", opens_without_holders=False))
+_BEFORE_CREATION = Summary(NOTHING, 0, summarize([], 0, "ZeroSupply", opens_without_holders=True), "0")
 
 
 def read_summary(snapshot: Snapshot, view: View, state: State | None, status: AsOfStatus) -> Summary:
@@ -94,27 +70,19 @@ def _read_newest(snapshot: Snapshot, subject: SubjectRow, windows: Sequence[Wind
 
 def to_unattributed(summary: Summary) -> Unattributed:
     """Return the part of the supply that no seen holder has."""
+    found = summary.figures
+    raw = None if found.unattributed is None else str(found.unattributed)
     return Unattributed(
-        quantity=summary.unattributed or summary.unattributed_raw,
-        quantity_raw=summary.unattributed_raw,
-        percentage=summary.unattributed_percentage,
-        status=summary.unattributed_status,
+        quantity=summary.unattributed or raw,
+        quantity_raw=raw,
+        percentage=found.unattributed_percentage,
+        status=found.unattributed_status,
     )
 
 
 def to_concentration(summary: Summary) -> Concentration:
     """Return the concentration figures."""
-    return Concentration(
-        top10=summary.figures.top10,
-        top10_status=summary.figures.top10_status,
-        hhi=summary.figures.hhi,
-        hhi_status=summary.figures.hhi_status,
-        gini=summary.figures.gini,
-        gini_status=summary.figures.gini_status,
-        nakamoto=summary.figures.nakamoto,
-        nakamoto_status=summary.figures.nakamoto_status,
-        status=summary.supply.status,
-    )
+    return Concentration(**asdict(summary.figures.concentration), status=summary.supply.status)
 
 
 def holders(
@@ -138,7 +106,7 @@ def holders(
             return Fetched([], None)
         held = HolderSet(snapshot, view, state)
         place = None if after is None else Place(int(after[0]), str(after[2]))
-        rows = held.page(key, limit + 1, is_descending=is_descending, after=place)
+        rows = held.page(key, limit + 1, summary.supply.raw, is_descending=is_descending, after=place)
         return cut(
             rows,
             limit,
@@ -180,7 +148,7 @@ def to_holdings(
             holder_type=_holder_type(codec, row.holder_address, labels[row.holder_address]),
             quantity=quantity or row.quantity_raw,
             quantity_raw=row.quantity_raw,
-            percentage=percentage(row.quantity_raw, summary.supply.raw),
+            percentage=row.percentage,
             percentage_status=summary.supply.figure_status,
             value=value.value,
             value_status=value.status,
@@ -204,22 +172,18 @@ def _holder_type(codec: AddressCodec, address: str, label: Label) -> HolderType 
 def _summarize(held: HolderSet) -> Summary:
     view, state = held.view, held.state
     row = supply_row(held.snapshot, view, state.first_block, state.block_number)
-    supply = to_supply(row)
-    is_confirmed = supply.status != "Unconfirmed"
-    total = None if supply.raw is None else int(supply.raw)
-    quantities = held.quantities()
-    rest = None if total is None else total - sum(quantities)
-    unattributed_raw = None if rest is None else str(rest)
-    is_complete = rest == 0 and is_confirmed and _opens_without_holders(held, row)
+    supply, quantities = to_supply(row), held.quantities()
+    found = summarize(
+        quantities,
+        supply.base_units,
+        supply.status,
+        opens_without_holders=_opens_without_holders(held, row),
+    )
     return Summary(
         supply=supply,
         holder_count=len(quantities),
-        holders_status="Complete" if is_complete else "HoldersUnknown",
-        unattributed_raw=unattributed_raw,
-        unattributed=whole_tokens(unattributed_raw, view.decimals),
-        unattributed_percentage=percentage(unattributed_raw, supply.raw),
-        unattributed_status="Negative" if rest is not None and rest < 0 and is_confirmed else supply.status,
-        figures=concentrate(quantities, total, is_confirmed=is_confirmed),
+        figures=found,
+        unattributed=None if found.unattributed is None else whole_tokens(str(found.unattributed), view.decimals),
         held_by_rank=held_by_rank(quantities),
     )
 

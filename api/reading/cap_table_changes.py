@@ -6,7 +6,6 @@ from api.calls import Fetched
 from api.errors import invalid_parameter
 from api.paging import Key
 from api.parameters import Moment, TimeRange
-from api.reading.concentration import percentage
 from api.reading.moments import State, View, resolve_covered, resolve_of_token, to_coverage, to_moment_coverage
 from api.reading.names import Names
 from api.reading.supplies import NOTHING, supply_at
@@ -97,6 +96,9 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
         "after_block": after_state.block_number if after_state else _NO_BLOCK,
         "is_before_creation": before_state is None,
     }
+    supply_before, supply_after = (
+        supply_at(snapshot, changes.view, state) if state else NOTHING for state in (before_state, after_state)
+    )
     rows = snapshot.rows_over(
         {"balances_at_both": snapshot.table(("balances", *moments.values()), {}, "cap_table_balances", **moments)},
         "cap_table_changes",
@@ -110,11 +112,10 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
         after_position=_BEFORE_ALL if after is None else int(after[0]),
         row_count=limit + 1,
         skipped=skipped,
+        supply_before_raw=supply_before.raw,
+        supply_after_raw=supply_after.raw,
     )
     head = rows[0]
-    supply_before, supply_after = (
-        supply_at(snapshot, changes.view, state) if state else NOTHING for state in (before_state, after_state)
-    )
     totals = CapTableChangeTotals(
         holders_before=head.holders_before,
         holders_after=head.holders_after,
@@ -147,9 +148,9 @@ def read_page(snapshot: Snapshot, changes: Changes, after: Key | None, limit: in
             difference=whole_tokens(row.difference_raw, decimals) or row.difference_raw,
             difference_raw=row.difference_raw,
             quantity_status=_quantity_status(row),
-            percentage_before=percentage(row.before_raw, supply_before.raw),
+            percentage_before=row.percentage_before,
             percentage_before_status="Unknown" if row.before_raw is None else supply_before.figure_status,
-            percentage_after=percentage(row.after_raw, supply_after.raw),
+            percentage_after=row.percentage_after,
             percentage_after_status="Unknown" if row.after_raw is None else supply_after.figure_status,
         )
         for _, holder, change, row in found[:limit]

@@ -9,6 +9,7 @@ from api.rows import HolderCountRow, HolderRow, QuantitiesRow, Row
 from api.schemas.common import Reconciliation
 from api.serving import Snapshot
 from api.tables import Table
+from figures.cap_table import parse_balances
 
 Found = TypeVar("Found", bound=Row)
 
@@ -95,12 +96,13 @@ class HolderSet:
     def quantities(self) -> list[int]:
         """Return what each has, the largest first."""
         (row,) = self.query("holder_quantities", QuantitiesRow)
-        return sorted(map(int, (row.quantities_raw or "").split()), reverse=True)
+        return parse_balances(row.quantities_raw or "")
 
     def page(
         self,
         key: HolderKey,
         limit: int,
+        supply_raw: str | None,
         *,
         is_descending: bool = False,
         after: Place | None = None,
@@ -112,6 +114,7 @@ class HolderSet:
         Args:
             key: what by.
             limit: so many at most.
+            supply_raw: total supply in base units, for percentages; None when it is unknown.
             is_descending: backwards.
             after: only those behind it.
             skipped: how many are left out.
@@ -141,6 +144,7 @@ class HolderSet:
             last_rank=last,
             row_count=limit,
             skipped=skipped,
+            supply_raw=supply_raw,
             **behind,
         )
 

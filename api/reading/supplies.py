@@ -23,6 +23,11 @@ class Supply:
         return self.whole or self.raw
 
     @property
+    def base_units(self) -> int | None:
+        """`raw` as a number."""
+        return None if self.raw is None else int(self.raw)
+
+    @property
     def figure_status(self) -> SupplyStatus:
         """The status of shares of it: of a supply of zero there are none, confirmed or not."""
         return "ZeroSupply" if self.raw == "0" else self.status

@@ -12,7 +12,15 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from api.errors import ApiError
-from api.price_rows import LinkedAssetRow, PriceAtRow, TokenPairRow, TokenPriceRow, UsdPairRow, WalletTotalRow
+from api.price_rows import (
+    LinkedAssetRow,
+    PriceAtRow,
+    ProductRow,
+    TokenPairRow,
+    TokenPriceRow,
+    UsdPairRow,
+    WalletTotalRow,
+)
 from api.reading.moments import View
 from api.reading.prices import prices_at
 from api.schemas.common import Decimal, ValueStatus
@@ -30,8 +38,6 @@ _DIGITS = 512
 """More than any product has: quantities have up to 78 digits and 255 decimals, prices 38."""
 
 _EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
-_ROUNDING = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_HALF_EVEN, traps=[decimal.InvalidOperation])
-_UNIT = decimal.Decimal(1).scaleb(-18)
 
 _WORST_FIRST: tuple[TotalStatus, ...] = ("UnknownTime", "Quarantined", "StalePrice", "NoPrice", "UnknownDecimals")
 
@@ -202,14 +208,28 @@ def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, L
         snapshot, tenant_id, ((link.pair_key, moment) for _, link, moment in held if link.pair_key and moment)
     )
     prices = [steps.get((link.pair_key, moment)) if link.pair_key and moment else None for _, link, moment in held]
+    values = _products(
+        snapshot,
+        [
+            (quantity, price.price) if quantity is not None and price and price.price else None
+            for (quantity, _, _), price in zip(held, prices, strict=True)
+        ],
+    )
     return [
-        Worth(
-            product(quantity, price.price) if quantity is not None and price and price.price else None,
-            _status(quantity, link, price, moment),
-            price,
-        )
-        for (quantity, link, moment), price in zip(held, prices, strict=True)
+        Worth(value, _status(quantity, link, price, moment), price)
+        for (quantity, link, moment), price, value in zip(held, prices, values, strict=True)
     ]
+
+
+def _products(snapshot: Snapshot, factors: Sequence[tuple[str, str] | None]) -> list[str | None]:
+    """Return quantities times prices, rounded as `marts.to_value` does, in their order."""
+    known = [one for one in factors if one]
+    if not known:
+        return [None] * len(factors)
+    quantities, prices = zip(*known, strict=True)
+    rows = snapshot.rows("products", ProductRow, quantities=quantities, prices=prices)
+    values = iter([row.value for row in rows])
+    return [next(values) if one else None for one in factors]
 
 
 def price_status(link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
@@ -219,15 +239,6 @@ def price_status(link: Link, price: PriceAtRow | None, moment: datetime | None) 
     if moment is None:
         return "UnknownTime"
     return price.price_status if price else "NoPrice"
-
-
-def product(quantity: str, price: str) -> str:
-    """Return quantity times price, exact, rounded once: half to even, to 18 decimals.
-
-    As the marts' `to_value`, which a test compares; a statement that names it takes 4 ms before the first row.
-    """
-    exact = _EXACT.multiply(decimal.Decimal(quantity), decimal.Decimal(price))
-    return _text(exact.quantize(_UNIT, context=_ROUNDING))
 
 
 def amount_text(raw: int, decimals: int | None) -> str:

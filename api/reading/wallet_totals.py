@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from api.parameters import INSTANT
 from api.price_rows import WalletTotalRow
 from api.reading import balances
-from api.reading.concentration import quotient
 from api.reading.moments import State, View, read_view, resolve, state_before
 from api.reading.values import changed_assets, read_links, total, total_status, wallet_totals
 from api.rows import HeldAssetRow
@@ -23,6 +22,7 @@ from api.serving import Snapshot
 from control import subjects
 from control.pricing.links import LinksInForce
 from control.subjects import SubjectRow
+from figures.numbers import quotient
 
 _DAY = timedelta(days=1)
 _VALUE_DECIMALS = 18
@@ -113,8 +113,7 @@ def change_between(
     worth, base = (sum(pair[at] for pair in units) for at in (0, 1))
     if base == 0:
         return None, "ZeroBase", omitted
-    sign = -1 if base < 0 else 1
-    return quotient(100 * (worth - base) * sign, base * sign), "Partial" if omitted else "Priced", omitted
+    return quotient(100 * (worth - base), base), "Partial" if omitted else "Priced", omitted
 
 
 def _holders_of(snapshot: Snapshot, tenant_id: str, wallet_keys: Sequence[int], addresses: Sequence[str]) -> set[int]:

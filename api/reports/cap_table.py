@@ -8,7 +8,6 @@ from datetime import datetime
 from api.parameters import read_moment
 from api.reading import capitalization
 from api.reading.cap_table import to_concentration, to_unattributed
-from api.reading.concentration import percentage, quotient
 from api.reading.holders import HolderSet
 from api.reading.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
 from api.reading.names import Names
@@ -32,6 +31,7 @@ from api.schemas.values import CapitalizationStatus
 from api.serving import Snapshot
 from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
+from figures.numbers import quotient
 
 _MOST_POINTS = 400  # of a chart: a year by days, seven by weeks
 _LARGEST = 10
@@ -159,7 +159,7 @@ def _to_counts(rows: Sequence[ReconciliationRow]) -> ReconciliationCounts:
 
 
 def _to_curve(holders: Holders) -> list[CurvePoint]:
-    supply = int(holders.summary.supply.raw or 0)
+    supply = holders.summary.supply.base_units or 0
     if supply <= 0:
         return []
     return [
@@ -176,7 +176,7 @@ def _to_largest(holders: Holders, rows: Sequence[HolderRow]) -> list[LargestHold
             wallet=present(row.holder_address),
             name=labels[row.holder_address].name,
             quantity=whole_tokens(row.quantity_raw, holders.view.decimals) or row.quantity_raw,
-            percentage=percentage(row.quantity_raw, holders.summary.supply.raw),
+            percentage=row.percentage,
             percentage_status=holders.summary.supply.figure_status,
         )
         for row in rows

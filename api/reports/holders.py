@@ -88,6 +88,7 @@ class Holders:
         return self._matching(self.state, filters).page(
             filters.key,
             limit,
+            self.summary.supply.raw,
             is_descending=filters.is_descending,
             after=Place(int(after[0]), str(after[1])) if after else None,
             skipped=offset,

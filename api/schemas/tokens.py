@@ -33,6 +33,7 @@ from api.schemas.inputs import ADDRESS, LEDGER, Keywords, described, line
 from api.schemas.operations import HISTORY_START, TrackingEstimate, TrackingHistory
 from api.schemas.values import CapitalizationStatus, ChangeStatus, Explanation, TotalStatus
 from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH, SYMBOL_LENGTH
+from figures import cap_table
 
 ContractStatus = Annotated[
     Literal["Unknown", "Fungible", "NotFungible", "NoContract"],
@@ -41,7 +42,7 @@ ContractStatus = Annotated[
     ),
 ]
 SupplyStatus = Annotated[
-    Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown"],
+    cap_table.SupplyStatus,
     Meta(
         description="`Observed` and `ZeroSupply`: a reading of the chain confirms the total supply at the moment. "
         "`Unconfirmed`: no reading does; the supply follows from the last reading and the events since. "
@@ -49,14 +50,14 @@ SupplyStatus = Annotated[
     ),
 ]
 UnattributedStatus = Annotated[
-    Literal["Observed", "Unconfirmed", "Negative", "ZeroSupply", "Unknown"],
+    cap_table.UnattributedStatus,
     Meta(
         description="The status of the supply, or `Negative`: the known balances exceed the total supply, and a "
         "reading confirms that supply."
     ),
 ]
 HoldersStatus = Annotated[
-    Literal["Complete", "HoldersUnknown"],
+    cap_table.HoldersStatus,
     Meta(
         description="`Complete`: the history since the contract's creation is covered up to the moment, and a "
         "confirmed supply leaves nothing unattributed. Otherwise holders may be missing; a history request from "
@@ -71,7 +72,7 @@ HolderCountStatus = Annotated[
     ),
 ]
 FigureStatus = Annotated[
-    Literal["Observed", "Unconfirmed", "HoldersUnknown", "ZeroSupply", "Unknown"],
+    cap_table.FigureStatus,
     Meta(
         description="`Observed`: the figure is certain. `Unconfirmed`: no reading confirms its supply. "
         "`HoldersUnknown`: it is null, because it depends on the holders of the unattributed supply. "
@@ -79,7 +80,7 @@ FigureStatus = Annotated[
     ),
 ]
 Top10Status = Annotated[
-    Literal["Observed", "Unconfirmed", "LowerBound", "ZeroSupply", "Unknown"],
+    cap_table.Top10Status,
     Meta(description="`LowerBound`: unknown holders may be among the ten. Otherwise the status of the supply."),
 ]
 Behaviour = Annotated[

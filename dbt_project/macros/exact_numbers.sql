@@ -344,34 +344,3 @@
     comment on macro marts_db.marts.to_value is
     'raw / 10^decimals * price as decimal text, rounded half to even to 18 decimals. Unit: Priced In.';
 {%- endmacro %}
-
-
-{#
-    Sums of squares of integers below 10^90, exact. `limbs_of` cuts a value into six limbs of 15 digits; `sum_of_squares` aggregates such
-    a column: products of limbs are summed as HUGEINT (up to 10^7 rows), shifted as text and added as BIGNUM.
-#}
-{% macro limbs_of(value) -%}
-    {{ let('digits', "lpad(" ~ digits_of(value) ~ ", 90, '0')", "[
-        substr(digits, 1, 15)::hugeint, substr(digits, 16, 15)::hugeint, substr(digits, 31, 15)::hugeint,
-        substr(digits, 46, 15)::hugeint, substr(digits, 61, 15)::hugeint, substr(digits, 76, 15)::hugeint
-    ]") }}
-{%- endmacro %}
-
-
-{% macro sum_of_squares(limbs) -%}
-    {{ square_of(limbs, 'sum') }}
-{%- endmacro %}
-
-
-{# The same of one value, as `limbs_of` cuts it. #}
-{% macro square_of(limbs, aggregate='') -%}
-    0::bignum
-    {%- for first in range(1, 7) -%}
-    {%- for second in range(first, 7) %}
-    + (
-        {{ aggregate }}({{ limbs }}[{{ first }}] * {{ limbs }}[{{ second }}] * {{ 1 if first == second else 2 }})::varchar
-        || repeat('0', {{ 15 * (12 - first - second) }})
-    )::bignum
-    {%- endfor -%}
-    {%- endfor -%}
-{%- endmacro %}

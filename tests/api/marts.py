@@ -16,12 +16,12 @@ import yaml  # type: ignore[import-untyped]
 from jinja2 import Environment
 
 from control.networks.families import codec_for
+from figures.cap_table import parse_balances, summarize
 
 _PROJECT = Path(__file__).resolve().parents[2] / "dbt_project"
 _BETWEEN = "\n-- the next text\n"
 _MODELS = {
     "cap_tables": "",
-    "cap_table_summaries": "",
     "token_supplies": "",
     "token_capitalization_days": "values/",
     "address_names": "",
@@ -114,6 +114,8 @@ def publish(
         if "addresses" not in rows:
             _show_addresses(connection)
         count_holders(connection)
+        if "cap_table_summaries" not in rows:
+            _summarize_cap_tables(connection)
         _count_versions(connection, version, rows)
         connection.execute("create table marts.publication as select ? as version, ? as epoch", [version, epoch])
     move_pointer(directory, version, path.name)
@@ -137,6 +139,31 @@ def _show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
         connection.register("shown", pa.Table.from_pylist(shown))
         connection.execute("insert into marts.addresses by name select * from shown")
         connection.unregister("shown")
+
+
+def _summarize_cap_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fill in the figures of each token's cap table."""
+    tokens = connection.execute(
+        """select tenant_id, subject_key, total_supply_raw::varchar, total_supply_status, holder_count,
+            coalesce(opens_without_holders, false),
+            (
+                select string_agg(quantity_raw::varchar, ' ') from marts.token_holders as holders
+                where holders.subject_key = tokens.subject_key
+            )
+        from marts.tokens as tokens"""
+    ).fetchall()
+    for tenant_id, subject_key, supply, status, holder_count, opens_without_holders, quantities in tokens:
+        found = summarize(
+            parse_balances(quantities or ""),
+            None if supply is None else int(supply),
+            status or "Unknown",
+            opens_without_holders=opens_without_holders,
+        )
+        connection.execute(
+            """insert into marts.cap_table_summaries by name
+            select ? as tenant_id, ? as subject_key, ? as holder_count, ? as holders_status""",
+            [tenant_id, subject_key, holder_count, found.holders_status],
+        )
 
 
 def _count_versions(

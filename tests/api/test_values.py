@@ -9,9 +9,10 @@ import duckdb
 import pytest
 
 from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.reading.concentration import percentage
-from api.reading.values import product, total, whole_tokens
+from api.query_texts import load_queries
+from api.reading.values import total, whole_tokens
 from control.models import PricePair, Subject
+from figures.numbers import percentage
 from tests.api.marts import functions, publish
 from tests.api.pricing import LINKED_PAIR_KEY
 from tests.api.test_errors import problem
@@ -252,8 +253,8 @@ def test_tabular_answers_have_the_values(valued: World) -> None:
             assert [line.split(",")[place] for line in table[1:]] == [row["value"] or "" for row in rows]
 
 
-def test_products_are_those_of_the_marts() -> None:
-    """The marts' function, the API's and fractions agree: halves, sizes beyond any machine number, many decimals."""
+def test_products_are_exact() -> None:
+    """The marts' function, the API's query and fractions agree: halves, any size, many decimals."""
     source = random.Random(7)
     cases = [
         (raw, decimals, price)
@@ -275,10 +276,14 @@ def test_products_are_those_of_the_marts() -> None:
         given = [(str(raw), str(decimals), text_of(price, 18)) for raw, decimals, price in cases]
         connection.executemany("insert into cases values (?::bignum, ?::integer, ?::decimal(38, 18))", given)
         found = connection.execute("select marts.to_value(raw, decimals, price) from cases order by rowid").fetchall()
-    for (raw, decimals, price), (value,) in zip(cases, found, strict=True):
-        expected = text_of(round(Fraction(raw * price, 10**decimals)), 18)
-        assert value == expected
-        assert product(str(text_of(raw, decimals)), str(text_of(price, 18))) == expected
+        factors = {
+            "quantities": [text_of(raw, decimals) for raw, decimals, _ in cases],
+            "prices": [text_of(price, 18) for _, _, price in cases],
+        }
+        asked = connection.execute(load_queries()["products"], factors).fetchall()
+    expected = [(text_of(round(Fraction(raw * price, 10**decimals)), 18),) for raw, decimals, price in cases]
+    assert found == expected
+    assert asked == expected
 
 
 def test_shares_and_whole_tokens_are_those_of_the_marts() -> None:
@@ -301,9 +306,9 @@ def test_shares_and_whole_tokens_are_those_of_the_marts() -> None:
         ).fetchall()
     for (part, whole, decimals), (share, amount) in zip(cases, found, strict=True):
         expected = text_of(round(Fraction(100 * part * 10**12, whole)), 12) if whole else None
-        assert (percentage(str(part), str(whole)), share) == (expected, expected)
+        assert (percentage(part, whole), share) == (expected, expected)
         assert (whole_tokens(str(part), decimals), amount) == (text_of(part, decimals), text_of(part, decimals))
-    assert percentage(None, "1") is percentage("1", None) is whole_tokens(None, 1) is whole_tokens("1", None) is None
+    assert percentage(None, 1) is percentage(1, None) is whole_tokens(None, 1) is whole_tokens("1", None) is None
 
 
 def test_sums_are_exact() -> None:

@@ -505,7 +505,7 @@ def test_tables_of_an_earlier_release_become_views_in_a_file_of_any_name(tmp_pat
     with open_warehouse(stores.warehouse):
         pass
     run_dbt(stores, "run")
-    names = ("cap_tables", "cap_table_summaries", "token_holders", "wallet_balances", "token_capitalization_days")
+    names = ("cap_tables", "token_holders", "wallet_balances", "token_capitalization_days")
     with duckdb.connect() as connection:
         connection.execute(f"attach '{stores.marts}' as published; use published")
         for name in names:

@@ -1,6 +1,6 @@
-"""Concentration figures of a list of balances, in whole numbers throughout.
+"""The figures of a cap table that depend on all its holders: what is unattributed, and concentration.
 
-`marts.cap_table_summaries` says the same of the newest block to whoever reads the marts.
+All are computed in whole numbers, from what each holder has at one block.
 """
 
 import math
@@ -9,16 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from api.schemas.tokens import FigureStatus, Top10Status
+from figures.numbers import percentage, quotient
 
-_DECIMALS = 12
-_SCALE = 10**_DECIMALS
+SupplyStatus = Literal["Observed", "Unconfirmed", "ZeroSupply", "Unknown"]
+HoldersStatus = Literal["Complete", "HoldersUnknown"]
+UnattributedStatus = Literal["Observed", "Unconfirmed", "Negative", "ZeroSupply", "Unknown"]
+FigureStatus = Literal["Observed", "Unconfirmed", "HoldersUnknown", "ZeroSupply", "Unknown"]
+Top10Status = Literal["Observed", "Unconfirmed", "LowerBound", "ZeroSupply", "Unknown"]
+
 _LARGEST = 10
 _MOST_RANKS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Concentration:
     """`top10` percent of the supply, `hhi` 0 to 10,000, `gini` 0 to 1, `nakamoto` a number of holders."""
 
     top10: str | None
@@ -31,7 +35,46 @@ class Figures:
     nakamoto_status: FigureStatus
 
 
-def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bool = True) -> Figures:
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of one cap table; `unattributed` is in base units, None where the supply is unknown."""
+
+    holders_status: HoldersStatus
+    unattributed: int | None
+    unattributed_percentage: str | None
+    unattributed_status: UnattributedStatus
+    concentration: Concentration
+
+
+def parse_balances(text: str) -> list[int]:
+    """Return quantities that are written with spaces between them, largest first."""
+    return sorted(map(int, text.split()), reverse=True)
+
+
+def summarize(
+    balances: Sequence[int], supply: int | None, supply_status: SupplyStatus, *, opens_without_holders: bool
+) -> Summary:
+    """Compute the figures of a cap table.
+
+    Args:
+        balances: of all holders seen, largest first, none zero, in base units.
+        supply: total supply in base units; None when it is unknown.
+        supply_status: whether a reading confirms the supply.
+        opens_without_holders: whether nobody held anything before the covered range.
+    """
+    rest = None if supply is None else supply - sum(balances)
+    is_confirmed = supply_status != "Unconfirmed"
+    is_complete = opens_without_holders and rest == 0 and is_confirmed
+    return Summary(
+        holders_status="Complete" if is_complete else "HoldersUnknown",
+        unattributed=rest,
+        unattributed_percentage=percentage(rest, supply),
+        unattributed_status="Negative" if rest is not None and rest < 0 and is_confirmed else supply_status,
+        concentration=concentrate(balances, supply, is_confirmed=is_confirmed),
+    )
+
+
+def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bool = True) -> Concentration:
     """Compute the figures, each only where it does not depend on who holds the rest of the supply.
 
     The rest is one holder's or many's. The share of the ten largest and the sum of squares are the most, and the fewest
@@ -44,8 +87,9 @@ def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bo
         is_confirmed: whether a reading confirms the supply; otherwise figures that stand are `Unconfirmed`.
     """
     if not supply:
-        status: FigureStatus = "Unknown" if supply is None else "ZeroSupply"
-        return Figures(None, _as_top10(status), None, status, None, status, None, status)
+        if supply is None:
+            return Concentration(None, "Unknown", None, "Unknown", None, "Unknown", None, "Unknown")
+        return Concentration(None, "ZeroSupply", None, "ZeroSupply", None, "ZeroSupply", None, "ZeroSupply")
     held = sum(balances)
     rest = supply - held
     largest, squares = sum(balances[:_LARGEST]), sum(balance * balance for balance in balances)
@@ -58,7 +102,7 @@ def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bo
     is_nakamoto_known = rest >= 0 and nakamoto is not None and nakamoto == least_nakamoto
     standing: Literal["Observed", "Unconfirmed"] = "Observed" if is_confirmed else "Unconfirmed"
     is_top10_known = not is_confirmed or (rest >= 0 and top10 == most_top10)
-    return Figures(
+    return Concentration(
         top10=top10,
         top10_status=standing if is_top10_known else "LowerBound",
         hhi=hhi if is_hhi_known else None,
@@ -90,35 +134,6 @@ def held_by_rank(balances: Sequence[int]) -> list[tuple[int, int]]:
         found.append((rank, running))
         before = rank
     return found
-
-
-def percentage(part_raw: str | None, whole_raw: str | None) -> str | None:
-    """Return how many percent of a whole a part is; None where one is unknown, or the whole is zero.
-
-    As the marts' `percentage`, which a test compares; a statement that names it takes 3 ms before the first row.
-    """
-    if part_raw is None or whole_raw is None or int(whole_raw) == 0:
-        return None
-    return quotient(100 * int(part_raw), int(whole_raw))
-
-
-def quotient(numerator: int, denominator: int) -> str:
-    """Return a quotient as decimal text with at most 12 decimals, rounded half to even.
-
-    Args:
-        numerator: any whole number.
-        denominator: above zero.
-    """
-    scaled, rest = divmod(abs(numerator) * _SCALE, denominator)
-    if 2 * rest > denominator or (2 * rest == denominator and scaled % 2):
-        scaled += 1
-    whole, fraction = divmod(scaled, _SCALE)
-    text = f"{whole}.{fraction:0{_DECIMALS}d}".rstrip("0").rstrip(".")
-    return f"-{text}" if numerator < 0 and scaled else text
-
-
-def _as_top10(status: FigureStatus) -> Top10Status:
-    return "LowerBound" if status == "HoldersUnknown" else status
 
 
 def _gini(balances: Sequence[int], held: int) -> str:

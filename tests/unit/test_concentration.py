@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from api.reading.concentration import concentrate
+from figures.cap_table import concentrate
 from tests.integration.transform_oracle import concentration
 
 
