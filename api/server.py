@@ -24,8 +24,12 @@ MOST_CONNECTIONS = 512
 """Further connections wait until one ends; below the usual limit of 1,024 open files."""
 MOST_HEAD_BYTES = 64 * 1024
 """Of a request's head; the server reads up to twice as much before it refuses."""
-HEAD_SECONDS = 10
-"""Time for a request's head; also the time that a connection may stay open without a request."""
+HEAD_SECONDS = 13
+"""Time for a request's head; also the time that a connection may stay open without a request.
+
+Not a usual interval of polling, such as 10 or 15 s: the client would often send a request just when its kept connection
+is closed.
+"""
 _SHUTDOWN_SECONDS = 10
 _CLOSE_SECONDS = 2
 
