@@ -3,10 +3,11 @@
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
+
+from cachetools import TTLCache
 
 Given = TypeVar("Given")
 
@@ -24,15 +25,19 @@ class Renewal(Generic[Given]):
     Args:
         newest: the number of the version in force; None where there is none.
         open_newest: opens that version, as what makers are given.
+        clock: seconds that never run backwards.
     """
 
     def __init__(
-        self, newest: Callable[[], int | None], open_newest: Callable[[], AbstractContextManager[Given]]
+        self,
+        newest: Callable[[], int | None],
+        open_newest: Callable[[], AbstractContextManager[Given]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._newest = newest
         self._open_newest = open_newest
         self._condition = threading.Condition()
-        self._asked: OrderedDict[Any, tuple[float, Callable[[Given], object]]] = OrderedDict()
+        self._asked: TTLCache[Any, Callable[[Given], object]] = TTLCache(_MOST, _ASKED_SECONDS, clock)
         self._made_of: int | None = None
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="renewal", daemon=True)
@@ -49,10 +54,9 @@ class Renewal(Generic[Given]):
         if threading.current_thread() is self._thread:
             return
         with self._condition:
-            self._asked[key] = (time.monotonic(), make)
-            self._asked.move_to_end(key)
-            if len(self._asked) > _MOST:
-                self._asked.popitem(last=False)
+            # Set anew, so that it is the one asked for last.
+            self._asked.pop(key, None)
+            self._asked[key] = make
             if self._made_of is None:
                 self._made_of = version
             self._condition.notify()
@@ -71,10 +75,7 @@ class Renewal(Generic[Given]):
                 self._condition.wait_for(lambda: self._is_closed, timeout=_POLL_SECONDS)
                 if self._is_closed:
                     return
-                oldest = time.monotonic() - _ASKED_SECONDS
-                while self._asked and next(iter(self._asked.values()))[0] < oldest:
-                    self._asked.popitem(last=False)
-                due = [make for _, make in reversed(self._asked.values())]
+                due = list(self._asked.values())[::-1]
             try:
                 version = self._newest()
             except Exception:  # noqa: BLE001 - the folder changes while it is looked at; it is looked at again

@@ -7,7 +7,6 @@ Only structure and what the database itself must guarantee; the rules are in `ac
 from datetime import datetime
 from typing import Any, ClassVar
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -23,6 +22,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from control.types import UtcDateTime
 
 NAMING_CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -45,7 +46,7 @@ class Base(DeclarativeBase):
     """Common metadata of all tables."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
-    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: DateTimeUTC(timezone=True)}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UtcDateTime()}
 
 
 class Tenant(Base):

@@ -110,14 +110,16 @@ def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
     assert versions.made == []
 
 
-def test_what_nobody_asked_for_lately_is_not_made(versions: _Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewal, "_ASKED_SECONDS", -1.0)
-    versions.newest = 2
-    renewing = Renewal(versions.find, versions.open)
+def test_what_nobody_asked_for_lately_is_not_made(versions: _Versions) -> None:
+    now = [0.0]
+    renewing = Renewal(versions.find, versions.open, lambda: now[0])
     renewing.note("a", 1, versions.maker("a"))
-    versions.wait_for_looks(1)
+    now[0] = 601.0
+    renewing.note("b", 1, versions.maker("b"))
+    versions.newest = 2
+    versions.wait_for(("b", 2))
     renewing.close()
-    assert versions.made == []
+    assert versions.made == [("b", 2)]
 
 
 def test_cap_tables_and_reports_of_a_new_version_are_there_before_they_are_asked_for(

@@ -1,8 +1,9 @@
 """Quotas, canonical rates, requests to read contracts again, pins by tenant, and addresses of clients."""
 
 import sqlalchemy as sa
-from advanced_alchemy.types import DateTimeUTC
 from alembic import op
+
+from control.types import UtcDateTime
 
 revision = "0.4.0"
 down_revision = "0.2.0"
@@ -19,7 +20,7 @@ def upgrade() -> None:
     # Rates of earlier releases end with a zero.
     op.execute("update operations set rate = substr(rate, 1, length(rate) - 2) where rate like '%.0'")
     for name in ("metadata_requested_at", "metadata_accepted_at"):
-        op.add_column("subjects", sa.Column(name, DateTimeUTC(timezone=True), nullable=True))
+        op.add_column("subjects", sa.Column(name, UtcDateTime(), nullable=True))
     op.add_column("audit_events", sa.Column("client_address", sa.String(45), nullable=True))
 
 
@@ -51,7 +52,7 @@ def _name_tenants_of_pins() -> None:
         "version_pins",
         sa.Column("version", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("tenant_id", sa.String(40), nullable=False),
-        sa.Column("pinned_until", DateTimeUTC(timezone=True), nullable=False),
+        sa.Column("pinned_until", UtcDateTime(), nullable=False),
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name="fk_version_pins_tenant_id_tenants"),
         sa.PrimaryKeyConstraint("version", "tenant_id", name="pk_version_pins"),
     )
