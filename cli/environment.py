@@ -1,11 +1,12 @@
 """The environment that Dagster, dbt and child processes need, derived from the settings."""
 
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
 from cli.data_folder import prepare_folders
+from control.clock import utc_now
 from control.settings import CHECKOUT, Settings, load_settings
 
 
@@ -32,7 +33,7 @@ def prepare() -> Settings:
 
 def age(instant: datetime) -> str:
     """Say how long ago an instant was, in the largest unit that fits."""
-    seconds = max(int((datetime.now(UTC) - instant).total_seconds()), 0)
+    seconds = max(int((utc_now() - instant).total_seconds()), 0)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size} {unit}"

@@ -18,6 +18,7 @@ from rich.console import Console
 from cli.disk import full_disk_sentence, names_full_disk
 from cli.logs import LogFile, copy_lines
 from control.settings import CHECKOUT, Settings
+from pipelines.load.due import backoff
 
 # Seconds until a child that does not stop is killed. The API first finishes its requests.
 _API_STOP_SECONDS = 15.0
@@ -26,7 +27,6 @@ _SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.5
 _STOP_POLL_SECONDS = 0.05
 # A child that exits is restarted after 1, 2, 4, ... seconds, at most this many. After a minute the count starts over.
-_MOST_RESTART_SECONDS = 30.0
 _FORGIVEN_AFTER_SECONDS = 60.0
 # Maximum time to write the last lines of a child that has ended.
 _LOG_SECONDS = 5.0
@@ -139,12 +139,10 @@ def _watch(child: _Child, settings: Settings, console: Console) -> None:
             return
         if now - child.started_at > _FORGIVEN_AFTER_SECONDS:
             child.failures = 0
-        pause = min(2.0**child.failures, _MOST_RESTART_SECONDS)
         child.failures += 1
+        pause = backoff(child.failures)
         child.process, child.restart_at = None, now + pause
-        console.print(
-            f"[yellow]{child.name} exited with code {code}; restarting it in {pause:.0f} s (log: {child.log})"
-        )
+        console.print(f"[yellow]{child.name} exited with code {code}; restarting it in {pause} s (log: {child.log})")
     # Dagster's processes report a code server that is only starting as an error, with a stack trace.
     if now >= child.restart_at and (child.needs_socket is None or _is_open(child.needs_socket)):
         _start(child, settings, console)

@@ -1,4 +1,4 @@
-"""The two things rules do with time: read the clock and cut an instant to its second.
+"""What rules do with time: read the clock and cut an instant to its second.
 
 Formatting of times for people or JSON does not go here.
 """
@@ -9,6 +9,11 @@ from datetime import UTC, datetime
 def utc_now() -> datetime:
     """Return the present instant as an aware UTC datetime, in microseconds."""
     return datetime.now(UTC)
+
+
+def stored_now() -> datetime:
+    """Return the present instant as the warehouse stores it: UTC without a zone."""
+    return utc_now().replace(tzinfo=None)
 
 
 def whole_second(instant: datetime) -> datetime:

@@ -13,9 +13,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
+
+from control.clock import utc_now
 
 _POLL_SECONDS = 0.2
 # Oftener than writers do, so that a copy finds its turn between two cycles.
@@ -94,7 +95,7 @@ def writer_lock(path: Path, purpose: str, wait_seconds: float) -> Iterator[None]
             time.sleep(min(_POLL_SECONDS, max(wait_seconds - waited, 0.01)))
         file.seek(0)
         file.truncate()
-        since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
         file.write(json.dumps({"pid": os.getpid(), "purpose": purpose, "since": since}))
         file.flush()
         yield

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import duckdb
 
+from control.clock import stored_now, utc_now
 from warehouse.copies import reflink
 from warehouse.damage import check_length
 from warehouse.folders import read_json, sync
@@ -259,7 +260,7 @@ def publish(
         connection.execute(
             "create or replace table marts.publication as select ?::bigint as version, ?::bigint as batch_id, "
             "?::timestamp as built_at, ?::varchar as epoch",
-            [version, batch_id, datetime.now(UTC).replace(tzinfo=None), epoch],
+            [version, batch_id, stored_now(), epoch],
         )
         connection.execute(_PUBLICATION_COMMENTS)
         connection.execute("force checkpoint")
@@ -275,7 +276,7 @@ def publish(
     # Unlike a rename, a link does not take the place of a file.
     os.link(beside, serving_dir / name)
     beside.unlink()
-    publication = Publication(version, name, datetime.now(UTC).replace(microsecond=0))
+    publication = Publication(version, name, utc_now().replace(microsecond=0))
     _replace_text(
         serving_dir / "current.json",
         json.dumps(
@@ -346,7 +347,7 @@ def remove_old_versions(
         for version, follower in zip(sorted(versions), sorted(versions)[1:], strict=False)
     }
     removable = [version for version in sorted(versions) if version < current.version - 1 and version not in pinned]
-    moment = (now or datetime.now(UTC)).timestamp()
+    moment = (now or utc_now()).timestamp()
     size = sum(path.stat().st_size for path in versions.values())
     removed = []
     for version in removable:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from control.clock import stored_now
 from pipelines.collect.differences import locate
 from pipelines.collect.readings import Pair, Tenants, owed_to, read_owed
 from pipelines.collect.segments import Collector
@@ -36,7 +37,7 @@ from pipelines.load.readings import (
     record_turn,
     replace_suspected_tokens,
 )
-from pipelines.load.warehouse import named, utc_now
+from pipelines.load.warehouse import named
 
 _PAIRS_PER_WRITE = 20_000
 # Readings of a tenant whose pairs are checked again although they did not move, per cycle and network: in turn.
@@ -142,7 +143,7 @@ class _Observer:
 
     def metadata(self) -> None:
         """Read contracts of a kind that a tenant does not know yet, and contracts that need a second reading."""
-        rows = self._rows("pending_metadata", now=utc_now(), most=_MOST_SECOND_READINGS)
+        rows = self._rows("pending_metadata", now=stored_now(), most=_MOST_SECOND_READINGS)
         pending = {str(token): _names(tenants) for token, tenants in rows}
         if not pending:
             return

@@ -1,10 +1,9 @@
 """Block times: what is stored is in order, and false times that were stored are found and read again."""
 
-from datetime import UTC, datetime
-
 import duckdb
 import polars as pl
 
+from control.clock import utc_now
 from pipelines.extract.errors import FalseBlockTime
 from pipelines.extract.family import Header, Node
 from pipelines.extract.headers import MOST_AHEAD, dated_before
@@ -46,7 +45,7 @@ def repair_times(connection: duckdb.DuckDBPyConnection, node: Node, head: Header
         FalseBlockTime: the node says the same false times again, or others before what stays; nothing is removed.
     """
     network = node.network.name
-    latest = (datetime.now(UTC) + MOST_AHEAD).replace(tzinfo=None)
+    latest = (utc_now() + MOST_AHEAD).replace(tzinfo=None)
     suspected = [number for number in suspected_blocks(connection, network, latest) if number <= head.number]
     for at in range(0, len(suspected), _STEP):
         headers = node.headers(suspected[at : at + _STEP])

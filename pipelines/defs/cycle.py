@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import msgspec
 
+from control.clock import utc_now
 from control.networks.definitions import Network
 from control.revision import read_revision
 from control.settings import Settings, load_settings
@@ -19,6 +20,7 @@ from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
 from pipelines.deliver.worker_state import read_worker_state
+from pipelines.load.due import backoff
 from warehouse.lock import is_locked
 from warehouse.port import Warehouse
 
@@ -30,8 +32,6 @@ _START_SECONDS = 90
 # A running worker replies at once; one that is starting, within this time.
 _HEALTH_SECONDS = 5.0
 _WORKER_START_SECONDS = 90
-# After consecutive failures a network is retried after 1, 2, 4, ... cycles, at most this many.
-_MOST_CYCLES_BETWEEN_TRIES = 32
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 
@@ -89,8 +89,8 @@ def _waits_after_failure(known: NetworkProgress | None, settings: Settings) -> b
     """Return whether a network failed and may not be retried yet."""
     if known is None or not known.failures_in_a_row or not known.tried_at:
         return False
-    apart = settings.cycle_seconds * min(2 ** (known.failures_in_a_row - 1), _MOST_CYCLES_BETWEEN_TRIES)
-    return datetime.now(UTC) - datetime.fromisoformat(known.tried_at) < timedelta(seconds=apart)
+    apart = settings.cycle_seconds * backoff(known.failures_in_a_row)
+    return utc_now() - datetime.fromisoformat(known.tried_at) < timedelta(seconds=apart)
 
 
 def due_networks(
@@ -115,7 +115,7 @@ def due_networks(
     owed = {
         name
         for name, network in known
-        if network.has_ending_windows or network.is_history_due(datetime.now(UTC)) or network.failures_in_a_row
+        if network.has_ending_windows or network.is_history_due(utc_now()) or network.failures_in_a_row
     } & configured
     now = time.time()
     polled = [
@@ -129,7 +129,7 @@ def due_networks(
     state = progress.networks if progress else {}
     failed = {name for name, known in state.items() if known.failures_in_a_row}
     waiting = {name for name in failed if _waits_after_failure(state[name], settings)}
-    has_history = {name for name, known in state.items() if known.is_history_due(datetime.now(UTC))}
+    has_history = {name for name, known in state.items() if known.is_history_due(utc_now())}
     due = {network.name for network in polled if network.name in failed | has_history}
     heads.ask([network for network in polled if network.name not in due])
     polls = heads.answers().items()
@@ -143,7 +143,7 @@ def has_price_work(progress: Progress | None) -> bool:
     """Tell whether a price source is due or a discovery is unfinished. New ones change the configuration."""
     if progress is None:
         return False
-    now = datetime.now(UTC)
+    now = utc_now()
     return progress.has_unfinished_discoveries or any(source.is_due(now) for source in progress.price_sources.values())
 
 
@@ -159,7 +159,7 @@ def _is_at_work(settings: Settings, run_id: str) -> bool:
     except WorkerSilentError:
         state = read_worker_state(settings.data_dir)
         since = timedelta(seconds=_WORKER_START_SECONDS)
-        return state is not None and datetime.now(UTC) - datetime.fromisoformat(state.looked_at) < since
+        return state is not None and utc_now() - datetime.fromisoformat(state.looked_at) < since
 
 
 def _run_in_progress(
@@ -176,7 +176,7 @@ def _run_in_progress(
     silent_runs.clear()
     for record in instance.get_run_records(dg.RunsFilter(job_name=JOB, statuses=_RUNNING)):
         run = record.dagster_run
-        if datetime.now(UTC) - record.create_timestamp < timedelta(seconds=_START_SECONDS):
+        if utc_now() - record.create_timestamp < timedelta(seconds=_START_SECONDS):
             return True
         if has_worker and is_of_worker(run) and _is_at_work(settings, run.run_id):
             continue

@@ -3,11 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import dagster as dg
 
 from control import idempotency
+from control.clock import utc_now
 from control.settings import load_settings
 from control.store import open_store
 from pipelines.defs.cycle import JOB
@@ -30,7 +31,7 @@ def purge_runs(context: dg.OpExecutionContext) -> int:
     ended = dg.RunsFilter(
         job_name=JOB,
         statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED],
-        created_before=datetime.now(UTC) - KEEP,
+        created_before=utc_now() - KEEP,
     )
     while records := context.instance.get_run_records(ended, limit=_RUNS_PER_PASS):
         for record in records:
@@ -64,7 +65,7 @@ def purge_answers() -> None:
 @dg.op
 def purge_logs(context: dg.OpExecutionContext) -> int:
     """Delete rotated parts of logs that are older than `KEEP_LOGS`."""
-    oldest = (datetime.now(UTC) - KEEP_LOGS).timestamp()
+    oldest = (utc_now() - KEEP_LOGS).timestamp()
     removed = 0
     for part in (load_settings().data_dir / "logs").glob("*.log.*"):
         # `ledgermart up` may rename it meanwhile.

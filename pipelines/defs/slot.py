@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import duckdb
 
+from control.clock import stored_now
 from control.revision import read_revision
 from control.store import ControlStore
-from pipelines.load.warehouse import utc_now
 
 # Past data gets at least this time, even in a cycle that takes longer than the time between cycles.
 _LEAST_SECONDS = 2.0
@@ -41,7 +41,7 @@ class Slot:
         ).fetchone()
         assert row is not None
         began_at, self._revision = row
-        left: timedelta = began_at + timedelta(seconds=cycle_seconds) - utc_now()
+        left: timedelta = began_at + timedelta(seconds=cycle_seconds) - stored_now()
         self._store = store
         self._began = time.monotonic()
         self._until = self._began + max(left.total_seconds(), _LEAST_SECONDS)

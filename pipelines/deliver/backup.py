@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from packaging.version import Version
 
 from control.backups import POSTGRES_DUMP, SQLITE_COPY, check_program, copy_name, copy_store
+from control.clock import utc_now
 from control.settings import Settings
 from warehouse.copies import Listener
 from warehouse.folders import FolderError, new_folder, read_json, sync
@@ -97,7 +98,7 @@ def make_backup(settings: Settings, folder: Path, listener: Listener) -> Backup:
     with _errors_named(folder), new_folder(folder) as partial:
         # The control store as well: an operation that it calls finished must have its rows in the warehouse.
         with warehouse.copy_to(partial, listener) as epoch:
-            created_at = datetime.now(UTC).replace(microsecond=0)
+            created_at = utc_now().replace(microsecond=0)
             copy_store(settings, partial)
         warehouse.check_copies(partial)
         names = [copy_name(settings), *(name for name in _WAREHOUSE_FILES if (partial / name).exists())]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from packaging.version import Version
 
 from control.backups import POSTGRES_DUMP, SQLITE_COPY, check_program, copy_name, load_dump, sqlite_path
+from control.clock import utc_now
 from control.errors import StoreUnavailable
 from control.settings import Settings
 from control.store import open_store
@@ -209,7 +210,7 @@ def _stage(settings: Settings, backup: Backup, listener: Listener) -> _Journal:
         raise
     for path in staged.values():
         sync(path)
-    stamp = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
+    stamp = f"{utc_now():%Y-%m-%dT%H%M%SZ}"
     former = tuple((path, aside) for path, aside in _former(settings, stamp) if _holds_anything(path))
     restored = Restored(
         backup.folder, backup.version, backup.created_at, tuple(aside for _, aside in former), was_interrupted=False

@@ -14,10 +14,11 @@ import json
 import shlex
 import shutil
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from control.clock import utc_now
 from control.settings import Settings
 from warehouse.copies import Listener, check_unused, open_copy
 from warehouse.folders import FolderError, new_folder
@@ -89,7 +90,7 @@ def make_sandbox(settings: Settings, folder: Path, *, refresh: bool, listener: L
         with Warehouse(settings).copy_for(partial, listener) as copy:
             manifest = json.loads(_manifest_text(settings))
         _write_state(manifest, partial / "state")
-        created_at = datetime.now(UTC).replace(microsecond=0)
+        created_at = utc_now().replace(microsecond=0)
         version, batch_id = copy.publication.version, _newest_batch(partial)
         made = Sandbox(folder.name, folder, version, batch_id, created_at, copy.is_reflinked)
         _write_description(made, partial)

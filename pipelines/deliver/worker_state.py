@@ -1,9 +1,10 @@
 """What the worker says of itself, for `ledgermart status`: when it looked for something to do, and what keeps it."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+
+from control.clock import utc_now
 
 
 class WorkerState(msgspec.Struct, frozen=True):
@@ -27,7 +28,7 @@ def read_worker_state(data_dir: Path) -> WorkerState | None:
 
 def write_worker_state(data_dir: Path, trouble: str | None) -> None:
     """Write that the worker looks now, and what keeps it from its work."""
-    state = WorkerState(datetime.now(UTC).isoformat(timespec="seconds"), trouble)
+    state = WorkerState(utc_now().isoformat(timespec="seconds"), trouble)
     beside = _path(data_dir).with_suffix(".tmp")
     beside.write_bytes(msgspec.json.encode(state))
     beside.replace(_path(data_dir))

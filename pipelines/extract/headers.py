@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
+from control.clock import utc_now
 from pipelines.extract.errors import ChainReorganised, FalseBlockTime
 from pipelines.extract.family import HEADERS, Header
 
@@ -18,7 +19,7 @@ def check_clock(network: str, call: str, header: Header) -> None:
     Raises:
         FalseBlockTime: it is ahead.
     """
-    now = datetime.now(UTC)
+    now = utc_now()
     if header.time > now + MOST_AHEAD:
         detail = (
             f"block {header.number} is dated {header.time:%Y-%m-%d %H:%M:%S}, and this machine's clock says "

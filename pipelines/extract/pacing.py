@@ -1,8 +1,19 @@
-"""When the next request may go to a provider, and how long to wait after a failure. Sends nothing itself."""
+"""When the next request may go to a provider, and what is tried again. Sends nothing itself."""
 
 import random
 import threading
 from collections.abc import Callable
+from typing import TypeVar
+
+from pipelines.extract.errors import (
+    ExtractError,
+    NodeUnreachable,
+    RateLimited,
+    SourceRateLimited,
+    SourceUnreachable,
+)
+
+T = TypeVar("T")
 
 _BASE_SECONDS = 0.25
 _LONGEST_BACKOFF_SECONDS = 8.0
@@ -30,6 +41,50 @@ class Pacer:
         self._next_start = 0.0
         self._least_interval = least_interval
         self._interval = least_interval
+
+    def persist(
+        self,
+        attempt: Callable[[], T],
+        too_long: Callable[[str], ExtractError],
+        *,
+        most_attempts: int,
+        deadline: float,
+        retry_timeouts: bool = True,
+    ) -> T:
+        """Return the result of a request that is repeated where waiting may help.
+
+        No connection, an answer cut off and HTTP 5xx are repeated after an exponential back-off with full jitter. If
+        the provider wants fewer requests, all threads wait, for as long as it says.
+
+        Args:
+            attempt: sends the request once.
+            too_long: returns the error that says that the provider wants a longer pause than the deadline allows.
+            most_attempts: at least 1.
+            deadline: no request begins after it.
+            retry_timeouts: whether to repeat after a time-out.
+
+        Raises:
+            ExtractError: of the last attempt.
+        """
+        for number in range(1, most_attempts + 1):
+            if not self.wait_turn(deadline):
+                raise too_long("asked for a longer pause than a call may take")
+            try:
+                result = attempt()
+            except (RateLimited, SourceRateLimited) as error:
+                if number == most_attempts or self._clock() >= deadline:
+                    raise
+                self.slow_down(backoff_seconds(number) if error.retry_after is None else error.retry_after)
+            except (NodeUnreachable, SourceUnreachable) as error:
+                remaining = deadline - self._clock()
+                is_given_up = isinstance(error, NodeUnreachable) and error.timed_out and not retry_timeouts
+                if number == most_attempts or remaining <= 0 or is_given_up:
+                    raise
+                self._sleep(min(backoff_seconds(number), remaining))
+            else:
+                self.succeeded()
+                return result
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     def wait_turn(self, deadline: float) -> bool:
         """Wait until this thread may send; False, at once, where that would be after the deadline."""

@@ -8,11 +8,12 @@ from typing import Literal, TypeAlias
 import duckdb
 import polars as pl
 
+from control.clock import stored_now
 from pipelines.load.due import next_due
 from pipelines.load.readings import add_balance_observations, add_supply_observations
 from pipelines.load.spending import read_budget, record_spending
 from pipelines.load.state import has_relation
-from pipelines.load.warehouse import named, sql, transaction, utc_now
+from pipelines.load.warehouse import named, sql, transaction
 from pipelines.rows import Spending
 
 _OPEN = ("Pending", "Running")
@@ -104,7 +105,7 @@ def has_open_attestations(connection: duckdb.DuckDBPyConnection) -> bool:
                     and list_contains($open, coalesce(known.status, requests.status))
             )
         """,
-        {"open": _OPEN, "now": utc_now()},
+        {"open": _OPEN, "now": stored_now()},
     ).fetchall()
     return bool(found[0])
 
@@ -297,7 +298,7 @@ def open_attestations(connection: duckdb.DuckDBPyConnection, network: str) -> li
             known.subject_key,
             known.attestation_number
         """,
-        [network, utc_now()],
+        [network, stored_now()],
     ).fetchall()
     return [Attestation(*row) for row in rows]
 
@@ -402,7 +403,7 @@ def finish_attestation(
                     "block": attestation.block_number,
                     "tenant": attestation.tenant_id,
                     "token": attestation.address if attestation.kind == "token" else None,
-                    "now": utc_now(),
+                    "now": stored_now(),
                     "batch": batch_id,
                 },
             )
@@ -440,7 +441,7 @@ def refuse_attestation(connection: duckdb.DuckDBPyConnection, attestation: Attes
         ).fetchall()
         connection.execute(
             "update raw.attestations set due_at = ? where subject_key = ? and attestation_number = ?",
-            [next_due(utc_now(), _TRIED_EVERY, refusals), *of_it],
+            [next_due(stored_now(), _TRIED_EVERY, refusals), *of_it],
         )
 
 

@@ -6,12 +6,13 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from control.clock import stored_now
 from pipelines.load.chains import withdraw_final
 from pipelines.load.coverage import Watched, record_coverage, tracked_kind
 from pipelines.load.frames import registered
 from pipelines.load.metadata import mark_changed_contracts
 from pipelines.load.spending import record_spending
-from pipelines.load.warehouse import sql, transaction, utc_now
+from pipelines.load.warehouse import sql, transaction
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind, Segment, Spending
 from pipelines.tables.families import ROW_TABLES
@@ -486,7 +487,7 @@ def record_healthy(
         facts: the other columns of raw.network_states by name: head_*, capabilities, and detail where something is
             to be done.
     """
-    now = utc_now()
+    now = stored_now()
     before = connection.execute(
         "select status_since from raw.network_states where network = ? and status = ?", [network, status]
     ).fetchone()
@@ -522,7 +523,7 @@ def record_failure(
     """Record what could not be read; the network's status stays."""
     connection.execute(
         "insert into raw.collection_failures values (?, ?, ?, ?, ?, ?, ?)",
-        [batch_id, network, call, *covered, detail, utc_now()],
+        [batch_id, network, call, *covered, detail, stored_now()],
     )
 
 
@@ -542,7 +543,7 @@ def record_unhealthy(
     Args:
         has_progressed: ranges were collected before, so that the next failure counts as the first one.
     """
-    now = utc_now()
+    now = stored_now()
     with transaction(connection):
         record_failure(connection, network, call, covered, detail, batch_id)
         known = connection.execute(
@@ -591,7 +592,7 @@ def mark_over_budget(connection: duckdb.DuckDBPyConnection, network: str, detail
             probed_at = $now
         where network = $network and list_contains($served, status)
         """,
-        {"now": utc_now(), "detail": detail, "network": network, "served": SERVED},
+        {"now": stored_now(), "detail": detail, "network": network, "served": SERVED},
     )
 
 
@@ -714,6 +715,6 @@ def remove_orphaned(
         connection.execute("drop table changed_contracts")
         connection.execute(
             "insert into raw.reorganisations values (?, ?, ?, ?, ?, ?, ?, ?)",
-            [batch_id, network, ancestor, ancestor + 1, orphaned_hash, canonical_hash, removed, utc_now()],
+            [batch_id, network, ancestor, ancestor + 1, orphaned_hash, canonical_hash, removed, stored_now()],
         )
     return removed

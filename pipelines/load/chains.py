@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipelines.load.warehouse import utc_now
+from control.clock import stored_now
 
 # No answer of a shorter lie is ever settled.
 SETTLED_AFTER = timedelta(hours=1)
@@ -43,7 +43,7 @@ def _number(connection: duckdb.DuckDBPyConnection, network: str, table: str, col
 
 def settle(connection: duckdb.DuckDBPyConnection, network: str, final_number: int) -> None:
     """Settle the block that became final long enough ago, and record the next candidate."""
-    now = utc_now()
+    now = stored_now()
     row = connection.execute(
         "select settling_number, settling_since from raw.known_chains where network = ?", [network]
     ).fetchone()

@@ -6,6 +6,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from control.clock import stored_now
 from control.networks.definitions import Network
 from control.networks.pins import undefined_reason
 from control.pricing.definitions import PriceSource
@@ -13,14 +14,14 @@ from control.pricing.snapshot import SnapshotManualPrice
 from control.snapshot import ControlSnapshot
 from pipelines.load.frames import registered, to_frame
 from pipelines.load.price_control import replace_pricing
-from pipelines.load.warehouse import transaction, utc_now
+from pipelines.load.warehouse import transaction
 from pipelines.tables.sources import TABLES
 
 
 def open_batch(connection: duckdb.DuckDBPyConnection, run_id: str) -> int:
     """Begin a cycle and return its batch id, greater than all before it."""
     row = connection.execute(
-        "insert into raw.batches select nextval('raw.batch_ids'), ?, ?, null returning batch_id", [run_id, utc_now()]
+        "insert into raw.batches select nextval('raw.batch_ids'), ?, ?, null returning batch_id", [run_id, stored_now()]
     ).fetchone()
     assert row is not None
     return int(row[0])

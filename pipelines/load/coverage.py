@@ -7,8 +7,8 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from control.clock import stored_now
 from pipelines.load.frames import registered
-from pipelines.load.warehouse import utc_now
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind
 from pipelines.tables.sources import TABLES
@@ -130,7 +130,7 @@ def record_coverage(
     """
     frame = watched_frame(subjects)
     with registered(connection, collected=frame):
-        now = utc_now()
+        now = stored_now()
         connection.execute(
             """
             update raw.coverage

@@ -2,9 +2,13 @@
 
 from datetime import datetime, timedelta
 
-# After failures in a row something is asked after 1, 2, 4, ... times its interval, at most this many.
 _MOST_INTERVALS = 32
 _GRID_START = datetime(1970, 1, 1)  # noqa: DTZ001 - as the warehouse stores instants
+
+
+def backoff(failures_in_a_row: int) -> int:
+    """Return how many intervals to wait after failures in a row: 1, 2, 4, ..., at most 32."""
+    return int(min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS))
 
 
 def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> datetime:
@@ -12,5 +16,4 @@ def next_due(now: datetime, interval: timedelta, failures_in_a_row: int = 0) -> 
 
     Intervals are those of absolute time, whoever asks and since when.
     """
-    apart: int = min(2 ** max(failures_in_a_row - 1, 0), _MOST_INTERVALS)
-    return now - (now - _GRID_START) % interval + interval * apart
+    return now - (now - _GRID_START) % interval + interval * backoff(failures_in_a_row)

@@ -7,12 +7,13 @@ from decimal import Context, Decimal
 
 import duckdb
 
+from control.clock import stored_now
 from control.instants import write_instant
 from control.pricing.decimals import write_decimal
 from pipelines.load.attestations import attestations_wait
 from pipelines.load.coverage import tracked_kind
 from pipelines.load.spending import Budget, read_budget
-from pipelines.load.warehouse import sql, transaction, utc_now
+from pipelines.load.warehouse import sql, transaction
 from pipelines.ranges import BlockRange
 from pipelines.rows import Kind
 
@@ -318,7 +319,7 @@ def request_states(connection: duckdb.DuckDBPyConnection) -> list[RequestState]:
     """
     with transaction(connection):
         connection.execute(sql("finish_requests"))
-    now = utc_now()
+    now = stored_now()
     states = []
     waits: dict[str, datetime | None] = {}
     for row in connection.execute(sql("request_states")).fetchall():

@@ -5,8 +5,9 @@ from typing import Literal, TypeAlias
 import duckdb
 import polars as pl
 
+from control.clock import stored_now
 from pipelines.load.frames import registered
-from pipelines.load.warehouse import named, sql, transaction, utc_now
+from pipelines.load.warehouse import named, sql, transaction
 
 Reason: TypeAlias = Literal["Metadata", "MetadataStatus"]
 
@@ -28,7 +29,7 @@ def store_metadata(
     """
     with registered(connection, incoming=metadata), transaction(connection):
         connection.execute(
-            *named("compare_metadata", {"network": network, "block_number": block_number, "now": utc_now()})
+            *named("compare_metadata", {"network": network, "block_number": block_number, "now": stored_now()})
         )
         for reason, condition in _MARKED.items():
             connection.execute(

@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 import duckdb
 
+from control.clock import stored_now
 from control.pricing.definitions import PriceSource
 from control.pricing.matching import Market
 from pipelines.load.chain import record_failure
 from pipelines.load.due import next_due
 from pipelines.load.frames import registered, to_frame
-from pipelines.load.warehouse import named, sql, transaction, utc_now
+from pipelines.load.warehouse import named, sql, transaction
 from pipelines.tables.sources import TABLES
 
 _MARKETS = TABLES["markets"].schema_without("source_id", "first_listed_at", "last_listed_at", "batch_id")
@@ -75,7 +76,7 @@ def lists_due(connection: duckdb.DuckDBPyConnection) -> list[str]:
         where lists.source_id is null or lists.due_at <= ?
         order by used.source_id
         """,
-        [utc_now()],
+        [stored_now()],
     ).fetchall()
     return [source_id for (source_id,) in rows]
 
@@ -99,7 +100,7 @@ def replace_markets(
 ) -> None:
     """Store a source's market list. Markets that are not in it any more stay, as inactive."""
     rows = to_frame(markets, _MARKETS)
-    now = utc_now()
+    now = stored_now()
     with transaction(connection), registered(connection, incoming_markets=rows):
         for name in ("drop_markets", "update_markets", "insert_markets"):
             connection.execute(*named(name, {"source": source_id, "now": now, "batch": batch_id}))
@@ -114,7 +115,7 @@ def record_failed_list(
     connection: duckdb.DuckDBPyConnection, source_id: str, error: str, interval: timedelta, batch_id: int
 ) -> None:
     """Record that a source's market list could not be read; the one before stays. It is tried again like a poll."""
-    now = utc_now()
+    now = stored_now()
     with transaction(connection):
         row = connection.execute(
             """
@@ -159,7 +160,7 @@ def polls_due(
     What is wanted since the source's turn in this interval waits for the next one: as it would if nobody else had
     wanted anything.
     """
-    now = utc_now()
+    now = stored_now()
     due: dict[str, list[tuple[str, str]]] = {}
     for source_id, market_id, price_type, turn_at in connection.execute(
         """
@@ -241,7 +242,7 @@ def record_failed_poll(
 ) -> None:
     """Record that a source could not be polled; what was stored before stays."""
     with transaction(connection):
-        _record_poll(connection, source_id, utc_now(), (0, 0), error, interval, batch_id)
+        _record_poll(connection, source_id, stored_now(), (0, 0), error, interval, batch_id)
         record_failure(connection, source_id, "poll", (None, None), error, batch_id)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import duckdb
 
+from control.clock import stored_now
 from pipelines.load.chains import drop_unfinished_attestations
 from pipelines.load.control import open_batch
 from pipelines.load.state import finish_batch
-from pipelines.load.warehouse import transaction, utc_now
+from pipelines.load.warehouse import transaction
 from pipelines.tables.sources import TABLES
 
 # Definitions and configuration stay; the archive has a copy of them, so that its keys can be resolved.
@@ -53,7 +54,7 @@ def reset_network(connection: duckdb.DuckDBPyConnection, network: str, folder: P
         duckdb.Error: the copy cannot be written, for example because the disk is full.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{network}-{utc_now():%Y%m%dT%H%M%SZ}.duckdb"
+    path = folder / f"{network}-{stored_now():%Y%m%dT%H%M%SZ}.duckdb"
     counts = _archive(connection, network, path)
     with transaction(connection):
         batch_id = open_batch(connection, f"reset of network {network}")

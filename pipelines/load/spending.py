@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 
 import duckdb
 
-from pipelines.load.warehouse import utc_now
+from control.clock import stored_now
 from pipelines.rows import Purpose, Spending
 
 
@@ -71,7 +71,7 @@ def record_spending(connection: duckdb.DuckDBPyConnection, network: str, spendin
         """,
         {
             "network": network,
-            "day": utc_now().date(),
+            "day": stored_now().date(),
             "purpose": str(spending.purpose),
             "work": spending.work,
             "requests": requests,
@@ -84,7 +84,7 @@ def record_spending(connection: duckdb.DuckDBPyConnection, network: str, spendin
 
 def read_budget(connection: duckdb.DuckDBPyConnection, network: str) -> Budget:
     """The budget of a network today."""
-    today = utc_now().date()
+    today = stored_now().date()
     most = connection.execute("select max(max_requests_per_day) from raw.networks where network = ?", [network])
     ((bound,),) = most.fetchall()
     spent: dict[str, int] = {}

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import duckdb
 
-from pipelines.load.warehouse import transaction, utc_now
+from control.clock import stored_now
+from pipelines.load.warehouse import transaction
 
 
 def is_behind(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -161,7 +162,7 @@ def record_transform(connection: duckdb.DuckDBPyConnection, batch_id: int, build
         connection.execute("delete from raw.transforms")
         connection.execute(
             "insert into raw.transforms select ?, max(revision), ?, ? from raw.control_revisions",
-            [batch_id, build, utc_now()],
+            [batch_id, build, stored_now()],
         )
         connection.execute("delete from raw.changes where batch_id <= ?", [batch_id])
         connection.execute("delete from raw.price_changes where batch_id <= ?", [batch_id])
@@ -190,19 +191,19 @@ def newest_publication(connection: duckdb.DuckDBPyConnection) -> int:
 
 def record_publication(connection: duckdb.DuckDBPyConnection, version: int, batch_id: int) -> None:
     """Record that a version with everything up to the batch is published."""
-    connection.execute("insert into raw.publications values (?, ?, ?)", [version, batch_id, utc_now()])
+    connection.execute("insert into raw.publications values (?, ?, ?)", [version, batch_id, stored_now()])
 
 
 def finish_batch(connection: duckdb.DuckDBPyConnection, batch_id: int) -> None:
     """Record that the cycle's extraction came to its end."""
-    connection.execute("update raw.batches set finished_at = ? where batch_id = ?", [utc_now(), batch_id])
+    connection.execute("update raw.batches set finished_at = ? where batch_id = ?", [stored_now(), batch_id])
 
 
 def remove_old_records(connection: duckdb.DuckDBPyConnection, keep: timedelta) -> int:
     """Remove the cycles' own records that are older than `keep`; return how many batches went. Facts stay."""
     with transaction(connection):
         old = connection.execute(
-            "delete from raw.batches where started_at < ? returning batch_id", [utc_now() - keep]
+            "delete from raw.batches where started_at < ? returning batch_id", [stored_now() - keep]
         ).fetchall()
         newest = max((batch for (batch,) in old), default=0)
         for table in ("collections", "collection_failures"):

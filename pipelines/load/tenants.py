@@ -9,8 +9,9 @@ from typing import Any
 
 import duckdb
 
+from control.clock import stored_now
 from pipelines.load.state import has_relation, is_behind
-from pipelines.load.warehouse import sql, transaction, utc_now
+from pipelines.load.warehouse import sql, transaction
 
 _KEPT = timedelta(days=1)
 _HELD = "int_views_transformed"
@@ -33,7 +34,7 @@ def is_any_due(connection: duckdb.DuckDBPyConnection, as_of_seconds: int, now: d
         as_of_seconds: length of the periods of absolute time.
         now: UTC without a zone.
     """
-    return bool(_moving(connection, as_of_seconds, now or utc_now()))
+    return bool(_moving(connection, as_of_seconds, now or stored_now()))
 
 
 def advance(
@@ -48,7 +49,7 @@ def advance(
         as_of_seconds: length of the periods of absolute time.
         now: UTC without a zone.
     """
-    now = now or utc_now()
+    now = now or stored_now()
     with transaction(connection):
         moving = _moving(connection, as_of_seconds, now)
         for tenant_id, revision, failing in moving:

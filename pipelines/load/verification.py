@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import duckdb
 
+from control.clock import stored_now
 from pipelines.load.coverage import Watched
 from pipelines.load.state import has_relation
-from pipelines.load.warehouse import sql, utc_now
+from pipelines.load.warehouse import sql
 from pipelines.ranges import BlockRange
 
 # Disputed blocks that a network's detail names at most.
@@ -122,7 +123,7 @@ def record_answer(
             "read": read_rows,
             "provider": provider,
             "batch": batch_id,
-            "now": utc_now(),
+            "now": stored_now(),
         },
     )
 
@@ -174,5 +175,5 @@ def record_verification(
     """
     connection.execute(
         "insert into raw.verifications values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [batch_id, network, *covered, provider, *rows, utc_now(), *replaced, judged_by],
+        [batch_id, network, *covered, provider, *rows, stored_now(), *replaced, judged_by],
     )

@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -38,11 +37,6 @@ def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, o
     """
     text = sql(name)
     return text, {key: parameters[key] for key in set(_PARAMETER.findall(text))}
-
-
-def utc_now() -> datetime:
-    """Now, as the warehouse stores instants: UTC without a zone."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 @contextmanager

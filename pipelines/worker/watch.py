@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from control.clock import utc_now
 from control.networks.definitions import Network
 from control.revision import read_revision
 from control.settings import Settings
@@ -115,13 +115,9 @@ class Watch:
             return False
         if progress.is_behind or progress.was_read_to_end or has_price_work(progress):
             return False
-        now = _now()
+        now = utc_now()
         if any(network.is_history_due(now) for network in progress.networks.values()):
             return False
         # Blocks without rows are published, too, in the next period of absolute time.
         period = self.settings.as_of_seconds
         return now.timestamp() // period == publication.published_at.timestamp() // period
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

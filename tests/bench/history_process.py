@@ -11,6 +11,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+from control.clock import stored_now
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.snapshot import (
@@ -25,7 +26,7 @@ from pipelines.collect.network import collect_network
 from pipelines.collect.segments import NetworkReport
 from pipelines.extract.families import open_node
 from pipelines.load.control import open_batch, replace_control
-from pipelines.load.warehouse import open_warehouse, utc_now
+from pipelines.load.warehouse import open_warehouse
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"
@@ -64,7 +65,7 @@ def main(node_pid: str, folder: str, url: str, kind: str, address: str, native: 
     node = open_node(network)
     with open_warehouse(Path(folder) / "warehouse.duckdb") as connection:
         batch_id = open_batch(connection, "before")
-        replace_control(connection, _request(kind, address, native, first, last, utc_now()), networks, batch_id)
+        replace_control(connection, _request(kind, address, native, first, last, stored_now()), networks, batch_id)
         _rows(collect_network(connection, node, batch_id))
         clock = Clock(int(node_pid))
         (report,) = collect_history(

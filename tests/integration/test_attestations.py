@@ -14,6 +14,7 @@ import pytest
 
 from api.query_texts import load_queries
 from control import operations
+from control.clock import stored_now
 from control.operations import OperationRow, Status
 from control.subjects import SubjectRow
 from pipelines.collect import attestations, observations
@@ -22,7 +23,7 @@ from pipelines.load.attestations import store_part
 from pipelines.load.chain import remove_orphaned
 from pipelines.load.control import open_batch
 from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse, utc_now
+from pipelines.load.warehouse import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
@@ -651,7 +652,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
         case.tracked_with_history()
         refused = {hex(ends[0]), node.rpc("eth_getBlockByNumber", [hex(ends[0]), False])["hash"]}
 
-        today = utc_now()
+        today = stored_now()
 
         def is_refused(params: Any) -> bool:
             return (params[1]["blockHash"] if isinstance(params[1], dict) else params[1]) in refused
@@ -659,7 +660,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
         def asks(days: int) -> bool:
             """Whether a slice so many days later asks the node for anything."""
             before = len(proxy.calls)
-            with mock.patch("pipelines.load.attestations.utc_now", return_value=today + timedelta(days=days)):
+            with mock.patch("pipelines.load.attestations.stored_now", return_value=today + timedelta(days=days)):
                 case.service.attest(month)
             return len(proxy.calls) > before
 

@@ -51,7 +51,7 @@ class Scene:
             watch, "due_networks", lambda *_: (list(self.due), self.revision != self.progress.control_revision)
         )
         monkeypatch.setattr(watch.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(watch, "_now", lambda: _NOON + timedelta(minutes=4, seconds=59))
+        monkeypatch.setattr(watch, "utc_now", lambda: _NOON + timedelta(minutes=4, seconds=59))
         monkeypatch.setattr(self.store, "read", open_nothing)
 
     def look(self, *, after: float = _CYCLE_SECONDS, **progress: Any) -> Cycle | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from control.clock import stored_now
 from control.instants import read_instant_or_day
 from control.pricing import discovery as requests
 from control.pricing.definitions import PriceSource
@@ -33,7 +34,6 @@ from pipelines.load.discoveries import (
     record_unbegun,
     store_part,
 )
-from pipelines.load.warehouse import utc_now
 
 # A source that fails so often in a row, each time after the client's own attempts and a cycle later, is given up.
 _MOST_FAILURES = 5
@@ -258,7 +258,7 @@ def _store(
             # It is asked again in the next slice.
             waiting.clear()
         return
-    store_part(connection, work.reading, part, utc_now(), batch_id)
+    store_part(connection, work.reading, part, stored_now(), batch_id)
     source_id = work.reading.source_id
     report.windows[source_id] = report.windows.get(source_id, 0) + len(part.prices)
     if not part.is_finished:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import duckdb
 
+from control.clock import stored_now
 from control.pricing.definitions import PriceSource
 from pipelines.collect.prices.asking import LateAnswer, OpenClient, ask_all, listed_markets
 from pipelines.collect.prices.routes import update_routes
@@ -26,7 +27,6 @@ from pipelines.load.prices import (
     replace_markets,
     store_poll,
 )
-from pipelines.load.warehouse import utc_now
 
 Answer = TypeVar("Answer")
 
@@ -80,7 +80,7 @@ def collect_prices(
     with _clients(connection, sources, open_client) as clients:
         _collect_lists(connection, clients, lists_due(connection), intervals, report, batch_id)
         report.changed_routes = update_routes(connection, sources, batch_id)
-        turn_at = utc_now()
+        turn_at = stored_now()
         _poll(connection, clients, polls_due(connection, intervals), intervals, report, batch_id)
         record_turns(connection, intervals, turn_at)
     return report
@@ -187,7 +187,7 @@ def _poll(
             record_failed_poll(connection, source_id, words, intervals[source_id], batch_id)
         else:
             new = store_poll(
-                connection, source_id, result.prices, result.problems, utc_now(), intervals[source_id], batch_id
+                connection, source_id, result.prices, result.problems, stored_now(), intervals[source_id], batch_id
             )
             report.prices[source_id], report.new_prices[source_id] = len(result.prices), new
             report.problems[source_id] = result.problems

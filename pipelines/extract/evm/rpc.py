@@ -28,7 +28,6 @@ from pipelines.extract.evm.endpoint import Endpoint
 from pipelines.extract.evm.faults import Fault, FaultKind, classify
 from pipelines.extract.evm.hexadecimal import Quantity
 from pipelines.extract.metering import Meter
-from pipelines.extract.pacing import backoff_seconds
 from pipelines.extract.transport import AnswerTooLarge, Reply, TransportFault
 
 T = TypeVar("T")
@@ -171,7 +170,6 @@ class RpcClient:
         self._max_attempts = max_attempts
         self._max_response_bytes = max_response_bytes
         self._max_seconds = max_seconds
-        self._sleep = sleep
         self.clock = clock
         self._places = threading.BoundedSemaphore(max_in_flight)
         self._ids = itertools.count(1)
@@ -407,27 +405,16 @@ class RpcClient:
     def _persist(
         self, endpoint: Endpoint, asked: _Asked, attempt: Attempt[T], deadline: float, retry_timeouts: bool
     ) -> T:
-        for number in itertools.count(1):
-            if not endpoint.pacer.wait_turn(deadline):
-                raise RateLimited(*asked.names(), f"{endpoint.name}: asked for a longer pause than a call may take")
-            is_last = number == self._max_attempts
-            try:
-                self._check_chain(endpoint, deadline, asked)
-                result = attempt(endpoint, deadline)
-            except RateLimited as error:
-                if is_last or self.clock() >= deadline:
-                    raise
-                seconds = backoff_seconds(number) if error.retry_after is None else error.retry_after
-                endpoint.pacer.slow_down(seconds)
-            except NodeUnreachable as error:
-                remaining = deadline - self.clock()
-                if is_last or remaining <= 0 or (error.timed_out and not retry_timeouts):
-                    raise
-                self._sleep(min(backoff_seconds(number), remaining))
-            else:
-                endpoint.pacer.succeeded()
-                return result
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        def ask() -> T:
+            self._check_chain(endpoint, deadline, asked)
+            return attempt(endpoint, deadline)
+
+        def too_long(detail: str) -> RateLimited:
+            return RateLimited(*asked.names(), f"{endpoint.name}: {detail}")
+
+        return endpoint.pacer.persist(
+            ask, too_long, most_attempts=self._max_attempts, deadline=deadline, retry_timeouts=retry_timeouts
+        )
 
     def _check_chain(self, endpoint: Endpoint, deadline: float, asked: _Asked) -> None:
         if self._chain_id is None or endpoint.is_chain_checked:

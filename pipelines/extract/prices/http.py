@@ -3,7 +3,6 @@
 What an answer says is its reader's business.
 """
 
-import itertools
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -12,7 +11,7 @@ import urllib3
 
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import SourceMalformed, SourceRateLimited, SourceRefused, SourceUnreachable
-from pipelines.extract.pacing import Pacer, backoff_seconds
+from pipelines.extract.pacing import Pacer
 from pipelines.extract.transport import AnswerTooLarge, Reply, Transport, TransportFault
 
 T = TypeVar("T")
@@ -48,7 +47,6 @@ class HttpClient:
         self.source_id = source.id
         self._max_attempts = source.max_attempts
         self._secrets = secrets
-        self._sleep = sleep
         self._clock = clock
         self._transport = Transport((source.timeout_seconds, source.timeout_seconds), 1, clock)
         self._pacer = Pacer(sleep, clock, 1 / source.requests_per_second if source.requests_per_second else 0.0)
@@ -65,25 +63,12 @@ class HttpClient:
             PriceSourceError: any of its kinds.
         """
         deadline = self._clock() + _MOST_SECONDS
-        for number in itertools.count(1):
-            if not self._pacer.wait_turn(deadline):
-                raise SourceRateLimited(self.source_id, call, "asked for a longer pause than a call may take")
-            is_last = number == self._max_attempts
-            try:
-                result = self._ask_once(url, call, read, headers, deadline)
-            except SourceRateLimited as error:
-                if is_last or self._clock() >= deadline:
-                    raise
-                self._pacer.slow_down(backoff_seconds(number) if error.retry_after is None else error.retry_after)
-            except SourceUnreachable:
-                remaining = deadline - self._clock()
-                if is_last or remaining <= 0:
-                    raise
-                self._sleep(min(backoff_seconds(number), remaining))
-            else:
-                self._pacer.succeeded()
-                return result
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return self._pacer.persist(
+            lambda: self._ask_once(url, call, read, headers, deadline),
+            lambda detail: SourceRateLimited(self.source_id, call, detail),
+            most_attempts=self._max_attempts,
+            deadline=deadline,
+        )
 
     def _ask_once(
         self, url: str, call: str, read: Callable[[Reply], T], headers: Mapping[str, str] | None, deadline: float

@@ -28,7 +28,7 @@ class Contract:
         self.connection = connection
         self.block = 10
         self.now = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-        monkeypatch.setattr(metadata, "utc_now", lambda: self.now)
+        monkeypatch.setattr(metadata, "stored_now", lambda: self.now)
 
     def read(self, *said: Said) -> None:
         for each in said:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from control.clock import stored_now
 from pipelines.collect.prices.routes import update_routes
 from pipelines.defs.cycle import has_price_work
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress, write_progress
@@ -28,7 +29,6 @@ from pipelines.load.state import (
     was_read_to_end,
 )
 from pipelines.load.tenants import transform_due
-from pipelines.load.warehouse import utc_now
 from tests.unit.load.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
 
 MINUTE = timedelta(minutes=1)
@@ -44,7 +44,7 @@ def raw() -> Iterator[Raw]:
 
 
 def _end_cycle(raw: Raw, folder: Path) -> Progress:
-    now = utc_now()
+    now = stored_now()
     raw.query("insert into raw.batches values (?, 'run', ?, ?)", raw.batch, now, now)
     return write_progress(raw.connection, folder, raw.batch)
 
@@ -55,7 +55,7 @@ def _publish(raw: Raw) -> None:
 
 
 def _poll(raw: Raw, price: str, interval: timedelta = AGE) -> None:
-    now = utc_now()
+    now = stored_now()
     at = now.replace(tzinfo=UTC) - datetime(2026, 5, 1, 12, tzinfo=UTC)
     store_poll(raw.connection, "src_kraken", [polled(price, at)], [], now, interval, raw.batch)
 
@@ -129,7 +129,7 @@ def test_a_discovery_that_was_read_to_its_end_is_to_be_published(raw: Raw, tmp_p
         (reading,) = open_readings(raw.connection)
         window = WindowPrice(reading.up_to, reading.up_to + timedelta(days=1), Decimal(5), False)
         part = Part([window], [], window.effective_from, None, 1 + is_last, is_last)
-        store_part(raw.connection, reading, part, utc_now(), raw.batch)
+        store_part(raw.connection, reading, part, stored_now(), raw.batch)
         assert is_behind(raw.connection)
         assert was_read_to_end(raw.connection, cycle) is is_last
     # A later run that could not publish it is not one that read it.

@@ -227,7 +227,7 @@ def test_a_pair_waits_for_the_interval_after_the_turn_that_it_came_too_late_for(
     for others in ((), (pair(1),)):
         with raw_warehouse() as warehouse:
             _begun(warehouse, *others)
-            monkeypatch.setattr("pipelines.load.prices.utc_now", lambda: _naive(NOON) + timedelta(seconds=5))
+            monkeypatch.setattr("pipelines.load.prices.stored_now", lambda: _naive(NOON) + timedelta(seconds=5))
             assert bool(polls_due(warehouse.connection, INTERVALS)) == bool(others)
             record_turns(warehouse.connection, INTERVALS, _naive(NOON) + timedelta(seconds=5))
             warehouse.snapshot(pricing(*others, pair(2, "BTC", tenant_id="ten_b", price_type="Bid")))
@@ -236,7 +236,7 @@ def test_a_pair_waits_for_the_interval_after_the_turn_that_it_came_too_late_for(
             due = []
             for seconds in (30, 59, 60):
                 now = _naive(NOON) + timedelta(seconds=seconds)
-                monkeypatch.setattr("pipelines.load.prices.utc_now", lambda now=now: now)
+                monkeypatch.setattr("pipelines.load.prices.stored_now", lambda now=now: now)
                 due.append(("BTCUSD", "Bid") in polls_due(warehouse.connection, INTERVALS).get("src_kraken", []))
             assert due == [False, False, True]
 

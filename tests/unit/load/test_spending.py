@@ -26,7 +26,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("pipelines.load.spending.utc_now", found)
+    monkeypatch.setattr("pipelines.load.spending.stored_now", found)
     return found
 
 
