@@ -16,10 +16,8 @@ from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore, open_store
 from pipelines.defs.heads import Heads, PolledHead, WaitingHeads
 from pipelines.defs.keys import OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_keys
-from pipelines.defs.messages import YES, WorkerSilentError, tell
 from pipelines.defs.runs import is_of_worker
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
-from pipelines.deliver.worker_state import read_worker_state
 from pipelines.load.due import backoff
 from warehouse.lock import is_locked
 from warehouse.port import Warehouse
@@ -29,9 +27,6 @@ SENSOR = "cycle_sensor"
 _TICK_SECONDS = 5
 # A started run was killed if it neither holds the writer lock nor ended within this time; imports take about 5 s.
 _START_SECONDS = 90
-# A running worker replies at once; one that is starting, within this time.
-_HEALTH_SECONDS = 5.0
-_WORKER_START_SECONDS = 90
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 
@@ -152,23 +147,13 @@ def is_publication_due(progress: Progress | None, settings: Settings) -> bool:
     return progress is not None and (progress.is_behind or not Warehouse(settings).is_newest_readable())
 
 
-def _is_at_work(settings: Settings, run_id: str) -> bool:
-    """Tell whether the worker executes a run, or will; a worker that is starting counts as one that will."""
-    try:
-        return tell(settings.data_dir, "health", run_id, _HEALTH_SECONDS) == YES
-    except WorkerSilentError:
-        state = read_worker_state(settings.data_dir)
-        since = timedelta(seconds=_WORKER_START_SECONDS)
-        return state is not None and utc_now() - datetime.fromisoformat(state.looked_at) < since
-
-
 def _run_in_progress(
     instance: dg.DagsterInstance, settings: Settings, silent_runs: list[str], *, has_worker: bool = False
 ) -> bool:
     """Tell whether a run is in progress; mark runs of killed processes as failed, so that they block nothing.
 
     A run is marked after two silent evaluations, because one that just released the lock soon reports its end.
-    The worker, if there is one, is asked about its own runs, which may wait for each other.
+    The worker, if there is one, marks its own.
     """
     if Warehouse(settings).is_written():
         return True
@@ -178,7 +163,7 @@ def _run_in_progress(
         run = record.dagster_run
         if utc_now() - record.create_timestamp < timedelta(seconds=_START_SECONDS):
             return True
-        if has_worker and is_of_worker(run) and _is_at_work(settings, run.run_id):
+        if has_worker and is_of_worker(run):
             continue
         if run.run_id in suspected:
             instance.report_run_failed(run, "the run's process was killed")

@@ -2,8 +2,7 @@
 
 import dagster as dg
 
-# "true" on runs that the worker executes, "false" on those that it did not take. A repeated run begins with the tags of
-# the first.
+# The run's own id, on runs that the worker executes. A repeated run begins with the tags of the first one.
 WORKER_TAG = "ledgermart/worker"
 # "true" on a run that builds all marts again from the raw tables.
 REBUILD_TAG = "ledgermart/rebuild"
@@ -13,7 +12,7 @@ NEW_WAREHOUSE_TAG = "ledgermart/new-warehouse"
 
 def is_of_worker(run: dg.DagsterRun) -> bool:
     """Tell whether the worker executes the run, or executed it."""
-    return has_tag(run, WORKER_TAG)
+    return run.tags.get(WORKER_TAG) == run.run_id
 
 
 def has_tag(run: dg.DagsterRun | None, tag: str) -> bool:

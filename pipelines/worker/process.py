@@ -27,16 +27,14 @@ from pipelines.definitions import load_definitions
 from pipelines.defs.causes import known_cause
 from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
-from pipelines.defs.messages import NO, STALE, TAKEN, YES, answer, hear, listen
 from pipelines.defs.project import DbtError, copy_project, run_dbt
 from pipelines.defs.records import RESTART, find_damaged, keep_connections
-from pipelines.defs.runs import WORKER_TAG
+from pipelines.defs.runs import WORKER_TAG, is_of_worker
 from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import create_tables
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
 from pipelines.worker.heads import HeadPoller
-from pipelines.worker.launcher import execute_run
 from pipelines.worker.watch import Cycle, Watch
 from warehouse.lock import WriterBusyError, writer_lock
 from warehouse.port import Warehouse
@@ -45,8 +43,6 @@ _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 # What `ledgermart status` shows is written this often, and where it changes.
 _TELL_SECONDS = 10.0
-# A run that was asked to stop and has not after this time is ended.
-_STOP_SECONDS = 10.0
 _TAKE_OVER_SECONDS = 30.0
 _COMPARE_SECONDS = 10.0
 _UNFINISHED = [
@@ -74,12 +70,11 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass
 class _Run:
-    """A run at work: its fork, and when that is ended by force."""
+    """A cycle at work, and its fork."""
 
     run_id: str
     pid: int
     pidfd: int
-    end_at: float | None = None
 
 
 @dg.job(executor_def=dg.in_process_executor, config=LOG_LEVEL)
@@ -106,15 +101,12 @@ def _rehearse(settings: Settings) -> None:
 
 
 class Worker:
-    """One run at a time, of those that it is handed and of cycles that it finds a reason for."""
+    """Runs the cycles that it finds a reason for, one at a time."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # Before anything is handed over that is not lost, and only not answered yet.
-        self._waiting = self._take_over()
+        self._mark_lost()
         write_worker_state(settings.data_dir, None)
-        # Heard from now on, answered when all is prepared: nothing is launched another way meanwhile.
-        self._listener = listen(settings.data_dir)
         self._fingerprint = loaded_fingerprint(settings)
         self._compared_at, self._has_changed = time.monotonic(), False
         networks, definitions = load_definitions()
@@ -140,8 +132,8 @@ class Worker:
         return dg.DagsterInstance.get()
 
     def work(self) -> None:
-        """Run until the code changes and all that was taken is done, or a signal ends it."""
-        while not self._is_stale() or self._run is not None or self._waiting:
+        """Run until the code changes and the last cycle has ended, or a signal ends it."""
+        while not self._is_stale() or self._run is not None:
             if self._run is None:
                 self._begin()
             self._wait()
@@ -163,13 +155,7 @@ class Worker:
         return self._has_changed
 
     def _begin(self) -> None:
-        """Begin a run that was handed over, or a cycle where there is a reason for one."""
-        if self._waiting:
-            # It waits on where the fork fails.
-            run_id = self._waiting[0]
-            self._fork(run_id, lambda: execute_run(run_id))
-            self._waiting.remove(run_id)
-            return
+        """Begin a cycle where there is a reason for one."""
         try:
             cycle = self._watch.look(self._store)
         except ControlError as error:
@@ -199,7 +185,7 @@ class Worker:
             instance=instance,
             run_id=run_id,
             asset_selection=assets_of_cycle(self._networks, cycle.networks, is_short=cycle.is_short),
-            tags={"networks": ",".join(cycle.networks), WORKER_TAG: "true"},
+            tags={"networks": ",".join(cycle.networks), WORKER_TAG: run_id},
             raise_on_error=False,
         )
         if known := known_cause(result):
@@ -224,7 +210,6 @@ class Worker:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
-            self._listener.close()
             self._heads.leave()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -243,65 +228,27 @@ class Worker:
             os._exit(code)
 
     def _wait(self) -> None:
-        """Wait for a message, the end of the run, or until it is time to look again."""
-        # Answers of polls wait for the end of a run.
-        heads = self._heads.fileno()
-        ends = [self._run.pidfd] if self._run is not None else [] if heads is None else [heads]
-        ready, _, _ = select.select([self._listener, *ends], [], [], _LOOK_SECONDS)
-        if self._listener in ready:
-            self._hear()
-        run = self._run
-        if run is None:
-            return
-        if run.end_at is not None and time.monotonic() > run.end_at:
-            os.kill(run.pid, signal.SIGKILL)
-        if run.pidfd in ready:
+        """Wait for the end of the cycle, for an answer of a poll, or until it is time to look again."""
+        run, heads = self._run, self._heads.fileno()
+        # Answers of polls wait for the end of a cycle.
+        ends = [run.pidfd] if run is not None else [] if heads is None else [heads]
+        ready, _, _ = select.select(ends, [], [], _LOOK_SECONDS)
+        if run is not None and run.pidfd in ready:
             os.close(run.pidfd)
             _, status = os.waitpid(run.pid, 0)
             self._run = None
             if status:
                 self._mark(run.run_id, f"the run's process exited with {os.waitstatus_to_exitcode(status)}")
 
-    def _hear(self) -> None:
-        heard = hear(self._listener)
-        if heard is None:
-            return
-        connection, word, run_id = heard
-        if word == "run":
-            is_stale = self._is_stale(now=True)
-            if answer(connection, STALE if is_stale else TAKEN) and not is_stale and run_id not in self._waiting:
-                self._waiting.append(run_id)
-        elif word == "cancel":
-            answer(connection, YES if self._cancel(run_id) else NO)
-        elif word == "health":
-            answer(connection, YES if run_id in self._waiting or (self._run and self._run.run_id == run_id) else NO)
-        else:
-            connection.close()
-
-    def _cancel(self, run_id: str) -> bool:
-        if run_id in self._waiting:
-            self._waiting.remove(run_id)
-            self._mark(run_id, "the run was cancelled before it started")
-            return True
-        if self._run is None or self._run.run_id != run_id:
-            return False
-        os.kill(self._run.pid, signal.SIGINT)
-        self._run.end_at = time.monotonic() + _STOP_SECONDS
-        return True
-
     def _mark(self, run_id: str, reason: str) -> None:
         """Record how a run ended that could not say so itself."""
         _mark(self._instance, self._instance.get_run_by_id(run_id), reason)
 
-    def _take_over(self) -> list[str]:
-        """Record the end of runs that an earlier worker took with it; return those that it had not begun."""
-        filters = dg.RunsFilter(statuses=_UNFINISHED, tags={WORKER_TAG: "true"})
-        found = [record.dagster_run for record in reversed(self._instance.get_run_records(filters))]
-        waiting = [run for run in found if run.status is dg.DagsterRunStatus.STARTING]
-        for run in found:
-            if run not in waiting:
-                _mark(self._instance, run, "the worker stopped")
-        return [run.run_id for run in waiting]
+    def _mark_lost(self) -> None:
+        """Record the end of cycles that an earlier worker took with it."""
+        for record in self._instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+            if is_of_worker(record.dagster_run):
+                _mark(self._instance, record.dagster_run, "the worker stopped")
 
 
 def _mark(instance: dg.DagsterInstance, run: dg.DagsterRun | None, reason: str) -> None:

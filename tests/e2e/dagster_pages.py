@@ -8,7 +8,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 _LOCATIONS = """
 query { workspaceOrError { ... on Workspace { locationEntries { name locationOrLoadError {
-  ... on RepositoryLocation { repositories { name sensors { id } } } } } } } }
+  ... on RepositoryLocation { repositories { name } } } } } } }
 """
 _LAUNCH = """
 mutation ($selector: JobOrPipelineSelector!) {
@@ -17,9 +17,6 @@ mutation ($selector: JobOrPipelineSelector!) {
 """
 _CANCEL = """
 mutation ($id: String!) { terminateRun(runId: $id) { __typename } }
-"""
-_STOP_SENSOR = """
-mutation ($id: String!) { stopSensor(id: $id) { __typename } }
 """
 _RUNS = """
 query ($filter: RunsFilter!) {
@@ -45,12 +42,6 @@ class DagsterPages:
         launched = self._ask(_LAUNCH, selector=selector)["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["runId"])
-
-    def stop_sensor(self) -> None:
-        """Stop the one sensor."""
-        (sensor,) = self._repository()[1]["sensors"]
-        answer = self._ask(_STOP_SENSOR, id=sensor["id"])["stopSensor"]
-        assert answer["__typename"] == "StopSensorMutationResult", answer
 
     def cancel(self, run_id: str) -> None:
         """Have a run terminated."""

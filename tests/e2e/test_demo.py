@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipelines.worker.heads import NAME as HEADS
+from pipelines.defs.runs import WORKER_TAG
 from tests.e2e.client import ApiClient
 from tests.e2e.dagster_pages import DagsterPages
 from tests.e2e.service import LEDGERMART
@@ -69,7 +69,6 @@ class HeldService(Service):
 demo.Service = HeldService
 sys.exit(demo.main())
 """
-_WORKER_TAG = {"key": "ledgermart/worker", "value": "true"}
 
 
 def command(start: list[str], folder: Path) -> list[str]:
@@ -125,12 +124,11 @@ class Demo:
         found = [child for child in self.up.children() if set(words) <= set(words_of(child))]
         return found[0] if found else None
 
-    def runs(self) -> list[psutil.Process]:
-        """The runs that the worker executes now."""
-        worker = self.child("pipelines.worker")
-        if worker is None:
-            return []
-        return [child for child in worker.children() if words_of(child) == words_of(worker) and child.name() != HEADS]
+    def launched_runs(self) -> list[psutil.Process]:
+        """The runs that the code server executes now."""
+        code_server = self.child("grpc")
+        assert code_server is not None
+        return [child for child in code_server.children() if any("spawn_main" in word for word in words_of(child))]
 
 
 @pytest.fixture(scope="module")
@@ -192,48 +190,40 @@ def test_up_restarts_a_killed_api_and_refuses_a_second_start(demo: Demo) -> None
     eventually(lambda: demo.api_is_ready, "the API is ready again")
 
 
-def test_every_end_of_a_worker_run_is_recorded(demo: Demo) -> None:
+def test_every_end_of_a_launched_run_is_recorded(demo: Demo) -> None:
     dagster = demo.dagster
-    assert (demo.folder / "worker.sock").stat().st_mode & 0o777 == 0o600
     assert (demo.folder / "code-server.sock").stat().st_mode & 0o077 == 0
     # All numbers came by cycles that the worker began by itself.
-    assert dagster.runs(pipelineName="cycle", tags=[_WORKER_TAG], statuses=["SUCCESS"])
+    cycles = dagster.runs(pipelineName="cycle", statuses=["SUCCESS"])
+    assert any({"key": WORKER_TAG, "value": run["runId"]} in run["tags"] for run in cycles)
     # The worker has imported the packages that analysts add before it forked, and cycles imported nothing more.
     assert all(find_spec(name) for name in ("numpy", "pandas", "pyarrow"))
     assert "a run imported" not in demo.worker_log
 
-    def launched() -> str:
+    def launched() -> tuple[str, psutil.Process]:
+        known = demo.launched_runs()
         run_id = dagster.launch("maintenance")
-        eventually(lambda: dagster.status(run_id) == "STARTED", "the worker has forked the run")
-        return run_id
+        eventually(lambda: dagster.status(run_id) == "STARTED", "the code server has started the run")
+        (run,) = [run for run in demo.launched_runs() if run not in known]
+        return run_id, run
 
-    # The worker executes one run at a time, so no cycle may come before those of this test.
-    dagster.stop_sensor()
-    eventually(lambda: not demo.runs(), "the last cycle has ended")
     # Runs wait for the lock, so each can be ended in the middle.
     with writer_lock(demo.folder / "warehouse.lock", "a test", 900):
-        killed = launched()
-        (run,) = demo.runs()
+        killed, run = launched()
         run.kill()
         eventually(lambda: dagster.status(killed) == "FAILURE", "the killed run is recorded as failed")
-        assert _WORKER_TAG in dagster.runs(runIds=[killed])[0]["tags"]
-
-        cancelled = launched()
+        cancelled, _ = launched()
         dagster.cancel(cancelled)
         eventually(lambda: dagster.status(cancelled) == "CANCELED", "the cancelled run is recorded as cancelled")
-
-        lost = launched()
-        starts = demo.worker_starts
-        (run,) = demo.runs()
-        worker = demo.child("pipelines.worker")
-        assert worker is not None
-        worker.kill()
-        eventually(lambda: not words_of(run), "the run has ended with its worker")
-    # The next worker records the end of the run that was lost with the killed one, and executes others.
-    eventually(lambda: dagster.status(lost) == "FAILURE", "the lost run is recorded as failed")
-    eventually(lambda: demo.worker_starts > starts, "the next worker is ready")
     done = dagster.launch("maintenance")
-    eventually(lambda: dagster.status(done) == "SUCCESS", "the next worker executes a run")
+    eventually(lambda: dagster.status(done) == "SUCCESS", "the next run succeeds")
+
+
+def test_a_killed_worker_is_started_again(demo: Demo) -> None:
+    starts, worker = demo.worker_starts, demo.child("pipelines.worker")
+    assert worker is not None
+    worker.kill()
+    eventually(lambda: demo.worker_starts > starts, "the next worker is ready")
 
 
 def test_a_worker_ends_when_the_definitions_change(demo: Demo) -> None:

@@ -2,9 +2,9 @@
 
 import json
 import time
+import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +19,8 @@ from pipelines.definitions import build_definitions
 from pipelines.defs import cycle, heads
 from pipelines.defs.cycle import JOB
 from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, network_key, network_keys
-from pipelines.defs.messages import WorkerSilentError
+from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.progress import write_progress
-from pipelines.deliver.worker_state import write_worker_state
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Node
 from pipelines.load.warehouse import open_warehouse
@@ -370,38 +369,13 @@ def test_where_there_is_a_worker_the_sensor_marks_the_killed_runs_of_others(
     system.world.mine()
     job = dg.JobDefinition(name=JOB, graph_def=dg.GraphDefinition(name=JOB))
     instance = system.sensor.instance
-    others = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-    own = [
-        instance.create_run_for_job(job, status=status, tags={"ledgermart/worker": "true"})
-        for status in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING)
-    ]
-
-    def statuses() -> list[dg.DagsterRunStatus]:
-        found = (instance.get_run_by_id(run.run_id) for run in (others, *own))
-        return [run.status for run in found if run is not None]
-
-    answers: list[str | Exception | None] = []
-
-    def tell(data_dir: Path, word: str, run_id: str, patience_seconds: float) -> str | None:
-        (answer,) = answers
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(cycle, "tell", tell)
-    failed, started, starting = (dg.DagsterRunStatus[name] for name in ("FAILURE", "STARTED", "STARTING"))
+    # The second one repeats a run of the worker, and has its tags.
+    run_ids = [str(uuid.uuid4()) for _ in range(3)]
+    for run_id, worker in zip(run_ids, (None, run_ids[2], run_ids[2]), strict=True):
+        tags = {} if worker is None else {WORKER_TAG: worker}
+        instance.create_run_for_job(job, run_id=run_id, status=dg.DagsterRunStatus.STARTED, tags=tags)
     with writer_lock(cycle.worker_lock(system.service.settings), "a test", 0):
-        # A worker that is at work on them, and one that is only starting.
-        write_worker_state(system.service.settings.data_dir, None)
-        monkeypatch.setattr(cycle, "_WORKER_START_SECONDS", 3600)
-        for answers[:] in (["yes"], [WorkerSilentError()]):
-            for _ in range(2):
-                assert "the worker checks" in system.sensor.tick()
-            assert statuses() == [failed, started, starting]
-        # One that knows nothing of them, or says nothing for long.
-        monkeypatch.setattr(cycle, "_WORKER_START_SECONDS", -1)
-        system.sensor.tick()
-        assert statuses() == [failed, started, starting]
-        answers[:] = ["no"]
-        system.sensor.tick()
-        assert statuses() == [failed, failed, failed]
+        for _ in range(2):
+            assert "the worker checks" in system.sensor.tick()
+    found = [instance.get_run_by_id(run_id) for run_id in run_ids]
+    assert [run and run.status.value for run in found] == ["FAILURE", "FAILURE", "STARTED"]
