@@ -19,7 +19,7 @@ from pipelines.definitions import build_definitions
 from pipelines.defs.causes import failed_steps, known_cause
 from pipelines.defs.cycle import JOB, assets_of_cycle
 from pipelines.defs.keys import OUTCOME
-from pipelines.defs.records import RESTART, find_damaged, keep_connections, set_aside_damaged
+from pipelines.defs.records import RESTART, find_damaged, set_aside_damaged
 from pipelines.defs.runs import NEW_WAREHOUSE_TAG, REBUILD_TAG
 from pipelines.deliver.progress import Progress, read_progress
 from warehouse.damage import DamagedFileError
@@ -147,7 +147,6 @@ def run_cycle(
     log_path = settings.data_dir / "logs" / "cycle.log"
     log_path.parent.mkdir(exist_ok=True)
     # The output of dbt and Dagster, with stack traces of failed steps, goes to the log; the result is one line.
-    keep_connections(settings.dagster_dir)
     begins("building and publishing the marts")
 
     def execute() -> dg.ExecuteInProcessResult:

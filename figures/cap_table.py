@@ -97,7 +97,8 @@ def concentrate(balances: Sequence[int], supply: int | None, *, is_confirmed: bo
         quotient(100 * part, supply) for part in (largest, max(largest, sum(balances[: _LARGEST - 1]) + rest))
     )
     hhi, most_hhi = (quotient(10_000 * part, supply * supply) for part in (squares, squares + rest * rest))
-    nakamoto, least_nakamoto = _nakamoto(balances, supply, 0), _nakamoto(balances, supply, rest)
+    nakamoto = _nakamoto(balances, supply, 0)
+    least_nakamoto = _nakamoto(balances, supply, rest) if rest else nakamoto
     is_hhi_known = rest >= 0 and hhi == most_hhi
     is_nakamoto_known = rest >= 0 and nakamoto is not None and nakamoto == least_nakamoto
     standing: Literal["Observed", "Unconfirmed"] = "Observed" if is_confirmed else "Unconfirmed"

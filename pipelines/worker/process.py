@@ -28,7 +28,7 @@ from pipelines.defs.causes import known_cause
 from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
 from pipelines.defs.project import DbtError, copy_project, run_dbt
-from pipelines.defs.records import RESTART, find_damaged, keep_connections
+from pipelines.defs.records import RESTART, find_damaged
 from pipelines.defs.runs import WORKER_TAG, is_of_worker
 from pipelines.deliver.worker_state import write_worker_state
 from pipelines.load.warehouse import create_tables
@@ -213,7 +213,6 @@ class Worker:
             self._heads.leave()
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            keep_connections(self.settings.dagster_dir)
             before = set(sys.modules)
             body()
             if late := sorted(set(sys.modules) - before):
