@@ -54,7 +54,7 @@ class Renewal(Generic[Given]):
         if threading.current_thread() is self._thread:
             return
         with self._condition:
-            # Set anew, so that it is the one asked for last.
+            # Removed first, so that it becomes the newest one.
             self._asked.pop(key, None)
             self._asked[key] = make
             if self._made_of is None:

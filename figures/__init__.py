@@ -1,4 +1,4 @@
 """Figures that are computed in Python: one home for each. The API and the build of the marts both read this package.
 
-What the marts compute row by row, such as values and percentages of single balances, is SQL in `dbt_project/macros`.
+Values and percentages of single balances are SQL functions of the marts file, in `dbt_project/macros`.
 """

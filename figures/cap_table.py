@@ -1,4 +1,4 @@
-"""The figures of a cap table that depend on all its holders: what is unattributed, and concentration.
+"""The figures of a cap table that depend on all its holders: unattributed supply and concentration.
 
 All are computed in whole numbers, from what each holder has at one block.
 """
@@ -60,7 +60,7 @@ def summarize(
         balances: of all holders seen, largest first, none zero, in base units.
         supply: total supply in base units; None when it is unknown.
         supply_status: whether a reading confirms the supply.
-        opens_without_holders: whether nobody held anything before the covered range.
+        opens_without_holders: whether no balance existed before the covered range.
     """
     rest = None if supply is None else supply - sum(balances)
     is_confirmed = supply_status != "Unconfirmed"

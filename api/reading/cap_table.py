@@ -30,8 +30,8 @@ from figures.cap_table import held_by_rank, summarize
 class Summary:
     """The head of a cap table: supply, holders and figures, each with why it is missing.
 
-    `unattributed` is in whole tokens. `held_by_rank` are ranks, the last one among them, with what the holders up to
-    each have together.
+    `unattributed` is in whole tokens. `held_by_rank` has ranks, up to the last one, each with the sum of the balances
+    up to it.
     """
 
     supply: Supply
@@ -42,7 +42,7 @@ class Summary:
 
     @property
     def holders_status(self) -> HoldersStatus:
-        """Whether all holders are known."""
+        """`Complete` if all holders are known."""
         return self.figures.holders_status
 
 

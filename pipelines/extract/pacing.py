@@ -1,4 +1,4 @@
-"""When the next request may go to a provider, and what is tried again. Sends nothing itself."""
+"""Pace and repetition of the requests to a provider. Sends nothing itself."""
 
 import random
 import threading

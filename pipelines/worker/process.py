@@ -70,7 +70,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass
 class _Run:
-    """A cycle at work, and its fork."""
+    """A running cycle, and its fork."""
 
     run_id: str
     pid: int

@@ -110,7 +110,7 @@ def test_what_there_is_no_time_for_waits_until_it_is_asked_for(
     assert versions.made == []
 
 
-def test_what_nobody_asked_for_lately_is_not_made(versions: _Versions) -> None:
+def test_old_requests_are_not_repeated_for_a_new_version(versions: _Versions) -> None:
     now = [0.0]
     renewing = Renewal(versions.find, versions.open, lambda: now[0])
     renewing.note("a", 1, versions.maker("a"))

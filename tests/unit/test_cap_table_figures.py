@@ -1,4 +1,4 @@
-"""The figures of a cap table: when all holders are known, what is unattributed, and how certain each figure is."""
+"""The figures of a cap table: complete holders, unattributed supply, and the status of each figure."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ _HUGE = 2**256 - 1
 _AT = "2026-03-01 00:00:01.5"
 
 
-# Marts without rows above, and of what they have a row for each.
+# Marts without rows above, each with the mart that it has a row for each row of.
 _ROW_OF = {"cap_tables": "token_holders", "cap_table_summaries": "tokens", "address_names": "tokens"}
 
 

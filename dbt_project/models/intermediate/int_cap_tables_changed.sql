@@ -1,7 +1,7 @@
 {%- set figures = previous('int_cap_table_figures') -%}
 
--- Tokens whose figures are computed again: a balance of a holder, or what else the figures are made of, is another one
--- than at the last build that came to its end. The quantities of all holders are one text.
+-- Tokens with figures to compute again: a holder's balance or another input differs from the last complete build. The
+-- quantities of all holders are one text.
 -- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('int_covered_ranges') }}
 with
 
