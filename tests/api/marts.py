@@ -6,6 +6,7 @@ Rows come from the tests, and so do those of the views that show values.
 import json
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -144,25 +145,41 @@ def _show_addresses(connection: duckdb.DuckDBPyConnection) -> None:
 def _summarize_cap_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """Fill in the figures of each token's cap table."""
     tokens = connection.execute(
-        """select tenant_id, subject_key, total_supply_raw::varchar, total_supply_status, holder_count,
-            coalesce(opens_without_holders, false),
+        """select subject_key, total_supply_raw::varchar, total_supply_status, coalesce(opens_without_holders, false),
             (
                 select string_agg(quantity_raw::varchar, ' ') from marts.token_holders as holders
                 where holders.subject_key = tokens.subject_key
             )
         from marts.tokens as tokens"""
     ).fetchall()
-    for tenant_id, subject_key, supply, status, holder_count, opens_without_holders, quantities in tokens:
+    for subject_key, supply, status, opens_without_holders, quantities in tokens:
         found = summarize(
             parse_balances(quantities or ""),
             None if supply is None else int(supply),
             status or "Unknown",
             opens_without_holders=opens_without_holders,
         )
+        figures = asdict(found.concentration) | {
+            "top10_percentage": found.concentration.top10,
+            "holders_status": found.holders_status,
+            "unattributed_raw": None if found.unattributed is None else str(found.unattributed),
+            "unattributed_percentage": found.unattributed_percentage,
+            "unattributed_status": found.unattributed_status,
+        }
+        del figures["top10"]
+        numbers = ("unattributed_percentage", "top10_percentage", "hhi", "gini")
         connection.execute(
-            """insert into marts.cap_table_summaries by name
-            select ? as tenant_id, ? as subject_key, ? as holder_count, ? as holders_status""",
-            [tenant_id, subject_key, holder_count, found.holders_status],
+            f"""insert into marts.cap_table_summaries by name
+            select figures.* replace (unattributed_raw::bignum as unattributed_raw, nakamoto::bigint as nakamoto),
+                tenant_id, subject_key, total_supply_raw, total_supply, total_supply::double as total_supply_approx,
+                total_supply_status as supply_status, holder_count,
+                marts.to_amount(unattributed_raw::bignum, decimals) as unattributed,
+                unattributed::double as unattributed_approx,
+                {", ".join(f"{name}::double as {name}_approx" for name in numbers)}
+            from marts.tokens
+            cross join (select {", ".join(f"${name}::varchar as {name}" for name in figures)}) as figures
+            where subject_key = {subject_key}""",
+            figures,
         )
 
 

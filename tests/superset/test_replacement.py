@@ -61,7 +61,7 @@ def _replace(source: Path, current: Path, subject_key: int, count: int) -> None:
     shutil.copyfile(source, made)
     with duckdb.connect(str(made)) as connection:
         connection.execute(
-            "update marts.tokens set holder_count = ?, total_supply = ?::varchar where subject_key = ?",
+            "update marts.cap_table_summaries set holder_count = ?, total_supply = ?::varchar where subject_key = ?",
             [count, count, subject_key],
         )
         connection.execute("force checkpoint")
