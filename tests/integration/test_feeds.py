@@ -336,7 +336,8 @@ def test_a_node_that_is_down_is_an_error_and_no_empty_answer(
 ) -> None:
     feed = deploy_feed(world, "BTC")
     client = open_client(feed)
-    monkeypatch.setattr(client._client, "_sleep", lambda seconds: None)
+    for endpoint in client._client._endpoints:
+        monkeypatch.setattr(endpoint.pacer, "_sleep", lambda seconds: None)
     world.node.stop()
     with pytest.raises(NodeUnreachable):
         client.poll([(feed.address, "Market")])

@@ -96,10 +96,7 @@ class _Clock:
             def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
                 return clock.now if tz is not None else clock.now.replace(tzinfo=None)
 
-        self.patches = [
-            mock.patch(f"{name}.datetime", Clocked)
-            for name in ("control.clock", "pipelines.load.warehouse", "jwt.api_jwt")
-        ]
+        self.patches = [mock.patch(f"{name}.datetime", Clocked) for name in ("control.clock", "jwt.api_jwt")]
 
     def reach(self, moment: datetime) -> None:
         """Go on by a second, at least to a moment."""
