@@ -55,6 +55,8 @@ def test_every_number_is_the_nodes_though_providers_fail(troubled: Finished) -> 
     check(troubled.result)
 
 
+# The test above compares the same run with the node.
+@pytest.mark.long
 def test_failing_providers_change_nothing(troubled: Finished, ready_folder: tuple[Path, str], tmp_path: Path) -> None:
     with finished(ready_folder[0], tmp_path / "honest", None) as honest:
         check(honest.result)
