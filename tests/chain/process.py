@@ -4,6 +4,8 @@ Starting, stopping and cleaning up, for the node and for what the demo starts. N
 """
 
 import ctypes
+import itertools
+import secrets
 import socket
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -11,6 +13,8 @@ from collections.abc import Iterable, Sequence
 import psutil
 
 _PR_SET_CHILD_SUBREAPER = 36
+# As in /proc/sys/net/ipv4/ip_local_port_range.
+_FIRST_OUTGOING_PORT = 32_768
 
 
 def tied_to_parent(command: Sequence[str], signal_name: str = "KILL") -> list[str]:
@@ -28,8 +32,12 @@ def adopt_orphans() -> None:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """Return a loopback port that nobody listens on: the preferred one when it is free, else any."""
-    for port in (preferred, 0) if preferred else (0,):
+    """Return a free loopback port: the preferred one if it is free, else one below those of outgoing connections.
+
+    The kernel may give a port above to a connection of another test, before the caller listens on it.
+    """
+    drawn = (10_000 + secrets.randbelow(_FIRST_OUTGOING_PORT - 10_000) for _ in range(100))
+    for port in itertools.chain([preferred] if preferred else [], drawn):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
