@@ -26,7 +26,7 @@ _STOP_SECONDS = 3.0
 _SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.5
 _STOP_POLL_SECONDS = 0.05
-# A child that exits is restarted after 1, 2, 4, ... seconds, at most this many. After a minute the count starts over.
+# A child that exits is restarted after a pause that grows. It is short again for a child that ran for this long.
 _FORGIVEN_AFTER_SECONDS = 60.0
 # Maximum time to write the last lines of a child that has ended.
 _LOG_SECONDS = 5.0

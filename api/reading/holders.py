@@ -113,12 +113,12 @@ class HolderSet:
 
         Args:
             key: what by.
-            limit: so many at most.
+            limit: maximum number of rows.
             supply_raw: total supply in base units, for percentages; None when it is unknown.
             is_descending: backwards.
             after: only those behind it.
             skipped: how many are left out.
-            then: an earlier moment; rows tell what they had.
+            then: an earlier moment; rows have the balance at it, too.
         """
         first, last = 1, _LAST_RANK
         if key == "rank":

@@ -1,4 +1,5 @@
 {%- set figures = previous('int_cap_table_figures') -%}
+{%- set inputs = 'subject_key, total_supply_raw, total_supply_status, holder_count, opens_without_holders' -%}
 
 -- Tokens with figures to compute again: a holder's balance or another input differs from the last complete build. The
 -- quantities of all holders are one text.
@@ -8,11 +9,7 @@ with
 tokens as (
 
     select
-        subject_key,
-        total_supply_raw,
-        total_supply_status,
-        holder_count,
-        opens_without_holders
+        {{ inputs }}
     from {{ ref('tokens') }}
 
 ),
@@ -29,11 +26,7 @@ changed as (
         select * from tokens
         except
         select
-            subject_key,
-            total_supply_raw,
-            total_supply_status,
-            holder_count,
-            opens_without_holders
+            {{ inputs }}
         from {{ figures }}
     ) as differing
     {%- else -%}
