@@ -102,7 +102,7 @@ lint: .venv/installed build/linted-sql ## Style, types, import contracts, faults
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive api bi cli control figures warehouse
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive api bi cli control figures ledgermart warehouse
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive --skip B608 pipelines
 	$(BIN)/python -m tests.links
 	$(BIN)/python -m tests.prose

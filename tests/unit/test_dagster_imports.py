@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
-_FOLDERS = ("api", "cli", "control", "figures", "pipelines", "tests", "warehouse")
+_FOLDERS = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "tests", "warehouse")
 _PAGES = {"dagster._core.workspace.context", "dagster._core.workspace.load_target"}
 _ALLOWED = {
     "cli/dagster_pages.py": _PAGES,

@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 
 from control.settings import CHECKOUT
 
-PACKAGES = ("api", "cli", "control", "figures", "pipelines", "warehouse")
+PACKAGES = ("api", "cli", "control", "figures", "ledgermart", "pipelines", "warehouse")
 # Used without an import: by their commands, by dbt's and SQLAlchemy's own look-up of adapters and drivers.
 NOT_IMPORTED = {"dbt-core", "dbt-duckdb", "psycopg"}
 

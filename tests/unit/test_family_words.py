@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
-ROOMS = ("api", "bi", "cli", "control", "dbt_project", "figures", "pipelines", "reports", "warehouse")
+ROOMS = ("api", "bi", "cli", "control", "dbt_project", "figures", "ledgermart", "pipelines", "reports", "warehouse")
 
 # Where a family may be named: its folder, its tables, its codec and definitions, and the registries.
 OF_FAMILIES = re.compile(
