@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _DEFAULT = "default"
+_EXPORTS = ("parquet", "csv", "xlsx")
 _folder = click.Path(file_okay=False, path_type=Path)
 _out = Terminal(highlight=False, soft_wrap=True)
 _err = Terminal(stderr=True, highlight=False, soft_wrap=True)
@@ -465,7 +466,7 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), required=True, help="Format of the files.")
+@click.option("--format", "form", type=click.Choice(_EXPORTS), required=True, help="Format of the files.")
 @click.option("--tenant", "name", required=True, help="Name of the tenant.")
 @click.option("--mart", "marts", multiple=True, help="Export only this mart; repeatable.")
 @click.option(
@@ -479,10 +480,11 @@ def status(settings: Settings, as_json: bool) -> None:
 def export(
     settings: Settings, form: str, name: str, marts: tuple[str, ...], out: Path | None, force: bool, as_json: bool
 ) -> None:
-    """Write a tenant's rows of the published marts as Parquet or CSV files for programs, with all rows and digits.
+    """Write a tenant's rows of the published marts as Parquet, CSV or Excel files, with all rows and digits.
 
-    Decimals, and integers of any size, are text. In CSV, a text that a spreadsheet would read as a formula gets an
-    apostrophe in front. The folder appears when all files are complete; its manifest.json lists them.
+    Decimals, and integers of any size, are text; workbooks have them as numbers of 15 digits, too. In CSV, a text that
+    a spreadsheet would read as a formula gets an apostrophe in front. The folder appears when all files are complete;
+    its manifest.json lists them.
     """
     from cli.export import print_export, run_export
     from pipelines.deliver.export import Format

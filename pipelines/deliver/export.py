@@ -69,6 +69,7 @@ class Format(StrEnum):
 
     PARQUET = "parquet"
     CSV = "csv"
+    XLSX = "xlsx"
 
 
 class ExportError(FolderError):
@@ -96,16 +97,22 @@ class _Column:
     type: str
     comment: str | None
 
+    @property
+    def is_amount(self) -> bool:
+        """Whether it has numbers of any number of digits, as such or as text."""
+        is_text = self.type == "VARCHAR" and "exact decimal text" in (self.comment or "")
+        return is_text or self.type == "BIGNUM" or self.type.startswith("DECIMAL")
+
     def select(self, form: Format) -> str:
         """What is selected of it: text where no other type keeps every digit."""
         quoted = f'"{self.name}"'
         if self.type == "BIGNUM" or self.type.startswith("DECIMAL"):
             return f"{quoted}::varchar as {quoted}"
-        if self.type.endswith("[]") and form is Format.CSV:
+        if self.type.endswith("[]") and form is not Format.PARQUET:
             return f"to_json({quoted})::varchar as {quoted}"
         if self.type == "VARCHAR" and form is Format.CSV:
             return f"{guarded_sql(quoted)} as {quoted}"
-        if self.type == "TIMESTAMP":
+        if self.type == "TIMESTAMP" and form is not Format.XLSX:
             # An instant, so that no reader takes it for its own local time.
             return f"timezone('UTC', {quoted}) as {quoted}"
         return quoted
@@ -212,10 +219,12 @@ def _write(
     advances: Callable[[float], None],
 ) -> int:
     """Write one mart; return its rows. DuckDB streams: memory does not grow with the rows."""
-    selected = ", ".join(column.select(form) for column in columns)
     condition = _NAMED_BY_TENANT.get(mart, "tenant_id = $tenant_id")
     head = _OWN_SUBJECTS if "own_subjects" in condition else ""
     parameters = {"tenant_id": tenant_id} if "$tenant_id" in head + condition else {}
+    if form is Format.XLSX:
+        return _write_workbook(connection, mart, columns, (head, condition, parameters), path, advances)
+    selected = ", ".join(column.select(form) for column in columns)
     rows = f"{head} select {selected} from marts.{mart} where {condition}"
     query = f"copy ({rows}) to '{_quoted(path)}' ({_options(form, columns)})"
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -229,6 +238,35 @@ def _write(
     row = writing.result()
     assert row is not None
     return int(row[0])
+
+
+def _write_workbook(
+    connection: duckdb.DuckDBPyConnection,
+    mart: str,
+    columns: Sequence[_Column],
+    rows_of_tenant: tuple[str, str, dict[str, str]],
+    path: Path,
+    advances: Callable[[float], None],
+) -> int:
+    # Its libraries are imported where they are used.
+    from pipelines.deliver.workbook import MOST_ROWS, CellError, Field, write_workbook
+
+    remedy = "take --format csv or parquet, or name other marts with --mart"
+    head, condition, parameters = rows_of_tenant
+    counted = connection.execute(f"{head} select count(*) from marts.{mart} where {condition}", parameters).fetchone()
+    assert counted is not None
+    if counted[0] > MOST_ROWS:
+        raise ExportError(f"{mart} has {counted[0]:,} rows, and a workbook holds {MOST_ROWS:,}; {remedy}")
+    # An amount is a number already; one that a mart has beside it would be a third.
+    names = {column.name for column in columns}
+    shown = [column for column in columns if column.name.removesuffix("_approx") not in names - {column.name}]
+    selected = ", ".join(column.select(Format.XLSX) for column in shown)
+    fields = [Field(column.name, column.type, column.comment, column.is_amount) for column in shown]
+    rows = connection.execute(f"{head} select {selected} from marts.{mart} where {condition}", parameters)
+    try:
+        return write_workbook(path, mart, fields, rows, lambda written: advances(100 * written / counted[0]))
+    except CellError as error:
+        raise ExportError(f"{mart}: {error}; {remedy}") from error
 
 
 def _options(form: Format, columns: Sequence[_Column]) -> str:

@@ -35,13 +35,22 @@ VIEWS = tuple(_MODELS)
 @cache
 def contract() -> dict[str, dict[str, str]]:
     """Return the columns of every mart with their types, as the contract declares them."""
-    declared = {
-        model["name"]: {column["name"]: column["data_type"] for column in model["columns"]}
+    blocks = {"network": "varchar", "block_number": "bigint", "block_hash": "varchar", "block_time": "timestamp"}
+    return {"blocks": blocks} | _declared("data_type")
+
+
+@cache
+def descriptions() -> dict[str, dict[str, str]]:
+    """Return the columns of every mart with their descriptions."""
+    return _declared("description")
+
+
+def _declared(key: str) -> dict[str, dict[str, str]]:
+    return {
+        model["name"]: {column["name"]: column[key] for column in model["columns"]}
         for file in sorted((_PROJECT / "models" / "marts").rglob("*__models.yml"))
         for model in yaml.safe_load(file.read_text())["models"]
     }
-    blocks = {"network": "varchar", "block_number": "bigint", "block_hash": "varchar", "block_time": "timestamp"}
-    return {"blocks": blocks} | declared
 
 
 @cache

@@ -2,14 +2,17 @@
 
 import csv
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import openpyxl
 import pyarrow.parquet as pq
 import pytest
+from openpyxl.utils.escape import unescape
 
 from control.settings import Settings, load_settings
 from pipelines.deliver.export import ExportError, Format, Listener, export
@@ -109,6 +112,9 @@ _ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 def settings(tmp_path: Path) -> Settings:
     settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path / "data")})
     marts.publish(settings.serving_dir, 7, _ROWS)
+    with duckdb.connect(str(settings.serving_dir / "marts-000000000007.duckdb")) as connection:
+        described = marts.descriptions()["token_activities"]["amount"]
+        connection.execute(f"comment on column marts.token_activities.amount is '{described}'")
     return settings
 
 
@@ -185,6 +191,88 @@ def test_csv_keeps_numbers_and_guards_formulas(settings: Settings, tmp_path: Pat
     assert activity["amount_raw"] == str(_HUGE)
     (totals,) = csv.DictReader((tmp_path / "out" / "wallet_totals.csv").read_text().splitlines())
     assert json.loads(totals["unpriced"]) == ["A, B", "C"]
+
+
+def _sheet(folder: Path, mart: str) -> list[dict[str, Any]]:
+    """The rows of a workbook's first sheet, by what stands above them, as a program for spreadsheets reads them."""
+    book = openpyxl.load_workbook(folder / f"{mart}.xlsx")
+    head, *rows = [
+        [(unescape(cell.value) if cell.data_type == "s" else cell.value, cell.data_type) for cell in row]
+        for row in book.worksheets[0].iter_rows()
+    ]
+    return [dict(zip([name for name, _ in head], row, strict=True)) for row in rows]
+
+
+def test_a_workbook_has_each_amount_as_a_number_and_as_exact_text(settings: Settings, tmp_path: Path) -> None:
+    manifest = _export(settings, tmp_path / "out", Format.XLSX)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "manifest.json",
+        *(f"{mart}.xlsx" for mart in marts.contract()),
+    }
+    assert {file["mart"]: file["rows"] for file in manifest["files"]}["wallet_balances"] == 3
+    activities = {row["activity_id"][0]: row for row in _sheet(tmp_path / "out", "token_activities")}
+    huge = activities["act_acme_2"]
+    assert huge["amount_raw (number, 15 digits)"] == (float(_HUGE), "n")
+    assert huge["amount_raw (exact)"] == (str(_HUGE), "s")
+    assert huge["amount (exact)"] == (str(_HUGE), "s")
+    assert huge["block_time (UTC)"] == (datetime(2026, 3, 1, 0, 0, 1, 500_000), "d")  # noqa: DTZ001 - as cells have it
+    assert huge["block_number"] == (2, "n")
+    assert "amount_approx" not in huge
+    assert activities["act_acme_3"]["amount_raw (number, 15 digits)"] == (0, "n")
+    (price,) = _sheet(tmp_path / "out", "system_prices")
+    assert price["price (exact)"] == ("12345678901234567890.123456789012345678", "s")
+    assert price["valid_until (UTC)"] == (None, "n")
+    (totals,) = _sheet(tmp_path / "out", "wallet_totals")
+    assert json.loads(totals["unpriced"][0]) == ["A, B", "C"]
+    described = openpyxl.load_workbook(tmp_path / "out" / "tokens.xlsx")["columns"]
+    assert {row[0].value for row in described.iter_rows(min_row=2)} <= marts.contract()["tokens"].keys()
+
+
+def test_the_marts_describe_each_text_of_a_decimal_as_such() -> None:
+    for mart, columns in marts.contract().items():
+        for name, kind in columns.items():
+            if kind == "varchar" and {f"{name}_raw", f"{name}_approx"} & columns.keys():
+                assert "exact decimal text" in marts.descriptions()[mart][name], f"{mart}.{name}"
+
+
+def test_no_text_of_a_workbook_is_a_formula_a_link_or_a_number(settings: Settings, tmp_path: Path) -> None:
+    texts = ['=1+1,"x"', "https://example.org", "1e5", "+1", "_x0041_", "\x01", "{=1}", "=" + "x" * 300]
+    rows = [{**_ROWS["wallet_balances"][0], "token_symbol": text} for text in texts]
+    marts.publish(settings.serving_dir, 8, {**_ROWS, "wallet_balances": rows})
+    _export(settings, tmp_path / "out", Format.XLSX, marts=("wallet_balances",))
+    assert [row["token_symbol"] for row in _sheet(tmp_path / "out", "wallet_balances")] == [
+        (text, "s") for text in texts
+    ]
+    with zipfile.ZipFile(tmp_path / "out" / "wallet_balances.xlsx") as book:
+        assert b"<f>" not in book.read("xl/worksheets/sheet1.xml")
+        assert not any("_rels/sheet" in name for name in book.namelist())
+
+
+def test_integers_and_days_that_a_spreadsheet_would_change_are_texts(settings: Settings, tmp_path: Path) -> None:
+    rows = [{**_ROWS["coverage"][0], "from_block": 10**15 - 1, "to_block": 10**15, "from_time": "1899-12-31 23:00:00"}]
+    marts.publish(settings.serving_dir, 8, {**_ROWS, "coverage": rows})
+    _export(settings, tmp_path / "out", Format.XLSX, marts=("coverage",))
+    (row,) = _sheet(tmp_path / "out", "coverage")
+    assert (row["from_block"], row["to_block"]) == ((10**15 - 1, "n"), (str(10**15), "s"))
+    assert row["from_time (UTC)"] == ("1899-12-31 23:00:00", "s")
+
+
+def test_a_workbook_of_too_many_rows_or_too_long_a_text_is_refused(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.deliver.workbook.MOST_ROWS", 1)
+    with pytest.raises(
+        ExportError, match="token_activities has 2 rows, and a workbook holds 1; take --format csv or par"
+    ):
+        _export(settings, tmp_path / "out", Format.XLSX, marts=("token_activities",))
+    monkeypatch.undo()
+    rows = [{**_ROWS["wallet_balances"][0], "token_symbol": "x" * 32_768}]
+    marts.publish(settings.serving_dir, 8, {**_ROWS, "wallet_balances": rows})
+    with pytest.raises(
+        ExportError, match=r"wallet_balances: token_symbol has a text of more than 32,767 characters; take"
+    ):
+        _export(settings, tmp_path / "out", Format.XLSX, marts=("wallet_balances",))
+    assert not (tmp_path / "out").exists()
 
 
 def test_chosen_marts_alone(settings: Settings, tmp_path: Path) -> None:
