@@ -27,6 +27,7 @@ from pipelines.definitions import load_definitions
 from pipelines.defs.causes import known_cause
 from pipelines.defs.cycle import JOB, LOG_LEVEL, SENSOR, assets_of_cycle, worker_lock
 from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
+from pipelines.defs.decide import Cycle, Memory, decide
 from pipelines.defs.project import DbtError, copy_project, run_dbt
 from pipelines.defs.records import RESTART, find_damaged
 from pipelines.defs.runs import WORKER_TAG, is_of_worker
@@ -35,7 +36,6 @@ from pipelines.load.warehouse import create_tables
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
 from pipelines.worker.heads import HeadPoller
-from pipelines.worker.watch import Cycle, Watch
 from warehouse.lock import WriterBusyError, writer_lock
 from warehouse.port import Warehouse
 
@@ -113,7 +113,7 @@ class Worker:
         self._job = definitions.resolve_job_def(JOB)
         self._networks = networks
         self._heads = HeadPoller(networks, self._prepare_fork)
-        self._watch = Watch(settings, networks, self._heads)
+        self._memory = Memory()
         self._store = open_store(settings)
         self._trouble: str | None = None
         self._told_at = float("-inf")
@@ -157,7 +157,7 @@ class Worker:
     def _begin(self) -> None:
         """Begin a cycle where there is a reason for one."""
         try:
-            cycle = self._watch.look(self._store)
+            cycle = decide(self.settings, self._store, self._networks, self._heads, self._memory, time.monotonic())
         except ControlError as error:
             self._tell(str(error))
             return

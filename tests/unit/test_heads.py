@@ -15,8 +15,8 @@ import pytest
 
 from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
-from pipelines.defs import cycle, heads
-from pipelines.defs.cycle import due_networks
+from pipelines.defs import decide, heads
+from pipelines.defs.decide import due_networks
 from pipelines.defs.heads import Heads, PolledHead, WaitingHeads, poll_head
 from pipelines.deliver.progress import NetworkProgress, Progress
 from pipelines.worker.heads import HeadPoller
@@ -156,12 +156,12 @@ def due(
     settings = load_settings({"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": "30"})
     networks = {name: network(name, "http://127.0.0.1:1") for name in states}
     progress = Progress(1, "a run", 7, "2026-01-01T00:00:00Z", dict(states), {}, False, False, False)
-    monkeypatch.setattr(cycle, "read_revision", lambda _: 8 if is_changed else 7)
-    monkeypatch.setattr(cycle, "networks_with_subjects", lambda _: set(networks))
-    monkeypatch.setattr(cycle, "networks_with_open_windows", lambda _: set(networks))
+    monkeypatch.setattr(decide, "read_revision", lambda _: 8 if is_changed else 7)
+    monkeypatch.setattr(decide, "networks_with_subjects", lambda _: set(networks))
+    monkeypatch.setattr(decide, "networks_with_open_windows", lambda _: set(networks))
     polls = _Known(answers)
     store = type("Store", (), {"read": lambda _: nullcontext()})()
-    found, changed = due_networks(cast(Any, store), networks, progress, settings, {}, polls)
+    found, changed = due_networks(cast(Any, store), networks, progress, settings, {}, polls, 0.0)
     assert changed == is_changed
     return found, sorted(polls.asked)
 

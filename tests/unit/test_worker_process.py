@@ -15,13 +15,13 @@ from dagster import DagsterRunStatus as Status
 from control.errors import ControlError
 from control.settings import Settings, load_settings
 from pipelines.defs.cycle import SENSOR
+from pipelines.defs.decide import Cycle
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import read_worker_state
 from pipelines.worker import fingerprint, process
 from pipelines.worker.fingerprint import loaded_fingerprint
 from pipelines.worker.fit import UnfitToForkError
 from pipelines.worker.process import Worker
-from pipelines.worker.watch import Cycle
 
 
 @pytest.fixture
@@ -143,14 +143,14 @@ def test_a_control_store_that_is_away_is_told_once(
     answers = [ControlError("away"), ControlError("away"), None, None, ControlError("away")]
     troubles = []
 
-    class Watch:
-        def look(self, _: object) -> None:
-            if (answer := answers.pop(0)) is not None:
-                raise answer
+    def decide(*_: object) -> None:
+        if (answer := answers.pop(0)) is not None:
+            raise answer
 
+    monkeypatch.setattr(process, "decide", decide)
     worker = Worker.__new__(Worker)
     worker.settings, worker._run = settings, None
-    worker._watch, worker._store = cast(Any, Watch()), cast(Any, None)
+    worker._memory = worker._store = worker._networks = worker._heads = cast(Any, None)
     worker._trouble, worker._told_at = None, float("-inf")
     with caplog.at_level(logging.WARNING, process.__name__):
         while answers:

@@ -10,7 +10,7 @@ import pytest
 
 from control.clock import stored_now
 from pipelines.collect.prices.routes import update_routes
-from pipelines.defs.cycle import has_price_work
+from pipelines.defs.decide import has_price_work
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress, write_progress
 from pipelines.load.discoveries import (
     Part,

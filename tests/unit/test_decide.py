@@ -1,19 +1,20 @@
-"""When the worker begins a cycle, and when one over new blocks alone."""
+"""When a cycle begins, and when one over new blocks alone."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
 
 from control.settings import load_settings
-from control.store import open_store
+from pipelines.defs import decide as decisions
+from pipelines.defs.decide import Cycle, Memory, decide
 from pipelines.deliver.progress import NetworkProgress, Progress, SourceProgress
-from pipelines.worker import watch
-from pipelines.worker.watch import Cycle, Watch
 from warehouse.versions import Publication
 
 _CYCLE_SECONDS = 30
@@ -23,18 +24,19 @@ _PROGRESS = Progress(
     1, "a run", 7, "2026-01-01T00:00:00Z", {"one": _NETWORK}, {"a source": _SOURCE}, False, False, False
 )
 
+# Of their definitions only whether they are enabled matters here.
+_NETWORKS = cast(Any, {name: SimpleNamespace(is_enabled=True) for name in ("one", "two", "bad", "worse")})
 _NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Scene:
-    """A worker's look at things as a test sets them."""
+    """Decisions over things as a test sets them."""
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        settings = load_settings(
+        self.settings = load_settings(
             {"LEDGERMART_DATA_DIR": str(tmp_path), "LEDGERMART_CYCLE_SECONDS": str(_CYCLE_SECONDS)}
         )
-        self.store = open_store(settings)
-        self.watch = Watch(settings, {}, cast(Any, None))
+        self.memory = Memory()
         self.progress, self.revision, self.now = _PROGRESS, 7, 0.0
         self.due: Sequence[str] = ["one"]
         self.published = Publication(1, "marts-1.duckdb", _NOON)
@@ -43,41 +45,31 @@ class Scene:
             "published": lambda _: self.published,
             "is_newest_readable": lambda _: True,
         }
-        monkeypatch.setattr(watch, "Warehouse", lambda _: type("Warehouse", (), warehouse)())
-        monkeypatch.setattr(watch, "read_progress", lambda _: self.progress)
-        monkeypatch.setattr(watch, "read_revision", lambda _: self.revision)
-        monkeypatch.setattr(watch, "is_publication_due", lambda *_: False)
+        monkeypatch.setattr(decisions, "Warehouse", lambda _: type("Warehouse", (), warehouse)())
+        monkeypatch.setattr(decisions, "read_progress", lambda _: self.progress)
+        monkeypatch.setattr(decisions, "read_revision", lambda _: self.revision)
         monkeypatch.setattr(
-            watch, "due_networks", lambda *_: (list(self.due), self.revision != self.progress.control_revision)
+            decisions, "due_networks", lambda *_: (list(self.due), self.revision != self.progress.control_revision)
         )
-        monkeypatch.setattr(watch.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(watch, "utc_now", lambda: _NOON + timedelta(minutes=4, seconds=59))
-        monkeypatch.setattr(self.store, "read", open_nothing)
+        monkeypatch.setattr(decisions, "utc_now", lambda: _NOON + timedelta(minutes=4, seconds=59))
 
     def look(self, *, after: float = _CYCLE_SECONDS, **progress: Any) -> Cycle | None:
         """Look again some seconds later, when the last cycle left this behind."""
         self.now += after
         self.progress = msgspec.structs.replace(self.progress, **progress)
-        return self.watch.look(cast(Any, self.store))
+        store = SimpleNamespace(read=nullcontext)
+        # As the sensor keeps it.
+        self.memory = msgspec.json.decode(msgspec.json.encode(self.memory), type=Memory)
+        return decide(self.settings, cast(Any, store), _NETWORKS, cast(Any, None), self.memory, self.now)
 
     def end(self, **progress: Any) -> None:
         """The cycle that has begun ends."""
         self.progress = msgspec.structs.replace(self.progress, batch_id=self.progress.batch_id + 1, **progress)
 
 
-class open_nothing:
-    """A session that nothing is read from."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A worker that has begun one cycle, which published nothing."""
+    """One cycle has begun, which published nothing."""
     made = Scene(tmp_path, monkeypatch)
     # What was published before it cannot be known.
     assert made.look() == Cycle(["one"])
@@ -201,3 +193,14 @@ def test_networks_that_failed_get_a_cycle_despite_endless_other_work(scene: Scen
         scene.look(networks={"bad": failing("bad"), "one": _NETWORK}, has_unfinished_discoveries=True) for _ in range(4)
     ]
     assert [cycle.networks for cycle in begun if cycle is not None] == [["one"], ["bad"], ["one"], ["bad"]]
+
+
+def test_networks_that_are_gone_are_not_retried(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.due = ["one", "bad", "worse"]
+    networks = {"bad": failing("bad"), "one": _NETWORK, "worse": failing("worse")}
+    assert scene.look(networks=networks) == Cycle(["one"], is_short=True)
+    monkeypatch.delitem(_NETWORKS, "bad")
+    monkeypatch.setattr(_NETWORKS["worse"], "is_enabled", False)
+    scene.due = []
+    scene.end()
+    assert scene.look(after=1) is None
