@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from pathlib import Path
 
 import dagster as dg
 import msgspec
@@ -16,6 +15,7 @@ from pipelines.defs.decide import Cycle, Memory, decide
 from pipelines.defs.heads import WaitingHeads
 from pipelines.defs.keys import OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_keys
 from pipelines.defs.runs import is_of_worker
+from pipelines.deliver.worker_state import worker_lock
 from warehouse.lock import is_locked
 from warehouse.port import Warehouse
 
@@ -25,11 +25,6 @@ _TICK_SECONDS = 5
 # A started run was killed if it neither holds the writer lock nor ended within this time; imports take about 5 s.
 _START_SECONDS = 90
 _RUNNING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
-
-
-def worker_lock(settings: Settings) -> Path:
-    """The lock that the worker holds while it runs."""
-    return settings.data_dir / "worker.lock"
 
 
 class _Cursor(msgspec.Struct):

@@ -1,11 +1,9 @@
 """dbt in this process: the project, parsed once, and its runs over the pipeline's own files."""
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from dbt.adapters.duckdb.connections import DuckDBConnectionManager
@@ -13,11 +11,10 @@ from dbt.artifacts.schemas.run import RunExecutionResult
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
 
-from control.settings import CHECKOUT, Settings
-from pipelines.load.warehouse import movement_views
+from control.settings import Settings
+from pipelines.defs.fingerprints import PROJECT_DIR, project_fingerprint
 from warehouse.port import Warehouse
 
-PROJECT_DIR = CHECKOUT / "dbt_project"
 # Copies of the parsed project, one for each run.
 _copies: dict[Settings, Manifest] = {}
 
@@ -52,25 +49,6 @@ def dbt_environment(settings: Settings) -> dict[str, str]:
         "DBT_LOG_LEVEL": "none",
         "DBT_LOG_LEVEL_FILE": "none",
     }
-
-
-def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
-    """Return the files of the project, without the files that dbt writes beside them when it runs there."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md")
-        and path.relative_to(folder).parts[0] not in ("target", "logs")
-    )
-
-
-def project_fingerprint() -> str:
-    """Return a digest of the project's files and of the views that it reads."""
-    digest = hashlib.sha256(movement_views().encode())
-    for path in project_files():
-        digest.update(str(path.relative_to(PROJECT_DIR)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 @cache

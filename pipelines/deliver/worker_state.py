@@ -5,6 +5,12 @@ from pathlib import Path
 import msgspec
 
 from control.clock import utc_now
+from control.settings import Settings
+
+
+def worker_lock(settings: Settings) -> Path:
+    """The lock that the worker holds while it runs."""
+    return settings.data_dir / "worker.lock"
 
 
 class WorkerState(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from pipelines.defs.cycle import JOB
 from pipelines.defs.keys import BUILD, OF_EVERY_CYCLE, OUTCOME, SNAPSHOT, network_key, network_keys
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.progress import write_progress
+from pipelines.deliver.worker_state import worker_lock
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Node
 from pipelines.load.warehouse import open_warehouse
@@ -375,7 +376,7 @@ def test_where_there_is_a_worker_the_sensor_marks_the_killed_runs_of_others(
     for run_id, worker in zip(run_ids, (None, run_ids[2], run_ids[2]), strict=True):
         tags = {} if worker is None else {WORKER_TAG: worker}
         instance.create_run_for_job(job, run_id=run_id, status=dg.DagsterRunStatus.STARTED, tags=tags)
-    with writer_lock(cycle.worker_lock(system.service.settings), "a test", 0):
+    with writer_lock(worker_lock(system.service.settings), "a test", 0):
         for _ in range(2):
             assert "the worker checks" in system.sensor.tick()
     found = [instance.get_run_by_id(run_id) for run_id in run_ids]

@@ -1,12 +1,11 @@
 """Polls of heads: an answer that never ends delays neither the worker nor the other networks."""
 
-import os
-import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,45 +80,28 @@ def test_a_defect_met_at_one_network_is_no_answer(monkeypatch: pytest.MonkeyPatc
 def test_the_worker_takes_answers_when_they_have_arrived(monkeypatch: pytest.MonkeyPatch, good: ScriptedNode) -> None:
     """The dripping node never ends its answer; the answer of the other node is taken meanwhile."""
     monkeypatch.setattr(heads, "_POLL_SECONDS", PATIENCE_SECONDS)
-    prepared = []
+    poller = HeadPoller()
+    found: dict[str, int | None] = {}
+
+    def has_answer(name: str) -> bool:
+        found.update(numbers(poller))
+        return name in found
+
     with DrippingNode(NEVER_ENDING["drip_header"]) as evil:
-        networks = {"evil": network("evil", evil.url), "good": network("good", good.url)}
-        poller = HeadPoller(networks, lambda: prepared.append(1))
+        networks = [network("evil", evil.url), network("good", good.url)]
         assert numbers(poller) == {}
-        assert poller.fileno() is None
-        poller.ask(list(networks.values()))
-        found: dict[str, int | None] = {}
-
-        def has_good() -> bool:
-            found.update(numbers(poller))
-            return "good" in found
-
-        eventually(has_good, "the honest node's head is there")
+        poller.ask(networks)
+        eventually(lambda: has_answer("good"), "the honest node's head is there")
         assert found == {"good": 41}
         assert evil.met.wait(PATIENCE_SECONDS)
         # A network that is being polled is not polled twice.
-        poller.ask(list(networks.values()))
         found.clear()
-        eventually(has_good, "the honest node's head is there again")
+        poller.ask(networks)
+        assert wait([poller.answered], PATIENCE_SECONDS)
+        eventually(lambda: has_answer("good"), "the honest node's head is there again")
         assert found == {"good": 41}
-        assert len(prepared) == 1
-        # Polls end with their process, and the next poll starts another one.
-        os.kill(poller._pid, signal.SIGKILL)
-
-        def has_ended() -> bool:
-            found.update(numbers(poller))
-            return "evil" in found
-
-        eventually(has_ended, "the end of the process is seen")
-        assert found == {"good": 41, "evil": None}
-        assert poller.fileno() is None
-        found.clear()
-        poller.ask([networks["good"]])
-        eventually(has_good, "another process polls")
-        assert len(prepared) == 2
-        poller.stop()
-        poller.stop()
-        assert poller.fileno() is None
+    eventually(lambda: has_answer("evil"), "the end of the connection is seen")
+    assert found == {"good": 41, "evil": None}
 
 
 class _Known:

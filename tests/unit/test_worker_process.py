@@ -1,27 +1,33 @@
 """The worker's own decisions: what it does with runs at its start and at its end, and what counts as a change."""
 
 import logging
+import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
 
 from control.errors import ControlError
-from control.settings import Settings, load_settings
+from control.settings import CHECKOUT, Settings, load_settings
+from pipelines import definitions
+from pipelines.defs import fingerprints, project
 from pipelines.defs.cycle import SENSOR
 from pipelines.defs.decide import Cycle
+from pipelines.defs.fingerprints import loaded_fingerprint
+from pipelines.defs.project import DbtError
 from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import read_worker_state
-from pipelines.worker import fingerprint, process
-from pipelines.worker.fingerprint import loaded_fingerprint
-from pipelines.worker.fit import UnfitToForkError
-from pipelines.worker.process import Worker
+from pipelines.worker import cycles, process
+from pipelines.worker.process import Worker, WorkerError
 
 
 @pytest.fixture
@@ -45,82 +51,110 @@ def test_a_file_that_is_gone_is_a_change_and_no_failure(settings: Settings) -> N
 def test_what_dbt_writes_beside_the_project_is_no_change(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = tmp_path / "dbt_project"
-    (project / "target" / "compiled").mkdir(parents=True)
-    monkeypatch.setattr(fingerprint, "CHECKOUT", tmp_path)
+    folder = tmp_path / "dbt_project"
+    (folder / "target" / "compiled").mkdir(parents=True)
+    monkeypatch.setattr(fingerprints, "PROJECT_DIR", folder)
     before = loaded_fingerprint(settings)
-    (project / "target" / "compiled" / "model.sql").write_text("select 1")
+    (folder / "target" / "compiled" / "model.sql").write_text("select 1")
     assert loaded_fingerprint(settings) == before
-    (project / "model.sql").write_text("select 1")
-    os.utime(project / "model.sql", (1, 1))
+    (folder / "model.sql").write_text("select 1")
+    os.utime(folder / "model.sql", (1, 1))
     assert loaded_fingerprint(settings) != before
 
 
-def test_cycles_that_an_earlier_worker_took_with_it_are_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        job = dg.JobDefinition(name="a_job", graph_def=dg.GraphDefinition(name="a_job"))
-        # A run without the worker, a repeated run with the tags of the first one, and two of the worker.
-        first, repeated, lost, cancelled = (str(uuid.uuid4()) for _ in range(4))
-        begun: list[tuple[str, Status, dict[str, str]]] = [
-            (first, Status.STARTED, {}),
-            (repeated, Status.STARTED, {WORKER_TAG: lost}),
-            (lost, Status.STARTED, {WORKER_TAG: lost}),
-            (cancelled, Status.CANCELING, {WORKER_TAG: cancelled}),
-        ]
-        for run_id, status, tags in begun:
-            instance.create_run_for_job(job, run_id=run_id, status=status, tags=tags)
-        monkeypatch.setattr(dg.DagsterInstance, "get", lambda: dg.DagsterInstance.local_temp(str(tmp_path)))
-        Worker.__new__(Worker)._mark_lost()
-        found = [instance.get_run_by_id(run_id) for run_id, _, _ in begun]
-        ended = [Status.STARTED, Status.STARTED, Status.FAILURE, Status.CANCELED]
-        assert [run and run.status for run in found] == ended
+@pytest.fixture
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    """Dagster's records, which the functions of `cycles` find."""
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as made:
+        monkeypatch.setattr(cycles, "_instance", lambda: made)
+        yield made
 
 
-def test_no_cycle_begins_while_the_sensor_is_stopped() -> None:
-    worker = Worker.__new__(Worker)
+def _begin(instance: dg.DagsterInstance, run_id: str, status: Status, tags: Mapping[str, str]) -> None:
+    job = dg.JobDefinition(name="a_job", graph_def=dg.GraphDefinition(name="a_job"))
+    instance.create_run_for_job(job, run_id=run_id, status=status, tags=tags)
+
+
+def _status(instance: dg.DagsterInstance, run_id: str) -> Status | None:
+    found = instance.get_run_by_id(run_id)
+    return found and found.status
+
+
+def test_cycles_that_ended_with_an_earlier_worker_are_recorded(instance: dg.DagsterInstance) -> None:
+    # A run without the worker, a repeated run with the tags of the first one, and two of the worker.
+    first, repeated, lost, cancelled = (str(uuid.uuid4()) for _ in range(4))
+    _begin(instance, first, Status.STARTED, {})
+    _begin(instance, repeated, Status.STARTED, {WORKER_TAG: lost})
+    _begin(instance, lost, Status.STARTED, {WORKER_TAG: lost})
+    _begin(instance, cancelled, Status.CANCELING, {WORKER_TAG: cancelled})
+    cycles.mark_lost()
+    ended = [Status.STARTED, Status.STARTED, Status.FAILURE, Status.CANCELED]
+    assert [_status(instance, run_id) for run_id in (first, repeated, lost, cancelled)] == ended
+
+
+def test_no_cycle_begins_while_the_sensor_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     state = SimpleNamespace(instigator_name=SENSOR, status=SimpleNamespace(value="STOPPED"))
-    worker.__dict__["_instance"] = SimpleNamespace(all_instigator_state=lambda: [state])
-    # Without the state it would need a job.
-    worker._cycle(str(uuid.uuid4()), Cycle([]))
+    monkeypatch.setattr(cycles, "_instance", lambda: SimpleNamespace(all_instigator_state=lambda: [state]))
+    monkeypatch.setattr(cycles, "_trouble", None)
+    monkeypatch.setattr(cycles, "_end_with_worker", lambda: None)
+    monkeypatch.setattr(definitions, "load_definitions", enough)
+    cycles.run_cycle(str(uuid.uuid4()), Cycle([]))
     state.instigator_name = "another sensor"
-    with pytest.raises(AttributeError, match="_job"):
-        worker._cycle(str(uuid.uuid4()), Cycle([]))
+    with pytest.raises(_Enough):
+        cycles.run_cycle(str(uuid.uuid4()), Cycle([]))
 
 
-def test_a_killed_cycle_is_recorded(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "_prepare_fork", lambda _: None)
+def enough(*_: object) -> NoReturn:
+    raise _Enough
+
+
+def test_no_cycle_begins_in_a_process_that_loaded_nothing() -> None:
+    with pytest.raises(SystemExit, match="has loaded nothing"):
+        cycles.run_cycle(str(uuid.uuid4()), Cycle([]))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(DbtError("dbt could not parse"), "dbt could not parse"), (KeyError("x"), "a rehearsal of a cycle failed: 'x'")],
+)
+def test_what_could_not_be_loaded_is_reported(error: Exception, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_: Settings) -> None:
+        raise error
+
+    monkeypatch.setattr(cycles, "_load", load)
+    monkeypatch.setattr(cycles, "_trouble", None)
+    cycles.warm_up()
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    with receiver, sender:
+        cycles.report(sender)
+        assert receiver.recv() == told
+
+
+def test_a_killed_cycle_is_recorded(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = str(uuid.uuid4())
+    _begin(instance, run_id, Status.STARTED, {WORKER_TAG: run_id})
+    # It begins without what pytest has open.
+    run = multiprocessing.get_context("spawn").Process(target=signal.pause)
+    run.start()
+    assert run.pid is not None
     worker = Worker.__new__(Worker)
-    heads = {"leave": lambda _: None, "fileno": lambda _: None}
-    worker.settings, worker._heads = settings, cast(Any, type("Heads", (), heads)())
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        worker.__dict__["_instance"] = instance
-        job = dg.JobDefinition(name="a_job", graph_def=dg.GraphDefinition(name="a_job"))
-        run_id = instance.create_run_for_job(job, status=Status.STARTED).run_id
-        worker._fork(run_id, signal.pause)
-        assert worker._run is not None
-        os.kill(worker._run.pid, signal.SIGKILL)
-        while worker._run is not None:
-            worker._wait()
-        found = instance.get_run_by_id(run_id)
-        assert found is not None
-        assert found.status is Status.FAILURE
-
-
-def unfit() -> None:
-    raise UnfitToForkError("the worker has a thread, 'late'")
+    monkeypatch.setattr(worker, "_record", lambda function, *arguments: function(*arguments))
+    worker._run = run_id, run
+    os.kill(run.pid, signal.SIGKILL)
+    while worker._run is not None:
+        worker._wait()
+    assert _status(instance, run_id) is Status.FAILURE
 
 
 def test_a_worker_that_cannot_work_says_so_once_and_ends(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Unfit:
+    class Cold:
         def __init__(self, _: Settings) -> None:
-            unfit()
+            raise WorkerError("dbt could not parse the project")
 
     settings.data_dir.mkdir()
-    monkeypatch.setattr(process, "Worker", Unfit)
+    monkeypatch.setattr(process, "Worker", Cold)
     monkeypatch.setattr(process, "load_settings", lambda: settings)
     before = os.umask(0o077)
     try:
@@ -130,10 +164,35 @@ def test_a_worker_that_cannot_work_says_so_once_and_ends(
         os.umask(before)
     assert ended.value.code == 1
     (told,) = [record for record in caplog.records if record.name == process.__name__]
-    assert (told.getMessage(), told.exc_info) == ("the worker stops: the worker has a thread, 'late'", None)
+    assert (told.getMessage(), told.exc_info) == ("the worker stops: dbt could not parse the project", None)
     state = read_worker_state(settings.data_dir)
     assert state is not None
-    assert state.trouble == "it stopped: the worker has a thread, 'late'"
+    assert state.trouble == "it stopped: dbt could not parse the project"
+
+
+@pytest.mark.slow
+def test_a_project_that_cannot_be_loaded_ends_the_worker(settings: Settings, tmp_path: Path) -> None:
+    sources = tmp_path / "sources.toml"
+    sources.write_text("nothing = 1")
+    environment = {
+        **os.environ,
+        "DAGSTER_HOME": str(CHECKOUT),
+        "LEDGERMART_DAGSTER_DIR": str(tmp_path / "dagster"),
+        "LEDGERMART_DATA_DIR": str(settings.data_dir),
+        "LEDGERMART_PRICE_SOURCES": str(sources),
+    }
+    settings.data_dir.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.worker"],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    (told,) = [line for line in done.stderr.splitlines() if "the worker stops" in line]
+    assert str(sources) in told
 
 
 def test_a_control_store_that_is_away_is_told_once(
@@ -175,7 +234,7 @@ def test_the_rehearsal_leaves_nothing_behind(settings: Settings, monkeypatch: py
         assert (elsewhere.warehouse_path.exists(), left.exists()) == (True, False)
         raise _Enough
 
-    monkeypatch.setattr(process, "run_dbt", run_dbt)
+    monkeypatch.setattr(project, "run_dbt", run_dbt)
     with pytest.raises(_Enough):
-        process._rehearse(settings)
+        cycles._rehearse(settings)
     assert list(settings.data_dir.iterdir()) == []

@@ -1,0 +1,48 @@
+"""Digests of code, dbt project and definitions: whether they changed since a process loaded them, or since a build."""
+
+import hashlib
+from pathlib import Path
+
+import duckdb
+
+from control.settings import CHECKOUT, Settings
+from pipelines.load.warehouse import movement_views
+
+PROJECT_DIR = CHECKOUT / "dbt_project"
+_SUFFIXES = (".py", ".sql", ".toml")
+_FOLDERS = ("control", "figures", "pipelines", "warehouse")
+
+
+def project_files(folder: Path = PROJECT_DIR) -> list[Path]:
+    """Return the files of the project, without the files that dbt writes beside them when it runs there."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".sql", ".py", ".yml", ".yaml", ".csv", ".md")
+        and path.relative_to(folder).parts[0] not in ("target", "logs")
+    )
+
+
+def project_fingerprint() -> str:
+    """Return a digest of the project's files, of the views that it reads, and of the figures that it computes."""
+    digest = hashlib.sha256(movement_views().encode())
+    for path in [*project_files(), *sorted((CHECKOUT / "figures").rglob("*.py"))]:
+        digest.update(str(path.relative_to(CHECKOUT)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def loaded_fingerprint(settings: Settings) -> str:
+    """A digest of names, sizes and times of change: cheap enough for each run. Also of what is installed."""
+    files = [path for folder in _FOLDERS for path in (CHECKOUT / folder).rglob("*") if path.suffix in _SUFFIXES]
+    files += project_files(PROJECT_DIR)
+    digest = hashlib.sha256()
+    for path in sorted([*files, settings.networks_file, settings.price_sources_file, Path(duckdb.__file__).parents[1]]):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            # Editors and updates take a file away for a moment.
+            digest.update(f"{path} is not there\n".encode())
+        else:
+            digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,187 @@
+"""What the worker's processes run: each is a fork of one process, `warm`, that has loaded and rehearsed everything.
+
+The functions take only what crosses to another process. Their imports are their own, so that the worker itself, which
+names them, loads neither Dagster nor dbt.
+"""
+
+import gc
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING
+
+from control.errors import ControlError
+from control.settings import Settings, load_settings
+from pipelines.defs.decide import Cycle
+from pipelines.worker.fit import UnfitToForkError, check_fit_to_fork
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+_LOG = logging.getLogger(__name__)
+# Libraries import these only where a run comes to use them.
+_LATE_IMPORTS = (
+    "dateutil.easter",
+    # DuckDB imports it at the first bound value.
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "pipelines.extract.prices.exchanges",
+    "pydoc",
+    "zoneinfo._zoneinfo",
+)
+# Why a fork of this process would not be warm; none of a process that has not warmed up would be.
+_trouble: str | None = "the process that runs are forked from has loaded nothing"
+
+
+def warm_up() -> None:
+    """Import, parse and rehearse what a cycle needs; the result is told by `report`."""
+    global _trouble
+    # Before an import of dbt, which sets its own.
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    _LOG.setLevel(logging.INFO)
+    from pipelines.defs.project import DbtError
+
+    try:
+        _load(load_settings())
+    except (ControlError, DbtError, UnfitToForkError) as error:
+        _trouble = str(error)
+    except Exception as error:  # noqa: BLE001 - the worker tells it, whatever it was
+        _LOG.exception("a rehearsal of a cycle failed")
+        _trouble = f"a rehearsal of a cycle failed: {error}"
+    else:
+        _trouble = None
+
+
+def _load(settings: Settings) -> None:
+    import dagster as dg
+    import duckdb
+
+    from pipelines.definitions import load_definitions
+    from pipelines.defs.cycle import JOB, LOG_LEVEL
+    from pipelines.defs.project import copy_project
+
+    for module in _LATE_IMPORTS:
+        import_module(module)
+    _instance()
+    load_definitions()[1].resolve_job_def(JOB)
+
+    @dg.job(executor_def=dg.in_process_executor, config=LOG_LEVEL)
+    def nothing() -> None:
+        dg.op(name="nothing")(lambda: None)()
+
+    nothing.execute_in_process()
+    _rehearse(settings)
+    copy_project(settings)
+    duckdb.default_connection().close()
+    gc.collect()
+    check_fit_to_fork()
+    # Forks share all that does not change.
+    gc.freeze()
+
+
+@cache
+def _instance() -> "dg.DagsterInstance":
+    """Dagster's records; made once, because it looks at its databases' schemas then. It holds no connection."""
+    import dagster as dg
+
+    return dg.DagsterInstance.get()
+
+
+def _rehearse(settings: Settings) -> None:
+    """Build over an empty warehouse, so that every macro of dbt is compiled."""
+    from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
+    from pipelines.defs.project import run_dbt
+    from pipelines.load.warehouse import create_tables
+    from warehouse.port import Warehouse
+
+    # In the data folder, where one worker is at a time and removes the folder of a killed one.
+    folder = settings.data_dir / "rehearsal"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        elsewhere = replace(settings, data_dir=folder)
+        with Warehouse(elsewhere).open() as connection:
+            create_tables(connection)
+        run_dbt(elsewhere, [*CYCLE_ARGUMENTS, "--exclude", AUDIT])
+    finally:
+        shutil.rmtree(folder)
+
+
+def report(answer: Connection) -> None:
+    """Send why this process is not warm; None if it is."""
+    answer.send(_trouble)
+
+
+def run_cycle(run_id: str, cycle: Cycle) -> None:
+    """Run a cycle. A failed one records its own failure."""
+    from pipelines.definitions import load_definitions
+    from pipelines.defs.causes import known_cause
+    from pipelines.defs.cycle import JOB, SENSOR, assets_of_cycle
+    from pipelines.defs.runs import WORKER_TAG
+
+    if _trouble is not None:
+        sys.exit(f"the run does not begin: {_trouble}")
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    before = set(sys.modules)
+    # Whoever stops the sensor in Dagster's pages wants no cycles.
+    states = {state.instigator_name: state.status.value for state in _instance().all_instigator_state()}
+    if states.get(SENSOR) == "STOPPED":
+        return
+    networks, definitions = load_definitions()
+    result = definitions.resolve_job_def(JOB).execute_in_process(
+        instance=_instance(),
+        run_id=run_id,
+        asset_selection=assets_of_cycle(networks, cycle.networks, is_short=cycle.is_short),
+        tags={"networks": ",".join(cycle.networks), WORKER_TAG: run_id},
+        raise_on_error=False,
+    )
+    if known := known_cause(result):
+        _LOG.error("the cycle failed: %s", known[1])
+    if late := sorted(set(sys.modules) - before):
+        _LOG.warning("a run imported modules that the worker could have loaded: %s", ", ".join(late))
+    _LOG.info("run %s took %.2f s of processor time", run_id, time.process_time())
+
+
+def mark(run_id: str, reason: str) -> None:
+    """Record the end of a run whose process could not."""
+    _mark(_instance().get_run_by_id(run_id), reason)
+
+
+def mark_lost() -> None:
+    """Record the end of cycles that ended with an earlier worker."""
+    import dagster as dg
+
+    from pipelines.defs.runs import is_of_worker
+
+    status = dg.DagsterRunStatus
+    unfinished = [status.NOT_STARTED, status.STARTING, status.STARTED, status.CANCELING]
+    for record in _instance().get_run_records(dg.RunsFilter(statuses=unfinished)):
+        if is_of_worker(record.dagster_run):
+            _mark(record.dagster_run, "the worker stopped")
+
+
+def _mark(run: "dg.DagsterRun | None", reason: str) -> None:
+    if run is None or run.is_finished:
+        return
+    if run.status.value == "CANCELING":
+        _instance().report_run_canceled(run, reason)
+    else:
+        _instance().report_run_failed(run, reason)
+
+
+def _end_with_worker() -> None:
+    """End this process when the worker ends, however that ends."""
+    worker = parent_process()
+    assert worker is not None
+    wait([worker.sentinel])
+    os.kill(os.getpid(), signal.SIGKILL)
