@@ -14,18 +14,18 @@ from control.networks.definitions import Network
 from control.pricing.definitions import PriceSource
 from pipelines.extract.errors import MarketUnknown, SourceMalformed
 from pipelines.extract.evm.blocks import read_head
+from pipelines.extract.evm.contracts import ROUND, calldata, decode_words
 from pipelines.extract.evm.definition import own_definition
-from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, word_to_int
+from pipelines.extract.evm.hexadecimal import word_to_int
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
 from pipelines.extract.family import Header
 from pipelines.extract.prices.exact import exact_price
 from pipelines.extract.prices.protocol import HistoryPage, Market, MarketPrice, PollResult, Problem
 
-_DECIMALS = "0x313ce567"
-_LATEST_ROUND_DATA = "0xfeaf968c"
-_GET_ROUND_DATA = "0x9a6fc8f5"
-_PHASE_AGGREGATORS = "0xc1597304"
+_DECIMALS = calldata("decimals")
+_LATEST_ROUND_DATA = calldata("latestRoundData")
+_NOBODY = f"0x{0:040x}"
 
 _PHASE_BITS = 64
 _LARGEST_DECIMALS = 255
@@ -148,7 +148,7 @@ class FeedClient:
         return head, read_state(self._client, calls, BlockPoint(head.number, head.hash), self._multicall)
 
     def _read_rounds(self, address: str, ids: Sequence[int]) -> list[_Round | None]:
-        _, outputs = self._read([Read(address, f"{_GET_ROUND_DATA}{number:064x}") for number in ids])
+        _, outputs = self._read([Read(address, calldata("getRoundData", number)) for number in ids])
         return [_round(output) for output in outputs]
 
     def _batches(self, address: str, after: int) -> Iterator["_Batch"]:
@@ -159,7 +159,7 @@ class FeedClient:
             position = self._last_until(address, phase, after) + 1
             while position <= phase.last:
                 ids = range(position, min(position + _ROUNDS_PER_BATCH, phase.last + 1))
-                calls = [Read(address, f"{_GET_ROUND_DATA}{round_id:064x}") for round_id in ids]
+                calls = [Read(address, calldata("getRoundData", round_id)) for round_id in ids]
                 head, outputs = self._read([Read(address, _DECIMALS), *calls])
                 rounds = [found for output in outputs[1:] if (found := _round(output)) is not None]
                 counting = [found for found in rounds if ends is None or found.updated_at < ends]
@@ -179,11 +179,12 @@ class FeedClient:
             raise SourceMalformed(self._source.id, "latestRoundData", f"no round in the answer of feed {address}")
         present = newest.id >> _PHASE_BITS
         earlier = range(1, present)
-        _, outputs = self._read([Read(address, f"{_PHASE_AGGREGATORS}{phase:064x}") for phase in earlier])
+        _, outputs = self._read([Read(address, calldata("phaseAggregators", phase)) for phase in earlier])
         aggregators = {
-            phase: f"0x{word:040x}"
+            phase: aggregator
             for phase, output in zip(earlier, outputs, strict=True)
-            if (word := word_to_int(output)) and word >> 160 == 0
+            for aggregator in decode_words(["address"], output) or ()
+            if aggregator != _NOBODY
         }
         _, outputs = self._read([Read(aggregator, _LATEST_ROUND_DATA) for aggregator in aggregators.values()])
         phases = []
@@ -267,15 +268,11 @@ def _late(address: str, price_type: str, batch: _Batch, after: int, reached: dat
 
 def _round(output: str | None) -> _Round | None:
     """Return a round as latestRoundData and getRoundData answer it; None where there is none (yet)."""
-    if output is None or len(output) != 2 + 5 * WORD_CHARACTERS:
+    found = decode_words(ROUND, output)
+    if found is None:
         return None
-    words = [
-        int(output[2 + at : 2 + at + WORD_CHARACTERS], 16) for at in range(0, 5 * WORD_CHARACTERS, WORD_CHARACTERS)
-    ]
-    round_id, answer, _, updated_at, answered_in = words
-    if round_id >> 80 or not 0 < updated_at < _LATEST_TIME:
-        return None
-    return _Round(round_id, answer - (1 << 256) if answer >> 255 else answer, updated_at, answered_in)
+    round_id, answer, _, updated_at, answered_in = found
+    return _Round(round_id, answer, updated_at, answered_in) if 0 < updated_at < _LATEST_TIME else None
 
 
 def _decimals(output: str | None) -> int:

@@ -6,12 +6,12 @@ import msgspec
 
 from pipelines.extract.errors import MalformedAnswer
 from pipelines.extract.evm.blocks import HEADER_CALL
-from pipelines.extract.evm.hexadecimal import Address, Hash, word_to_int
+from pipelines.extract.evm.contracts import calldata, decode_words
+from pipelines.extract.evm.hexadecimal import Address, Hash
 from pipelines.extract.evm.rpc import Call, RpcClient
 from pipelines.extract.evm.state import BlockPoint, Read, read_state
 
-_OWNER = "0x8da5cb5b"
-_LARGEST_ADDRESS = 2**160 - 1
+_NOBODY = f"0x{0:040x}"
 
 
 class _Transaction(msgspec.Struct, gc=False, rename="camel"):
@@ -37,9 +37,8 @@ def read_likely_holders(client: RpcClient, token: str, created: int | None, bloc
 
 
 def _read_owner(client: RpcClient, token: str, block_number: int) -> list[str]:
-    (output,) = read_state(client, [Read(token, _OWNER)], BlockPoint(block_number, None), None)
-    owner = word_to_int(output)
-    return [f"0x{owner:040x}"] if owner is not None and 0 < owner <= _LARGEST_ADDRESS else []
+    (output,) = read_state(client, [Read(token, calldata("owner"))], BlockPoint(block_number, None), None)
+    return [owner for owner in decode_words(["address"], output) or () if owner != _NOBODY]
 
 
 def _read_creator(client: RpcClient, token: str, created: int) -> list[str]:

@@ -15,10 +15,11 @@ import polars as pl
 
 from pipelines.extract.errors import ChainReorganised, MalformedAnswer, NodeUnreachable, RangeRefused
 from pipelines.extract.evm.chunks import BlockRange, RangePlanner
+from pipelines.extract.evm.contracts import event_topic
 from pipelines.extract.evm.rpc import LARGE_ANSWER, Call, RpcClient
 from pipelines.tables.sources import TABLES
 
-TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+TRANSFER_TOPIC = event_topic("Transfer(address,address,uint256)")
 # Addresses or topics in one request; what providers take lies between some hundreds and some thousands.
 _ALTERNATIVES = 200
 # Answers of a good size have 1 to 6 MB.

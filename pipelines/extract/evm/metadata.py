@@ -6,7 +6,8 @@ Nothing is assumed: what a contract does not say is null, and `detail` says why.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.extract.evm.hexadecimal import WORD_CHARACTERS, word_to_int
+from pipelines.extract.evm.contracts import calldata, decode_text
+from pipelines.extract.evm.hexadecimal import word_to_int
 from pipelines.extract.evm.rpc import RpcClient
 from pipelines.extract.evm.state import CODE, BlockPoint, Read, read_state
 
@@ -15,21 +16,17 @@ _LONGEST_NAME = 256
 _LARGEST_DECIMALS = 255
 
 
-def _supports_interface(identifier: str) -> str:
-    return f"0x01ffc9a7{identifier:0<64}"
-
-
 _CALLDATA = {
-    "erc165": _supports_interface("01ffc9a7"),
+    "erc165": calldata("supportsInterface", bytes.fromhex("01ffc9a7")),
     # By its standard, an ERC-165 contract denies this one; a contract that affirms everything does not.
-    "nothing": _supports_interface("ffffffff"),
-    "erc721": _supports_interface("80ac58cd"),
-    "erc1155": _supports_interface("d9b67a26"),
-    "symbol": "0x95d89b41",
-    "name": "0x06fdde03",
-    "decimals": "0x313ce567",
-    "totalSupply": "0x18160ddd",
-    "balanceOf": "0x70a08231" + f"{1:064x}",
+    "nothing": calldata("supportsInterface", bytes.fromhex("ffffffff")),
+    "erc721": calldata("supportsInterface", bytes.fromhex("80ac58cd")),
+    "erc1155": calldata("supportsInterface", bytes.fromhex("d9b67a26")),
+    "symbol": calldata("symbol"),
+    "name": calldata("name"),
+    "decimals": calldata("decimals"),
+    "totalSupply": calldata("totalSupply"),
+    "balanceOf": calldata("balanceOf", f"0x{1:040x}"),
 }
 
 
@@ -135,7 +132,7 @@ def _shortcoming(output: str | None) -> str:
 def _text(outputs: dict[str, str | None], function: str, longest: int, problems: list[str]) -> str | None:
     """A string, or the bytes32 of early tokens, without NUL characters, cut at `longest` characters."""
     output = outputs[function]
-    encoded = None if output is None else _string_bytes(bytes.fromhex(output[2:]))
+    encoded = decode_text(output)
     if encoded is None:
         problems.append(f"{function}() {'returns no text' if output not in (None, '0x') else _shortcoming(output)}")
         return None
@@ -150,16 +147,3 @@ def _text(outputs: dict[str, str | None], function: str, longest: int, problems:
     if len(text) > longest:
         problems.append(f"{function}() is longer than {longest} characters and is cut")
     return text[:longest]
-
-
-def _string_bytes(output: bytes) -> bytes | None:
-    """The bytes of an ABI string, or of one bytes32; None for anything else."""
-    word = WORD_CHARACTERS // 2
-    if len(output) == word:
-        return output
-    offset = int.from_bytes(output[:word])
-    if len(output) < 2 * word or offset + word > len(output):
-        return None
-    length = int.from_bytes(output[offset : offset + word])
-    start = offset + word
-    return output[start : start + length] if start + length <= len(output) else None
