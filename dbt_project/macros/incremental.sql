@@ -1,8 +1,6 @@
 {#
-    How appended tables keep up at the cost of what changed. int_frontier says of each covered range from which block on it is
-    computed again since the last build that came to its end, int_touched_balances the same of single pairs; what they do not name is
-    kept. A model deletes in pre-hooks what they name and appends it as it is now, in one transaction. A full refresh computes
-    everything and gives the same rows (a test).
+    How appended tables keep up at the cost of what changed: docs/adr/0004-changes.md. A model deletes in pre-hooks what is computed again,
+    and appends it, in one transaction.
 #}
 
 {# Beyond any block number. #}
@@ -30,15 +28,6 @@
 {%- endmacro %}
 
 
-{# Whether a build that did not come to its end touched pairs: its balances may not be those of its points. #}
-{% macro has_unfinished() -%}
-    {%- set touched = previous('int_touched_balances') -%}
-    {{ return(touched is not none and run_query(
-        'select count(*) from ' ~ touched ~ ' where since_batch_id = ' ~ transformed_batch()
-    ).columns[0].values()[0] > 0) }}
-{%- endmacro %}
-
-
 {# Readings since the last build that came to its end, one per pair and block; a query for a common table expression. #}
 {% macro new_readings() -%}
     select
@@ -56,6 +45,14 @@
 {# Whether a model keeps the rows that it has, but for those that are named. #}
 {% macro keeps_rows() -%}
     {{ return(appends() and carries_on()) }}
+{%- endmacro %}
+
+
+{# Whether balances of the last complete build are kept, but for those that are computed again. #}
+{% macro keeps_balances() -%}
+    {{ return(
+        carries_on() and previous('int_balance_points') is not none and previous('int_balances_latest') is not none
+    ) }}
 {%- endmacro %}
 
 
@@ -182,60 +179,13 @@
 {%- endmacro %}
 
 
-{# What of touched pairs is written again, for stretches_of. #}
+{# Where touched pairs are computed again, for stretches_of. #}
 {% macro touched_ranges() -%}
     select distinct
         network,
-        rows_from_block as from_block,
+        from_block,
         to_block
     from {{ ref('int_touched_balances') }}
-    where not is_quiet
-{%- endmacro %}
-
-
-{#
-    Touched pairs with rows to delete, and from which block on (delete_from_block). Where the build that touched them came to its end, as
-    in a sandbox whose models are built by themselves, what it appended is to go too.
-#}
-{% macro touched_rows() -%}
-    (
-        select
-            *,
-            case when since_batch_id < {{ transformed_batch() }} then from_block else rows_from_block end as delete_from_block
-        from {{ ref('int_touched_balances') }}
-        where
-            not is_quiet
-            and (is_stored or since_batch_id < {{ transformed_batch() }})
-    )
-{%- endmacro %}
-
-
-{#
-    Agreeing readings of touched pairs whose other rows stand, where there is a row of their block: of what moved in it, or theirs, where
-    the build that touched them came to its end, as above.
-#}
-{% macro replaced_readings() -%}
-    (
-        select
-            touched.*,
-            readings.block_number
-        from {{ ref('int_touched_balances') }} as touched
-        inner join {{ ref('int_agreeing_readings') }} as readings on {{ is_same_row('touched', 'readings') }}
-        where
-            touched.is_quiet
-            and not readings.is_stored
-            and (readings.is_moved or touched.since_batch_id < {{ transformed_batch() }})
-    )
-{%- endmacro %}
-
-
-{# Where these rows are, for stretches_of. #}
-{% macro deleted_ranges() -%}
-    select distinct
-        network,
-        delete_from_block as from_block,
-        to_block
-    from {{ touched_rows() }} as touched
 {%- endmacro %}
 
 
@@ -243,35 +193,6 @@
 {% macro is_newly_owed(observations) -%}
     {{ observations }}.batch_id > {{ transformed_batch() }}
     and {{ observations }}.owed_batch_id > {{ transformed_batch() }}
-{%- endmacro %}
-
-
-{#
-    Where points are that may be computed again although their pair is carried on, for stretches_of; `earlier` is what a build that did
-    not come to its end had touched, or none.
-#}
-{% macro replaced_ranges(earlier) -%}
-    {{ frontier_ranges() }}
-    where frontier.from_block >= 0
-    union all
-    select
-        network,
-        min(block_number) as from_block,
-        {{ last_block() }} as to_block
-    from {{ ref('int_observations_in_view') }} as observations
-    where
-        {{ is_newly_owed('observations') }}
-        and block_number >= range_from_block
-    group by network
-    {%- if earlier is not none %}
-    union all
-    select
-        network,
-        from_block,
-        {{ last_block() }} as to_block
-    from {{ earlier }}
-    where from_block >= 0
-    {%- endif %}
 {%- endmacro %}
 
 
@@ -312,6 +233,19 @@
 {%- endmacro %}
 
 
+{# The sum of legs with keys in each block; a query for a common table expression. #}
+{% macro moved_in_blocks(legs) -%}
+    select
+        legs.subject_key,
+        legs.range_from_block,
+        legs.balance_key,
+        legs.block_number,
+        sum(legs.movement_raw) as movement_raw
+    from {{ legs }} as legs
+    group by legs.subject_key, legs.range_from_block, legs.balance_key, legs.block_number
+{%- endmacro %}
+
+
 {# Whether a written row is of the touched pair. #}
 {% macro is_touched_pair() -%}
     written.token_address = touched.token_address and written.holder_address = touched.holder_address
@@ -323,11 +257,10 @@
     and touched pairs from where they are computed again. `pair` matches a written row of the same range with a touched pair.
 #}
 {% macro delete_from_frontier(pair=is_touched_pair()) -%}
-    {%- set touched = touched_rows() -%}
-    {%- set replaced = replaced_readings() -%}
+    {%- set touched = ref('int_touched_balances') -%}
     {{ delete_whole_ranges() }}
     {%- if keeps_rows() -%}
-    {%- for network, from_block, to_block in stretches_of(deleted_ranges()) %}
+    {%- for network, from_block, to_block in stretches_of(touched_ranges()) %}
         delete from {{ this }} as written
         using {{ touched }} as touched
         where
@@ -335,16 +268,9 @@
             and written.range_from_block = touched.range_from_block
             and {{ pair }}
             and touched.network = {{ text_literal(network) }}
-            and written.block_number >= touched.delete_from_block
+            and written.block_number >= touched.from_block
             and written.block_number between {{ from_block }} and {{ to_block }};
     {%- endfor %}
-        delete from {{ this }} as written
-        using {{ replaced }} as touched
-        where
-            written.subject_key = touched.subject_key
-            and written.range_from_block = touched.range_from_block
-            and {{ pair }}
-            and written.block_number = touched.block_number;
     {%- endif -%}
 {%- endmacro %}
 
@@ -427,6 +353,14 @@
 {%- endmacro %}
 
 
+{# Whether rows of a covered range are at or after its frontier. #}
+{% macro is_at_frontier(rows) -%}
+    {{ rows }}.subject_key = frontier.subject_key
+    and {{ rows }}.range_from_block = frontier.range_from_block
+    and {{ rows }}.block_number >= frontier.from_block
+{%- endmacro %}
+
+
 {# Whether an activity, which belongs to a subject and no range, is at or behind the frontier. #}
 {% macro is_ahead(activities) -%}
     {{ activities }}.subject_key = frontier.subject_key
@@ -466,16 +400,16 @@
 
 {# Deletes activities that follow from readings of touched pairs; `pair` matches a written row with a touched pair. #}
 {% macro delete_touched_adjustments(pair) -%}
-    {%- set touched = touched_rows() -%}
+    {%- set touched = ref('int_touched_balances') -%}
     {%- if keeps_rows() -%}
-    {%- for network, from_block, to_block in stretches_of(deleted_ranges()) %}
+    {%- for network, from_block, to_block in stretches_of(touched_ranges()) %}
         delete from {{ this }} as written
         using {{ touched }} as touched
         where
             written.subject_key = touched.subject_key
             and {{ pair }}
             and touched.network = {{ text_literal(network) }}
-            and written.block_number >= touched.delete_from_block
+            and written.block_number >= touched.from_block
             and written.block_number between touched.range_from_block and touched.to_block
             and written.block_number between {{ from_block }} and {{ to_block }}
             and written.activity_type in ('Adjustment', 'Internal')
@@ -534,8 +468,8 @@
 {%- endmacro %}
 
 
-{# These counts of two relations, added or subtracted, where both or one has them; columns of a query. #}
-{% macro combined_counts(one, sign, other) -%}
+{# The sums of these counts of two relations, where both or one has them; columns of a query. #}
+{% macro combined_counts(one, other) -%}
     {%- for count in [
         'reading_count',
         'resting_adjustment_count',
@@ -543,7 +477,7 @@
         'ignored_adjustment_count',
         'adjustment_count',
     ] -%}
-    coalesce({{ one }}.{{ count }}, 0) {{ sign }} coalesce({{ other }}.{{ count }}, 0) as {{ count }}
+    coalesce({{ one }}.{{ count }}, 0) + coalesce({{ other }}.{{ count }}, 0) as {{ count }}
     {{- ', ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}

@@ -54,12 +54,6 @@ balances as (
 ),
 
 {% if is_carried -%}
-touched as (
-
-    select * from {{ ref('int_touched_balances') }}
-
-),
-
 changed as (
 
     select
@@ -70,20 +64,8 @@ changed as (
     select
         subject_key,
         from_block
-    from touched
-    where
-        is_stored
-        and not is_quiet
-    union all
-    select
-        points.subject_key,
-        points.block_number as from_block
-    from {{ ref('int_balance_points') }} as points
-    inner join touched on {{ is_same_row('points', 'touched') }}
-    where
-        points.since_batch_id = {{ transformed_batch() }}
-        and points.balance_raw != 0::bignum
-        and not touched.is_stored
+    from {{ ref('int_touched_balances') }}
+    where not is_quiet
 
 ),
 

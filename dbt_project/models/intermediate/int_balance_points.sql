@@ -6,11 +6,12 @@
     )
 }}
 
--- Balances of every pair after each block with a movement or a reading. The offset of a reading is what the movements
--- do not explain; it holds until the next reading. Before the first reading it is 0 where the range began no later than
--- the contract; elsewhere it is that of the first reading, unless a balance would open below zero. Where a pair is
--- carried on, it is the balance before, until the next reading.
--- depends_on: {{ ref('int_frontier') }}, {{ ref('int_agreeing_readings') }}, {{ ref('stg_chain__movements') }}
+-- Balances after each block with a movement or a reading. The offset of a reading is its difference from the sum of the
+-- movements, and holds until the next reading. Before the first reading the offset is 0 where the range begins no later
+-- than the contract. Elsewhere it is that of the first reading, unless a balance would open below zero. A balance that
+-- continues has its earlier balance as the offset.
+-- depends_on: {{ ref('int_frontier') }}, {{ ref('stg_chain__movements') }}, {{ ref('int_movements_split_to_legs') }}
+-- depends_on: {{ ref('int_redone_movements') }}
 with
 
 addresses as (
@@ -64,29 +65,21 @@ touched as (
 ),
 
 {% if keeps_rows() -%}
--- Those of other subjects need no key.
-legs as (
+moved as (
 
-    select legs.*
-    from {{ rows_within(ref('int_movements_split_to_legs'), stretches_of(touched_ranges())) }} as legs
-    where
-        legs.subject_key in (
-            select touched.subject_key
-            from touched
-            where not touched.is_quiet
-        )
+    select * from {{ ref('int_redone_movements') }}
 
 ),
 
-movements as (
+readings as (
 
-    select legs.*
-    from {{ keyed('legs') }} as legs
+    select observations.*
+    from {{ keyed('observations') }} as observations
     inner join touched
         on
-            {{ is_same_row('legs', 'touched') }}
-            and legs.block_number >= touched.rows_from_block
-    where not touched.is_quiet
+            {{ is_same_row('observations', 'touched') }}
+            and observations.block_number >= touched.from_block
+    where touched.is_known
 
 ),
 
@@ -98,42 +91,12 @@ written_addresses as (
 
 ),
 
-movements as (
-
-    select * from {{ keyed(ref('int_movements_split_to_legs'), 'written_addresses') }}
-
-),
-
-{% endif -%}
 moved as (
 
-    select
-        subject_key,
-        range_from_block,
-        balance_key,
-        block_number,
-        sum(movement_raw) as movement_raw
-    from movements
-    group by subject_key, range_from_block, balance_key, block_number
+    {{ moved_in_blocks(keyed(ref('int_movements_split_to_legs'), 'written_addresses')) }}
 
 ),
 
-{% if keeps_rows() -%}
-readings as (
-
-    select observations.*
-    from {{ keyed('observations') }} as observations
-    inner join touched
-        on
-            {{ is_same_row('observations', 'touched') }}
-            and observations.block_number >= touched.from_block
-    where
-        touched.is_known
-        and not touched.is_quiet
-
-),
-
-{% else -%}
 -- A pair is known once it moved, in any range of the view, or its holder was found.
 known as (
 
@@ -418,55 +381,7 @@ points as (
         {{ transformed_batch() }} as since_batch_id
     from adjusted
 
-),
-
-{% if keeps_rows() -%}
-agreeing as (
-
-    select * from {{ ref('int_agreeing_readings') }}
-    where not is_stored
-
-),
-
--- Where a reading agrees and nothing else concerns the pair, all its other points stand.
-quiet as ( -- noqa: ST03
-
-    select
-        touched.subject_key,
-        touched.range_from_block,
-        touched.network,
-        touched.balance_key,
-        agreeing.block_number,
-        agreeing.is_moved,
-        agreeing.movement_raw,
-        agreeing.observed_raw,
-        touched.opened_by,
-        touched.opening_block,
-        agreeing.observed_raw as balance_raw,
-        null::bignum as adjustment_raw,
-        agreeing.is_first,
-        agreeing.holder_change,
-        null::boolean as is_resting,
-        null::boolean as is_located,
-        null::boolean as is_ignored,
-        true as is_checked,
-        {{ transformed_batch() }} as since_batch_id
-    from agreeing
-    inner join touched on {{ is_same_row('agreeing', 'touched') }}
-    where touched.is_quiet
-
-),
-
-{% endif -%}
-final as (
-
-    select * from points
-    {%- if keeps_rows() %}
-    union all
-    select * from quiet
-    {%- endif %}
-
 )
 
-select * from final
+select * from points
 order by subject_key, range_from_block, block_number

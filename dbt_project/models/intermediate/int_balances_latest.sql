@@ -15,23 +15,16 @@ points as (
 
 ),
 
-{% if keeps_rows() -%}
 written as (
 
     {{ latest_of('points') }}
 
 ),
 
-touched as (
-
-    select * from {{ ref('int_touched_balances') }}
-
-),
-
--- What is before the points of this build stands where nothing of theirs replaces it.
+-- Blocks before those that are computed again.
 carried as (
 
-    select * from touched
+    select * from {{ ref('int_touched_balances') }}
     where is_carried
 
 ),
@@ -42,39 +35,18 @@ latest as (
         coalesce(written.subject_key, carried.subject_key) as subject_key,
         coalesce(written.range_from_block, carried.range_from_block) as range_from_block,
         coalesce(written.balance_key, carried.balance_key) as balance_key,
-        -- Readings that agree change no balance.
-        case
-            when written.subject_key is null or carried.is_quiet then carried.balance_raw
-            else written.balance_raw
-        end as balance_raw,
+        case when written.subject_key is null then carried.balance_raw else written.balance_raw end as balance_raw,
         coalesce(written.opened_by, carried.opened_by) as opened_by,
         coalesce(written.opening_block, carried.opening_block) as opening_block,
         coalesce(carried.first_moved_block, written.first_moved_block) as first_moved_block,
         greatest(written.moved_block, carried.moved_block) as moved_block,
         greatest(written.checked_block, carried.checked_block) as checked_block,
-        case
-            when written.checked_block is null or carried.checked_block > written.checked_block then carried.read_raw
-            else written.read_raw
-        end as read_raw,
+        case when written.checked_block is null then carried.read_raw else written.read_raw end as read_raw,
         coalesce(written.since_batch_id, carried.since_batch_id) as since_batch_id,
-        {{ combined_counts('written', '+', 'carried') }}
+        {{ combined_counts('written', 'carried') }}
     from written
     full outer join carried on {{ is_same_row('written', 'carried') }}
 
 )
 
-select
-    latest.*,
-    touched.token_address,
-    touched.holder_address
-from latest
-inner join touched on {{ is_same_row('latest', 'touched') }}
-{%- else -%}
-latest as (
-
-    {{ latest_of('points') }}
-
-)
-
 select * from {{ named('latest') }} as named
-{%- endif %}

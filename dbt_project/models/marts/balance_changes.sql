@@ -6,7 +6,6 @@
 }}
 
 -- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('stg_pipeline__transforms') }}
--- depends_on: {{ ref('int_agreeing_readings') }}
 with
 
 points as (

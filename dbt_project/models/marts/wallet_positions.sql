@@ -55,9 +55,7 @@ labels as (
 
 adjusted as (
 
-    select distinct
-        subject_key,
-        token_address
+    select distinct balance_key
     from balances
     where adjustment_count > 0
 
@@ -74,7 +72,7 @@ described as (
         labels.decimals as token_decimals,
         balances.balance_raw as quantity_raw,
         {{ to_amount('balances.balance_raw', 'labels.decimals') }} as quantity,
-        adjusted.subject_key is not null as is_adjusted,
+        adjusted.balance_key is not null as is_adjusted,
         balances.moved_block as moved_block_number,
         {{ compared_block('balances') }} as checked_block_number,
         balances.opened_by
@@ -92,10 +90,7 @@ described as (
             views.tenant_id = labels.tenant_id
             and views.network = labels.network
             and balances.token_address = labels.token_address
-    left join adjusted
-        on
-            balances.subject_key = adjusted.subject_key
-            and balances.token_address = adjusted.token_address
+    left join adjusted on balances.balance_key = adjusted.balance_key
     where balances.balance_raw != 0::bignum
 
 ),

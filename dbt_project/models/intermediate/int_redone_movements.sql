@@ -1,0 +1,94 @@
+{%- set points = previous('int_balance_points') -%}
+
+-- Movements of touched balances in the blocks that are computed again: before the frontier from the points, from the
+-- frontier on from the raw rows.
+-- depends_on: {{ ref('int_touched_balances') }}, {{ ref('int_frontier') }}, {{ ref('int_addresses') }}
+-- depends_on: {{ ref('int_movements_split_to_legs') }}, {{ ref('stg_control__subjects') }}
+-- depends_on: {{ ref('stg_pipeline__transforms') }}
+{% if not keeps_balances() -%}
+select
+    null::bigint as subject_key,
+    null::bigint as range_from_block,
+    null::bigint as balance_key,
+    null::bigint as block_number,
+    null::bignum as movement_raw
+where false
+{%- else -%}
+with
+
+frontier as (
+
+    select * from {{ ref('int_frontier') }}
+
+),
+
+touched as (
+
+    select
+        touched.range_from_block,
+        touched.balance_key,
+        touched.from_block,
+        coalesce(frontier.from_block, {{ last_block() }}) as frontier_block
+    from {{ ref('int_touched_balances') }} as touched
+    left join frontier
+        on
+            touched.subject_key = frontier.subject_key
+            and touched.range_from_block = frontier.range_from_block
+
+),
+
+reopened as (
+
+    select * from touched
+    where from_block < frontier_block
+
+),
+
+-- As a list, which the planner takes for one row: otherwise it would hash the points.
+reopened_keys as (
+
+    select unnest(list(balance_key)) as balance_key from reopened
+
+),
+
+stored as (
+
+    select
+        points.subject_key,
+        points.range_from_block,
+        points.balance_key,
+        points.block_number,
+        points.movement_raw
+    from {{ points }} as points
+    semi join reopened_keys on points.balance_key = reopened_keys.balance_key
+    inner join reopened
+        on
+            {{ is_same_row('points', 'reopened') }}
+            and points.block_number >= reopened.from_block
+            and points.block_number < reopened.frontier_block
+    where points.is_moved
+
+),
+
+legs as (
+
+    select legs.*
+    from {{ keyed(rows_within(ref('int_movements_split_to_legs'), stretches_of(frontier_ranges()))) }} as legs
+    inner join touched
+        on
+            {{ is_same_row('legs', 'touched') }}
+            and legs.block_number >= touched.frontier_block
+            and legs.block_number >= touched.from_block
+
+),
+
+ahead as (
+
+    {{ moved_in_blocks('legs') }}
+
+)
+
+select * from stored
+union all
+select * from ahead
+{%- endif %}
