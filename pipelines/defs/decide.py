@@ -1,4 +1,4 @@
-"""Whether a cycle must begin now, and over which networks: one decision for the sensor and the worker."""
+"""The decision that a cycle must begin now, and over which networks; sensor and worker share it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -202,7 +202,7 @@ def _healthy_first(
 
 
 def _has_only_blocks(settings: Settings, progress: Progress | None, publication: Publication | None) -> bool:
-    """Whether nothing waits but blocks, which need not bring anything that the marts would show."""
+    """Return whether only blocks wait, which need not bring anything that the marts would show."""
     if progress is None or publication is None:
         return False
     if progress.is_behind or progress.was_read_to_end or has_price_work(progress):

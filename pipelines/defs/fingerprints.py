@@ -33,7 +33,7 @@ def project_fingerprint() -> str:
 
 
 def loaded_fingerprint(settings: Settings) -> str:
-    """A digest of names, sizes and times of change: cheap enough for each run. Also of what is installed."""
+    """Return a digest of names, sizes and times of change, and of installed packages; cheap enough for each run."""
     files = [path for folder in _FOLDERS for path in (CHECKOUT / folder).rglob("*") if path.suffix in _SUFFIXES]
     files += project_files(PROJECT_DIR)
     digest = hashlib.sha256()

@@ -99,7 +99,7 @@ class _Column:
 
     @property
     def is_amount(self) -> bool:
-        """Whether it has numbers of any number of digits, as such or as text."""
+        """Return whether it has numbers with any number of digits, as such or as text."""
         is_text = self.type == "VARCHAR" and "exact decimal text" in (self.comment or "")
         return is_text or self.type == "BIGNUM" or self.type.startswith("DECIMAL")
 
@@ -257,7 +257,7 @@ def _write_workbook(
     assert counted is not None
     if counted[0] > MOST_ROWS:
         raise ExportError(f"{mart} has {counted[0]:,} rows, and a workbook holds {MOST_ROWS:,}; {remedy}")
-    # An amount is a number already; one that a mart has beside it would be a third.
+    # An amount has a column of numbers already.
     names = {column.name for column in columns}
     shown = [column for column in columns if column.name.removesuffix("_approx") not in names - {column.name}]
     selected = ", ".join(column.select(Format.XLSX) for column in shown)

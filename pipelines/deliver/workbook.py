@@ -34,7 +34,7 @@ class Field:
 
     @property
     def heads(self) -> list[str]:
-        """Return what stands above its columns."""
+        """Return the heads of its columns."""
         if self.is_amount:
             return [f"{self.name} (number, 15 digits)", f"{self.name} (exact)"]
         return [f"{self.name} (UTC)" if self.kind == "TIMESTAMP" else self.name]
@@ -48,7 +48,7 @@ def write_workbook(
     Memory does not grow with the rows: rows are written one after the other, by way of files beside `path`.
 
     Args:
-        advances: is told how many rows are written.
+        advances: called with the number of rows that are written.
 
     Raises:
         CellError: a text is longer than a cell may be.
@@ -57,7 +57,7 @@ def write_workbook(
         "constant_memory": True,
         "tmpdir": str(path.parent),
         "use_zip64": True,
-        # A text stays a text, whatever it looks like.
+        # Every text stays a text.
         "strings_to_formulas": False,
         "strings_to_numbers": False,
         "strings_to_urls": False,
@@ -103,7 +103,7 @@ def _frames(rows: duckdb.DuckDBPyConnection) -> Iterator[pd.DataFrame]:
 
 
 def _cells(column: "pd.Series[Any]", field: Field) -> list[list[Any]]:
-    """Return the values of the field's columns in the workbook, None for what is absent."""
+    """Return the values of the field's columns in the workbook; absent ones are None."""
     values = [None if value is pd.NA else value for value in column.array]
     if field.is_amount:
         return [[None if value is None else float(value) for value in values], values]

@@ -1,4 +1,4 @@
-"""What the worker's processes run: each is a fork of one process, `warm`, that has loaded and rehearsed everything.
+"""Functions that the worker runs in processes of their own: forks of one process that has loaded everything, `warm`.
 
 The functions take only what crosses to another process. Their imports are their own, so that the worker itself, which
 names them, loads neither Dagster nor dbt.
@@ -44,7 +44,7 @@ _trouble: str | None = "the process that runs are forked from has loaded nothing
 
 
 def warm_up() -> None:
-    """Import, parse and rehearse what a cycle needs; the result is told by `report`."""
+    """Import, parse and rehearse everything that a cycle needs; `report` sends the result."""
     global _trouble
     # Before an import of dbt, which sets its own.
     logging.basicConfig(format="%(asctime)s %(message)s")
@@ -133,7 +133,7 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
         sys.exit(f"the run does not begin: {_trouble}")
     threading.Thread(target=_end_with_worker, daemon=True).start()
     before = set(sys.modules)
-    # Whoever stops the sensor in Dagster's pages wants no cycles.
+    # A sensor that is stopped in Dagster's pages means no cycles.
     states = {state.instigator_name: state.status.value for state in _instance().all_instigator_state()}
     if states.get(SENSOR) == "STOPPED":
         return
@@ -153,7 +153,7 @@ def run_cycle(run_id: str, cycle: Cycle) -> None:
 
 
 def mark(run_id: str, reason: str) -> None:
-    """Record the end of a run whose process could not."""
+    """Record the end of a run, where its own process did not."""
     _mark(_instance().get_run_by_id(run_id), reason)
 
 

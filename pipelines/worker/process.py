@@ -39,7 +39,7 @@ class WorkerError(Exception):
     """The worker cannot work; the message says why."""
 
 
-# These have a message of their own; all else is told with its stack.
+# Errors with a message of their own; the log has the stack of all others.
 _EXPECTED = (WorkerError, ControlError, WriterBusyError)
 
 

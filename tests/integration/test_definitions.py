@@ -149,7 +149,7 @@ class Sensor:
         return networks
 
     def remember(self, **memory: object) -> None:
-        """Change what the sensor remembers."""
+        """Change the state that the sensor remembers."""
         cursor = json.loads(self.cursor or "{}")
         self.cursor = json.dumps({**cursor, "memory": {**cursor.get("memory", {}), **memory}})
 

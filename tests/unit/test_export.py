@@ -194,7 +194,7 @@ def test_csv_keeps_numbers_and_guards_formulas(settings: Settings, tmp_path: Pat
 
 
 def _sheet(folder: Path, mart: str) -> list[dict[str, Any]]:
-    """The rows of a workbook's first sheet, by what stands above them, as a program for spreadsheets reads them."""
+    """The rows of a workbook's first sheet by their heads, as a program for spreadsheets reads them."""
     book = openpyxl.load_workbook(folder / f"{mart}.xlsx")
     head, *rows = [
         [(unescape(cell.value) if cell.data_type == "s" else cell.value, cell.data_type) for cell in row]

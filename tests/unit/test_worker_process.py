@@ -117,7 +117,7 @@ def test_no_cycle_begins_in_a_process_that_loaded_nothing() -> None:
     ("error", "told"),
     [(DbtError("dbt could not parse"), "dbt could not parse"), (KeyError("x"), "a rehearsal of a cycle failed: 'x'")],
 )
-def test_what_could_not_be_loaded_is_reported(error: Exception, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_load_is_reported(error: Exception, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(_: Settings) -> None:
         raise error
 
