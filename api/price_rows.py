@@ -174,19 +174,6 @@ class SupplyChangeRow(Row, frozen=True):
     supply_status: SupplyStatus
 
 
-class CapitalizationDayRow(Row, frozen=True):
-    """`token_capitalization_days`: supply, price and capitalization at the end of a day."""
-
-    day: date
-    supply_raw: str | None
-    supply: str | None
-    supply_status: SupplyStatus
-    price: str | None
-    price_status: PriceStatus
-    value: str | None
-    value_status: CapitalizationStatus
-
-
 class WalletValueDayRow(Row, frozen=True):
     """`wallet_value_days`: what a wallet was worth at the end of a day."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType, structs
 
 from api.parameters import TimeRange
-from api.price_rows import CapitalizationDayRow, SupplyChangeRow, TokenPriceRow
+from api.price_rows import SupplyChangeRow, TokenPriceRow
 from api.reading.buckets import Bucket, carry, read_buckets
 from api.reading.explain import Held, check_explain, explain
 from api.reading.intervals import UNITS
@@ -50,8 +50,6 @@ def history(
 ) -> list[CapitalizationPoint]:
     """Return the capitalization at the end of each interval, oldest first.
 
-    Days are as the marts have them, a week or a month is its last day. Hours are valued here, by the same rule.
-
     Args:
         snapshot: the version.
         view: the token.
@@ -68,10 +66,7 @@ def history(
     buckets = read_buckets(view, state, asked, interval)
     check_explain(explains, False, len(buckets), "from")
     link = read_link(snapshot, view.subject)
-    if interval == "1h" or link.pair_key is None:
-        points = _measured(snapshot, view, state, link, buckets, interval)
-    else:
-        points = _from_days(snapshot, view, state, link, buckets, interval)
+    points = _measured(snapshot, view, state, link, buckets, interval)
     if not explains:
         return points
     return _explained(snapshot, view, link, buckets, points)
@@ -81,64 +76,10 @@ def _price(snapshot: Snapshot, view: View, link: Link) -> TokenPriceRow | None:
     return token_price(snapshot, view.subject) if link.pair_key is not None else None
 
 
-def _from_days(
-    snapshot: Snapshot, view: View, state: State, link: Link, buckets: Sequence[Bucket], interval: Interval
-) -> list[CapitalizationPoint]:
-    if not buckets:
-        return []
-    rows = snapshot.rows(
-        "token_capitalization_days",
-        CapitalizationDayRow,
-        **view.keys,
-        first_day=buckets[0].last_day,
-        last_day=buckets[-1].last_day,
-    )
-    days = {row.day: row for row in rows}
-    points: list[CapitalizationPoint] = []
-    for bucket in buckets:
-        day = days.get(bucket.last_day) if bucket.is_complete else None
-        if bucket.is_covered and bucket.is_newest:
-            points.append(_unfinished(snapshot, view, link, bucket, interval))
-        elif bucket.is_cut:
-            points += _measured(snapshot, view, state, link, [bucket], interval)
-        elif day is None:
-            points.append(_not_covered(bucket, interval))
-        else:
-            points.append(
-                CapitalizationPoint(
-                    **bucket.named(interval),
-                    supply=day.supply or day.supply_raw,
-                    supply_raw=day.supply_raw,
-                    supply_status=day.supply_status,
-                    price=day.price,
-                    price_status=day.price_status,
-                    value=day.value,
-                    value_status=day.value_status,
-                    is_complete=True,
-                )
-            )
-    return points
-
-
-def _unfinished(snapshot: Snapshot, view: View, link: Link, bucket: Bucket, interval: Interval) -> CapitalizationPoint:
-    price, supply = _price(snapshot, view, link), current_supply(view)
-    return CapitalizationPoint(
-        **bucket.named(interval),
-        supply=supply.shown,
-        supply_raw=supply.raw,
-        supply_status=supply.status,
-        price=price.price if price else None,
-        price_status=price.price_status if price else link.status,
-        value=price.market_capitalization if price else None,
-        value_status=price.market_capitalization_status if price else link.status,
-        is_complete=False,
-    )
-
-
 def _measured(
     snapshot: Snapshot, view: View, state: State, link: Link, buckets: Sequence[Bucket], interval: Interval
 ) -> list[CapitalizationPoint]:
-    """Value the supply at the end of each interval, as the marts do with days."""
+    """Value the supply at the end of each interval."""
     if not buckets:
         return []
     changes = snapshot.rows(
