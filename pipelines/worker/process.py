@@ -93,7 +93,7 @@ class Worker:
                 sent.close()
                 trouble = answer.recv()
                 process.join()
-        except EOFError:
+        except (EOFError, OSError):
             trouble = "the process that cycles are forked from ended"
         if trouble is not None:
             raise self._failed(trouble)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import dagster as dg
+import psutil
 import pytest
 from dagster import DagsterRunStatus as Status
 
@@ -28,6 +29,7 @@ from pipelines.defs.runs import WORKER_TAG
 from pipelines.deliver.worker_state import read_worker_state
 from pipelines.worker import cycles, process
 from pipelines.worker.process import Worker, WorkerError
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -111,6 +113,28 @@ def enough(*_: object) -> NoReturn:
 def test_no_cycle_begins_in_a_process_that_loaded_nothing() -> None:
     with pytest.raises(SystemExit, match="has loaded nothing"):
         cycles.run_cycle(str(uuid.uuid4()), Cycle([]))
+
+
+_WORKER = """
+import multiprocessing
+import signal
+
+from pipelines.worker import cycles
+
+process = multiprocessing.get_context("forkserver").Process(target=cycles._end_with_worker)
+process.start()
+print(process.pid, flush=True)
+signal.pause()
+"""
+
+
+def test_a_cycle_ends_with_a_killed_worker() -> None:
+    with subprocess.Popen([sys.executable, "-c", _WORKER], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        cycle = psutil.Process(int(worker.stdout.readline()))
+        assert cycle.is_running()
+        worker.kill()
+    eventually(lambda: not cycle.is_running(), "the cycle has ended")
 
 
 @pytest.mark.parametrize(
