@@ -176,8 +176,11 @@ def test_a_child_over_its_memory_fails_alone_and_the_setting_is_named(
     # The second child of the child, as the fork that executes a run: it fails, and the child continues.
     code = """
 import os
-import sys
-sys.stdin.read()
+import resource
+import time
+# The limit is set just after the start.
+while resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY:
+    time.sleep(0.01)
 if os.fork() == 0:
     held = [bytearray(50_000_000) for _ in range(40)]
 _, status = os.wait()

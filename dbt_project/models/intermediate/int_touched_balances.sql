@@ -135,8 +135,8 @@ stored as materialized (
 
 ),
 
--- The tenant may know balances that moved in a range of its view. It may also know those of listed tokens and of holders
--- that were found, and supplies.
+-- The tenant may know balances that moved in a range of its view. It may also know those of listed tokens and of found
+-- holders, and supplies.
 known as (
 
     select stored.balance_key
