@@ -353,6 +353,21 @@
 {%- endmacro %}
 
 
+{#
+    All points of the balances of a common table expression. Their keys are a list, which the planner takes for one row: otherwise it would
+    hash the points.
+#}
+{% macro points_of(balances, points) -%}
+    (
+        select points.*
+        from {{ points }} as points
+        semi join (
+            select unnest(list(balance_key)) as balance_key from {{ balances }}
+        ) as found on points.balance_key = found.balance_key
+    )
+{%- endmacro %}
+
+
 {# Whether rows of a covered range are at or after its frontier. #}
 {% macro is_at_frontier(rows) -%}
     {{ rows }}.subject_key = frontier.subject_key

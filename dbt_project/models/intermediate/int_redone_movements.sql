@@ -44,13 +44,6 @@ reopened as (
 
 ),
 
--- As a list, which the planner takes for one row: otherwise it would hash the points.
-reopened_keys as (
-
-    select unnest(list(balance_key)) as balance_key from reopened
-
-),
-
 stored as (
 
     select
@@ -59,8 +52,7 @@ stored as (
         points.balance_key,
         points.block_number,
         points.movement_raw
-    from {{ points }} as points
-    semi join reopened_keys on points.balance_key = reopened_keys.balance_key
+    from {{ points_of('reopened', points) }} as points
     inner join reopened
         on
             {{ is_same_row('points', 'reopened') }}

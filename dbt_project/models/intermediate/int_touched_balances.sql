@@ -256,18 +256,10 @@ reopened as (
 
 ),
 
--- As a list, which the planner takes for one row: otherwise it would hash the points.
-reopened_keys as (
-
-    select unnest(list(balance_key)) as balance_key from reopened
-
-),
-
 points_before as ( -- noqa: ST03
 
     select points.*
-    from {{ points }} as points
-    semi join reopened_keys on points.balance_key = reopened_keys.balance_key
+    from {{ points_of('reopened', points) }} as points
     inner join reopened
         on
             {{ is_same_row('points', 'reopened') }}
