@@ -11,47 +11,48 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
-from api.auth import authorize, provide_call
-from api.calls import Services
-from api.controllers.attestations import attestation_controller
-from api.controllers.audit import AuditController
-from api.controllers.changes_report import CapTableChangesReportController
-from api.controllers.embed import EmbedController
-from api.controllers.health import HealthController
-from api.controllers.history_requests import history_controller
-from api.controllers.manual_prices import SupportedPairController
-from api.controllers.networks import NetworkController
-from api.controllers.price_discoveries import PriceDiscoveryController
-from api.controllers.price_history import PairPriceController, TokenPriceController
-from api.controllers.price_links import TokenLinkController
-from api.controllers.price_pairs import PairController
-from api.controllers.price_reviews import PriceReviewController
-from api.controllers.price_sources import PriceSourceController
-from api.controllers.priced_items import PricedItemController
-from api.controllers.quotas import QuotaController
-from api.controllers.report_data import (
+from api.attestations.controller import attestation_controller
+from api.engine.serving import Serving
+from api.http.auth import authorize, provide_call
+from api.http.calls import Services
+from api.http.documentation import documentation_routes
+from api.http.edge import limited
+from api.http.methods import answering_head
+from api.http.openapi import argument_names, build_document, query_parameters, routes
+from api.http.problems import handle_error
+from api.http.request_log import observed
+from api.http.route_specs import ARGUMENT_NAMES, QUERY_PARAMETERS
+from api.http.structs import make_structs_ready
+from api.networks.controller import NetworkController
+from api.prices.controllers.discoveries import PriceDiscoveryController
+from api.prices.controllers.history import PairPriceController, TokenPriceController
+from api.prices.controllers.items import PricedItemController
+from api.prices.controllers.links import TokenLinkController
+from api.prices.controllers.manual_prices import SupportedPairController
+from api.prices.controllers.pairs import PairController
+from api.prices.controllers.reviews import PriceReviewController
+from api.prices.controllers.sources import PriceSourceController
+from api.reports.calls import authorize_embed, provide_embed_call
+from api.reports.controllers.cap_table_changes import CapTableChangesReportController
+from api.reports.controllers.embed import EmbedController
+from api.reports.controllers.links import ReportController
+from api.reports.controllers.report_data import (
     CapTableReportController,
     ReportIndexController,
     WalletActivityReportController,
 )
-from api.controllers.reports import ReportController
-from api.controllers.subjects import subject_controller
-from api.controllers.superset import SupersetController
-from api.controllers.tokens import TokenController
-from api.controllers.valuations import MarketCapitalizationController, WalletValueController
-from api.controllers.wallets import WalletController
-from api.documentation import documentation_routes
-from api.edge import limited
-from api.errors import handle_error
-from api.methods import answering_head
-from api.openapi import argument_names, build_document, query_parameters, routes
-from api.operations import ARGUMENT_NAMES, QUERY_PARAMETERS
-from api.reports.calls import authorize_embed, provide_embed_call
+from api.reports.controllers.superset import SupersetController
 from api.reports.pages import page_routes
-from api.request_log import observed
-from api.serving import Serving
-from api.structs import make_structs_ready
-from api.subjects import TOKENS, WALLETS
+from api.service.audit import AuditController
+from api.service.health import HealthController
+from api.service.quotas import QuotaController
+from api.subjects.finding import TOKENS, WALLETS
+from api.tokens.capitalization_controller import MarketCapitalizationController
+from api.tokens.controller import TokenController
+from api.tracking.controller import subject_controller
+from api.tracking.history_requests import history_controller
+from api.wallets.controller import WalletController
+from api.wallets.value_controller import WalletValueController
 from control.networks.definitions import load_networks
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings

@@ -32,7 +32,7 @@ from warehouse.folders import FolderError
 from warehouse.lock import WriterBusyError
 
 if TYPE_CHECKING:
-    from api.schemas.reports import Theme
+    from api.reports.schemas.links import Theme
     from cli.cycle import CycleResult
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

@@ -3,8 +3,8 @@
 from rich.console import Console
 
 from api.reports import links
+from api.reports.schemas.links import ReportLink, Theme
 from api.reports.tokens import TokenSigner
-from api.schemas.reports import ReportLink, Theme
 from control import access, service_secrets
 from control.settings import Settings
 from control.store import open_store

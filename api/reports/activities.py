@@ -4,20 +4,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api.calls import Fetched
-from api.paging import Key
-from api.parameters import TimeRange
-from api.price_rows import ActivityValueRow
-from api.reading.activities import FIRST_TIME, LAST_TIME, metadata_statuses, names_of_counterparties, to_wallet_activity
-from api.reading.moments import View
-from api.reading.names import Names
-from api.reading.values import read_links
+from api.activities.reading import (
+    FIRST_TIME,
+    LAST_TIME,
+    metadata_statuses,
+    names_of_counterparties,
+    to_wallet_activity,
+)
+from api.activities.rows import ActivityValueRow
+from api.activities.schemas import Direction, WalletActivity, WalletActivityType
+from api.engine.rows import as_naive
+from api.engine.serving import Snapshot
+from api.engine.tables import Table
+from api.http.calls import Fetched
+from api.http.paging import Key
+from api.http.parameters import TimeRange
 from api.reports.rows import CountRow, FoldedFeeRow, ValuedActivityRow
-from api.rows import as_naive
-from api.schemas.report_data import ActivityReportSort, FoldedFee
-from api.schemas.wallets import Direction, WalletActivity, WalletActivityType
-from api.serving import Snapshot
-from api.tables import Table
+from api.reports.schemas.report_data import ActivityReportSort, FoldedFee
+from api.subjects.moments import View
+from api.subjects.names import Names
+from api.values.reading import read_links
 from control.networks.families import codec_for
 
 _LAST_TEXT = "~"  # after every text and number; rows without what they are sorted by come last in either direction

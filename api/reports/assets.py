@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from api.errors import ApiError
-from api.schemas.reports import Report
+from api.reports.schemas.links import Report
 from control.settings import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "reports"

@@ -16,19 +16,19 @@ from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from api import formats, media_types
-from api.auth import bearer
-from api.bodies import content_of, form_fields
-from api.calls import NO_STORE, Services
+from api.engine.serving import Snapshot
 from api.errors import ApiError
-from api.operations import OPERATION, QUERY_PARAMETERS, Operation
-from api.parameters import check_query
-from api.rate_limits import address_key
+from api.http import formats, media_types
+from api.http.auth import bearer
+from api.http.bodies import content_of, form_fields
+from api.http.calls import NO_STORE, Services
+from api.http.parameters import check_query
+from api.http.rate_limits import address_key
+from api.http.route_specs import OPERATION, QUERY_PARAMETERS, Operation
 from api.reports.assets import choose_coding
-from api.reports.tokens import SESSION, Claims, revoked
-from api.schemas.common import Schema
-from api.schemas.reports import Report
-from api.serving import Snapshot
+from api.reports.schemas.links import Report
+from api.reports.tokens import SESSION, Claims, revoked, signer_of
+from api.schema import Schema
 from control import access, embedding
 from control.clock import utc_now
 from control.errors import Unauthenticated
@@ -113,7 +113,7 @@ async def authorize_embed(connection: ASGIConnection[Any, Any, Any, Any], handle
         # Before anything of the body is read: whoever sends it has shown no credential.
         state["headers"] = services.limiter.admit(address_key(connection.client.host if connection.client else None))
     token = bearer(connection) if operation.form is None else await _form_token(connection)
-    claims = services.token_signer().read(token)
+    claims = signer_of(services).read(token)
     await sync_to_thread(_check_session, services, claims)
     state["claims"] = claims
     state["headers"] = services.limiter.admit(f"embed {claims.tenant}")

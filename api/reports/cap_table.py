@@ -5,30 +5,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from api.parameters import read_moment
-from api.reading import capitalization
-from api.reading.cap_table import to_concentration, to_unattributed
-from api.reading.holders import HolderSet
-from api.reading.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
-from api.reading.names import Names
-from api.reading.subjects import to_holder_count_status
-from api.reading.values import CURRENCY, Worth, price_status, read_link, whole_tokens, worth
+from api.engine.rows import as_naive, as_utc
+from api.engine.serving import Snapshot
+from api.http.parameters import read_moment
 from api.reports.calls import EmbedCall
 from api.reports.holders import HolderFilters, Holders
 from api.reports.kept import keep
 from api.reports.rows import HolderDayRow, ReconciliationRow
-from api.reports.subjects import Found, find_token, to_report_token, whole_view
-from api.rows import HolderRow, as_naive, as_utc
-from api.schemas.common import Interval
-from api.schemas.report_data import (
+from api.reports.schemas.report_data import (
     CapTableReport,
     CurvePoint,
     HoldersAtEnd,
     LargestHolder,
     ReconciliationCounts,
 )
-from api.schemas.values import CapitalizationStatus
-from api.serving import Snapshot
+from api.reports.subjects import Found, find_token, to_report_token, whole_view
+from api.schema import Interval
+from api.subjects.moments import State, View, read_view, resolve_of_token, to_as_of, to_moment_coverage
+from api.subjects.names import Names
+from api.tokens import capitalization
+from api.tokens.cap_table import to_concentration, to_unattributed
+from api.tokens.holders import HolderSet
+from api.tokens.reading import to_holder_count_status
+from api.tokens.rows import HolderRow
+from api.values.reading import CURRENCY, Worth, price_status, read_link, whole_tokens, worth
+from api.values.schemas import CapitalizationStatus
 from control.networks.families import codec_for
 from control.subjects import SubjectRow, Window
 from figures.numbers import quotient

@@ -1,13 +1,13 @@
 """What a report of the changes of a cap table shows above its rows."""
 
-from api.parameters import read_moments
-from api.reading.cap_table_changes import Changes, read_page, resolve_both
-from api.reading.moments import read_view, to_as_of
-from api.reading.names import Names
+from api.engine.serving import Snapshot
+from api.http.parameters import read_moments
 from api.reports.calls import EmbedCall
+from api.reports.schemas.report_data import CapTableChangesReport
 from api.reports.subjects import Found, find_token, to_report_token
-from api.schemas.report_data import CapTableChangesReport
-from api.serving import Snapshot
+from api.subjects.moments import read_view, to_as_of
+from api.subjects.names import Names
+from api.tokens.cap_table_changes import Changes, read_page, resolve_both
 
 _LARGEST = 10
 

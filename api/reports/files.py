@@ -6,11 +6,11 @@ from typing import TypeVar
 import msgspec
 from litestar.response import Stream
 
-from api import formats
-from api.calls import NO_STORE, Fetch, read_batches
-from api.file_context import FileContext
+from api.http import formats
+from api.http.calls import NO_STORE, Fetch, read_batches
+from api.http.file_context import FileContext
 from api.reports.calls import EmbedCall
-from api.schemas.common import AsOf, Coverage, Schema
+from api.schema import AsOf, Coverage, Schema
 
 Item = TypeVar("Item", bound=Schema)
 

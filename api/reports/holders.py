@@ -6,19 +6,19 @@ from datetime import timedelta
 
 from msgspec.structs import asdict
 
-from api.calls import Fetched
-from api.paging import Key
-from api.parameters import INSTANT
-from api.reading.cap_table import Summary, read_summary, to_holdings
-from api.reading.holders import HolderKey, HolderSet, Matching, Place
-from api.reading.moments import State, View, state_before
-from api.reading.names import Names
-from api.reading.values import amount_text
+from api.engine.serving import Snapshot
+from api.http.calls import Fetched
+from api.http.paging import Key
+from api.http.parameters import INSTANT
 from api.reports.rows import CountRow
-from api.rows import HolderRow
-from api.schemas.common import AsOfStatus, Reconciliation, TrackingStatus
-from api.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
-from api.serving import Snapshot
+from api.reports.schemas.report_data import HolderReportSort, HoldingChangeStatus, ReportHolding
+from api.schema import AsOfStatus, Reconciliation, TrackingStatus
+from api.subjects.moments import State, View, state_before
+from api.subjects.names import Names
+from api.tokens.cap_table import Summary, read_summary, to_holdings
+from api.tokens.holders import HolderKey, HolderSet, Matching, Place
+from api.tokens.rows import HolderRow
+from api.values.reading import amount_text
 
 _SPAN = timedelta(days=30)
 

@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from api.price_rows import WalletTotalRow
-from api.reading.holders import count_holders
-from api.reading.subjects import to_holder_count_status, to_token_summary, to_tracking_status, to_wallet_summary
-from api.reading.values import CURRENCY, token_prices, total
-from api.reading.wallet_totals import read_totals
+from api.engine.serving import Snapshot
 from api.reports.calls import EmbedCall
-from api.schemas.common import TrackingStatus
-from api.schemas.report_data import IndexToken, IndexTokenSort, IndexWallet, IndexWalletSort, ReportIndex
-from api.serving import Snapshot
+from api.reports.schemas.report_data import IndexToken, IndexTokenSort, IndexWallet, IndexWalletSort, ReportIndex
+from api.schema import TrackingStatus
+from api.subjects.tracking import to_tracking_status
+from api.tokens.holders import count_holders
+from api.tokens.reading import to_holder_count_status, to_token_summary
+from api.values.reading import CURRENCY, token_prices, total
+from api.values.rows import WalletTotalRow
+from api.wallets.reading import to_wallet_summary
+from api.wallets.totals import read_totals
 from control import subjects, tenants
 from control.subjects import Kind, SubjectFilters, SubjectRow
 

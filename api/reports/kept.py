@@ -6,8 +6,8 @@ Few of them, since each is large; what is small is remembered by the snapshot it
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from api.kept import Kept
-from api.serving import Snapshot
+from api.engine.kept import Kept
+from api.engine.serving import Snapshot
 
 Part = TypeVar("Part")
 

@@ -10,9 +10,10 @@ from html import escape
 from sqlalchemy.orm import Session
 
 from api.errors import invalid_parameter
-from api.parameters import read_moment, read_moments, read_range
-from api.reports.tokens import Claims, TokenSigner
-from api.schemas.reports import IndexLink, Report, ReportLink, Theme
+from api.http.calls import Services
+from api.http.parameters import read_moment, read_moments, read_range
+from api.reports.schemas.links import IndexLink, Report, ReportLink, Theme
+from api.reports.tokens import Claims, TokenSigner, signer_of
 from control import embedding, tokens, wallets
 from control.access import Principal
 from control.clock import utc_now
@@ -170,6 +171,11 @@ class LinkMaker:
 
     def _url(self, claims: Claims, token: str, theme: Theme) -> str:
         return f"{self.settings.public_origin}/embed/{claims.report}/{claims.embed}?theme={theme}#t={token}"
+
+
+def link_maker(services: Services) -> LinkMaker:
+    """Return the maker of links of this service."""
+    return LinkMaker(services.settings, services.store, signer_of(services))
 
 
 def _given(**params: str | None) -> dict[str, str]:

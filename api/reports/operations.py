@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from api import media_types
-from api.operations import Example, Operation
-from api.schemas.common import Schema
-from api.schemas.reports import Report
+from api.http import media_types
+from api.http.route_specs import Example, Operation
+from api.reports.schemas.links import Report
+from api.schema import Schema
 
 
 def answering(report: Report, errors: tuple[int, ...], query: Mapping[str, str] | None = None) -> Operation:

@@ -12,12 +12,12 @@ from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from api.calls import Services
 from api.errors import ApiError
+from api.http.calls import Services
 from api.reports import assets
 from api.reports.assets import Build
 from api.reports.links import drawn_by
-from api.schemas.reports import Report
+from api.reports.schemas.links import Report
 from control import embedding
 from control.embedding import Embedding
 

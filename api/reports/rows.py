@@ -1,10 +1,11 @@
-"""What the named queries of the reports return, as `api.rows` for the others."""
+"""What the named queries of the reports return, as `api.engine.rows` for the others."""
 
 from datetime import datetime
 
-from api.rows import Row, WalletActivityRow
-from api.schemas.common import ActivityValueStatus, Reconciliation
-from api.schemas.wallets import Direction, WalletActivityType
+from api.activities.rows import WalletActivityRow
+from api.activities.schemas import Direction, WalletActivityType
+from api.engine.rows import Row
+from api.schema import ActivityValueStatus, Reconciliation
 
 
 class CountRow(Row, frozen=True):

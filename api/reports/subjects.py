@@ -6,14 +6,14 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from api.parameters import TimeRange
-from api.reading.buckets import Bucket, read_buckets
-from api.reading.intervals import days_before
-from api.reading.moments import State, View
+from api.engine.rows import as_utc
+from api.http.parameters import TimeRange
 from api.reports.calls import EmbedCall
-from api.rows import as_utc
-from api.schemas.common import Interval
-from api.schemas.report_data import ReportToken
+from api.reports.schemas.report_data import ReportToken
+from api.schema import Interval
+from api.subjects.buckets import Bucket, read_buckets
+from api.subjects.intervals import days_before
+from api.subjects.moments import State, View
 from control import subjects, tokens, wallets
 from control.pricing.links import LinksInForce
 from control.subjects import SubjectRow

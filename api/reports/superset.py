@@ -13,8 +13,8 @@ import jwt
 import msgspec
 
 from api.errors import ApiError
-from api.parameters import TimeRange, read_range
-from api.schemas.superset import Dashboard, GuestToken, Provisioned
+from api.http.parameters import TimeRange, read_range
+from api.reports.schemas.superset import Dashboard, GuestToken, Provisioned
 from control import ids, service_secrets
 from control.store import ControlStore
 

@@ -14,7 +14,9 @@ import msgspec
 from jwt.types import Options
 
 from api.errors import ApiError
-from api.schemas.reports import Report
+from api.http.calls import Services
+from api.reports.schemas.links import Report
+from control import service_secrets
 
 LIFE = timedelta(minutes=10)
 SESSION = timedelta(hours=8)
@@ -124,6 +126,11 @@ def revoked() -> ApiError:
     """Return the error of a token whose embed id has been replaced, or whose key has been revoked."""
     detail = "the embed token has been revoked; open the report with a new link"
     return ApiError(401, "token-revoked", detail, headers=_CHALLENGE)
+
+
+def signer_of(services: Services) -> TokenSigner:
+    """Return the signer of embed tokens with the service's own secret."""
+    return TokenSigner(services.secret(service_secrets.EMBED_SIGNING_KEY))
 
 
 def _expired() -> ApiError:

@@ -7,32 +7,16 @@ from itertools import groupby
 
 from msgspec.structs import asdict
 
-from api.parameters import Moment, TimeRange, read_range
-from api.price_rows import WalletTotalRow
-from api.reading import balances, wallet_values
-from api.reading.activities import FIRST_TIME, LAST_TIME, to_reference
-from api.reading.intervals import label
-from api.reading.moments import (
-    State,
-    View,
-    covered_range_at,
-    read_view,
-    resolve,
-    resolve_covered,
-    to_as_of,
-    to_coverage,
-)
-from api.reading.names import Names
-from api.reading.values import CURRENCY, amount_text, read_links, total_status
-from api.reading.wallet_totals import change_between, positions_before, read_total, total_of
+from api.activities.reading import FIRST_TIME, LAST_TIME, to_reference
+from api.activities.schemas import WalletActivityType
+from api.engine.rows import as_naive, as_utc
+from api.engine.serving import Snapshot
+from api.http.parameters import Moment, TimeRange, read_range
 from api.reports.activities import Activities, ActivityFilters, places_of
 from api.reports.calls import EmbedCall
 from api.reports.kept import keep
 from api.reports.rows import LeftOutRow, WalletAssetRow, WalletDayRow, WalletExtentRow
-from api.reports.subjects import Found, days, find_wallet
-from api.rows import as_naive, as_utc
-from api.schemas.common import Coverage, Decimal, TokenReference, ValueStatus
-from api.schemas.report_data import (
+from api.reports.schemas.report_data import (
     Flows,
     FlowStatus,
     LeftOut,
@@ -43,9 +27,27 @@ from api.schemas.report_data import (
     TimelinePoint,
     WalletActivityReport,
 )
-from api.schemas.values import WalletChangeStatus, WalletValuePoint
-from api.schemas.wallets import Position, WalletActivityType
-from api.serving import Snapshot
+from api.reports.subjects import Found, days, find_wallet
+from api.schema import Coverage, Decimal, TokenReference, ValueStatus
+from api.subjects.intervals import label
+from api.subjects.moments import (
+    State,
+    View,
+    covered_range_at,
+    read_view,
+    resolve,
+    resolve_covered,
+    to_as_of,
+    to_coverage,
+)
+from api.subjects.names import Names
+from api.values.reading import CURRENCY, amount_text, read_links, total_status
+from api.values.rows import WalletTotalRow
+from api.values.schemas import WalletChangeStatus, WalletValuePoint
+from api.wallets import balances
+from api.wallets import values as wallet_values
+from api.wallets.schemas import Position
+from api.wallets.totals import change_between, positions_before, read_total, total_of
 from control.networks.families import codec_for
 
 _MOST_DAYS = 366

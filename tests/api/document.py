@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from api import media_types
 from api.app import openapi_document
-from api.operations import EXAMPLE_UNUSED_SOURCE_ID
+from api.examples import EXAMPLE_UNUSED_SOURCE_ID
+from api.http import media_types
 from control.settings import load_settings
 from tests.api.world import World
 

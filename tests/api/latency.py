@@ -18,7 +18,7 @@ from socket import socket
 import duckdb
 import psutil
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import move_pointer
 from tests.api.valued import ETHER_PAIR_ID, ETHER_PAIR_KEY, SMALL_PAIR_ID, SMALL_PAIR_KEY, link_small
 from tests.api.world import World, make_world

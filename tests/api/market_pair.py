@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, EXAMPLE_PRICE_ID, EXAMPLE_SYMBOL
+from api.examples import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, EXAMPLE_PRICE_ID, EXAMPLE_SYMBOL
 from control.access import Principal
 from control.models import Operation, PairSource, PricedItem, PricePair, PriceReview
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from api.operations import (
+from api.examples import (
     EXAMPLE_PAIR_ID,
     EXAMPLE_SOURCE_ID,
     EXAMPLE_SUPPORTED_PAIR_ID,

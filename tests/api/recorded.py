@@ -1,4 +1,4 @@
-"""Success examples of the OpenAPI document, recorded from answers of the tests: `api/examples.json`.
+"""Success examples of the OpenAPI document, recorded from answers of the tests: `api/http/examples.json`.
 
 With RECORD_EXAMPLES in the environment (`make examples`) answers are recorded; without it they are compared.
 """
@@ -13,10 +13,10 @@ from typing import Any
 from httpx import Response
 
 import api
-from api import media_types
+from api.http import media_types
 from tests.api.document import check
 
-FILE = Path(api.__file__).parent / "examples.json"
+FILE = Path(api.__file__).parent / "http" / "examples.json"
 PROBLEM = "problem"
 """The key of error responses in the file, in place of an operation's id."""
 _MOST_ROWS = 2

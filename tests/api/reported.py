@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.reports.links import LinkMaker, Shown
+from api.reports.schemas.links import Report
 from api.reports.tokens import TokenSigner
-from api.schemas.reports import Report
 from control import access, ledgers, service_secrets
 from control.models import Subject
 from control.settings import Settings

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.rows import as_naive, as_utc
+from api.engine.rows import as_naive, as_utc
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import publish
 from tests.api.pricing import NAV
 from tests.api.test_errors import problem

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_TOKEN_ID
+from api.examples import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_TOKEN_ID
 from control.settings import CHECKOUT
 from tests.api.world import World
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import (
+from api.examples import (
     EXAMPLE_TOKEN_ATTESTATION_ID,
     EXAMPLE_TOKEN_ID,
     EXAMPLE_WALLET_ATTESTATION_ID,

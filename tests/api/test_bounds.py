@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from api.bodies import read_body
 from api.errors import ApiError
-from api.parameters import read_moment, read_range
-from api.schemas.price_sources import ManualPriceCreate
+from api.http.bodies import read_body
+from api.http.parameters import read_moment, read_range
+from api.prices.schemas.sources import ManualPriceCreate
 from control import fields
 from control.errors import Invalid, Unparseable
 from control.history import parse_range

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID
+from api.examples import EXAMPLE_TOKEN_ID
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.world import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import (
+from api.examples import (
     EXAMPLE_LEDGER,
     EXAMPLE_TOKEN_ID,
     EXAMPLE_TOKEN_OPERATION_ID,

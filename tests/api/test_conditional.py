@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api import media_types
+from api.http import media_types
 from tests.api.document import GETS, TABULAR, WRITES, ask, example_path, example_query
 from tests.api.test_openapi_examples import embed_token
 from tests.api.world import World

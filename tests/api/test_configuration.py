@@ -8,7 +8,7 @@ import pytest
 from litestar.testing import TestClient
 from sqlalchemy import update
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
 from control.clock import utc_now
 from control.models import TrackingWindow
 from tests.api.test_errors import pointers, problem

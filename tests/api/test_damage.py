@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.operations import EXAMPLE_TOKEN_ID
+from api.examples import EXAMPLE_TOKEN_ID
 from tests.api.test_errors import problem
 from tests.api.test_serving import publish_next
 from tests.api.world import World

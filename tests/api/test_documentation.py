@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api import documentation
+from api.http import documentation
 from tests.api.document import DOCUMENT
 from tests.api.test_errors import problem
 

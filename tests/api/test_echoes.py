@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from litestar.testing import TestClient
 
-from api import media_types
+from api.http import media_types
 from tests.api.document import OPERATIONS, example_body, example_path, example_query
 from tests.api.test_errors import problem
 from tests.api.test_openapi_examples import embed_token

@@ -14,10 +14,10 @@ import pytest
 from litestar.testing import TestClient
 
 from api.errors import ApiError
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.rate_limits import RateLimiter, address_key
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.http.rate_limits import RateLimiter, address_key
+from api.reports.schemas.links import Report
 from api.reports.tokens import TokenSigner
-from api.schemas.reports import Report
 from control import access, service_secrets, subjects, tokens, wallets
 from control.access import Principal
 from tests.api.document import DOCUMENT, check

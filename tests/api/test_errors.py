@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_SOURCE_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_SOURCE_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control import access
 from tests.api.document import check
 from tests.api.world import World

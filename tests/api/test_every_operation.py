@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from api import media_types
-from api.operations import EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_WALLET_ID
+from api.http import media_types
 from tests.api.document import (
     DOCUMENT,
     GETS,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.reading.explain import explain_prices
-from api.schemas.values import PriceExplanation
-from api.serving import Serving
+from api.engine.serving import Serving
+from api.examples import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.values.explaining import explain_prices
+from api.values.schemas import PriceExplanation
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.valued import (

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.query_texts import load_queries
+from api.engine.query_texts import load_queries
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api import marts
 from tests.api.world import World
 

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from litestar.testing import TestClient
 
-from api import media_types
-from api.operations import (
+from api.examples import (
     EXAMPLE_LEDGER,
     EXAMPLE_MARKET_PAIR_ID,
     EXAMPLE_SOURCE_ID,
@@ -17,6 +16,7 @@ from api.operations import (
     EXAMPLE_UNUSED_LEDGER,
     EXAMPLE_WALLET_ID,
 )
+from api.http import media_types
 from tests.api.document import (
     DOCUMENT,
     KEYED,

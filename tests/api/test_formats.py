@@ -17,10 +17,7 @@ from litestar import Litestar, get
 from litestar.response import Stream
 from litestar.testing import TestClient
 
-from api import media_types
-from api.calls import Call, Tabular
-from api.formats import stream_rows
-from api.operations import (
+from api.examples import (
     EXAMPLE_LEDGER,
     EXAMPLE_MARKET_PAIR_ID,
     EXAMPLE_SOURCE_ID,
@@ -28,7 +25,10 @@ from api.operations import (
     EXAMPLE_TOKEN_ID,
     EXAMPLE_WALLET_ID,
 )
-from api.schemas.reports import Revocation
+from api.http import media_types
+from api.http.calls import Call, Tabular
+from api.http.formats import stream_rows
+from api.reports.schemas.links import Revocation
 from tests.api.document import TABULAR, example_path
 from tests.api.marts import publish
 from tests.api.test_attestations import record
@@ -171,7 +171,7 @@ def test_pages_hold_each_row_once_in_the_order_of_the_whole(reader: TestClient[A
 @pytest.mark.parametrize("url", [*LISTS.values(), *NARROWED])
 def test_all_forms_agree(reader: TestClient[Any], url: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     client = reader
-    monkeypatch.setattr("api.calls.Services.batch_rows", batch)
+    monkeypatch.setattr("api.http.calls.Services.batch_rows", batch)
     rows, answer = json_rows(client, url)
     assert rows
 

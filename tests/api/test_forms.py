@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 import pytest
 
-from api.bodies import read_form
 from api.errors import ApiError
-from api.schemas.common import Schema
+from api.http.bodies import read_form
+from api.schema import Schema
 
 
 class Wanted(Schema, frozen=True, kw_only=True):

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import (
-    EXAMPLE_TOKEN_ID,
-    EXAMPLE_TOKEN_OPERATION_ID,
-    EXAMPLE_WALLET_ID,
-    EXAMPLE_WALLET_OPERATION_ID,
-)
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_TOKEN_OPERATION_ID, EXAMPLE_WALLET_ID, EXAMPLE_WALLET_OPERATION_ID
 from control.clock import utc_now
 from control.operations import Status
 from tests.api.test_errors import problem

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from api.errors import ApiError
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.parameters import Moment
-from api.reading.moments import View, covered_range_at, resolve_covered
-from api.rows import CoverageRow
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.http.parameters import Moment
+from api.subjects.moments import View, covered_range_at, resolve_covered
+from api.subjects.rows import CoverageRow
 from tests.api.marts import publish
 from tests.api.test_coverage import coverage_rows
 from tests.api.test_errors import problem

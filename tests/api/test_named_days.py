@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.parameters import INSTANT, read_moment
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.http.parameters import INSTANT, read_moment
 from tests.api.marts import publish
 from tests.api.test_coverage import coverage_rows
 from tests.api.test_errors import problem
@@ -26,7 +26,7 @@ MIDNIGHT = NOW + timedelta(days=1)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     """The instant at which requests come, which a test may change."""
     told = [NOW]
-    for module in ("api.auth", "api.reports.calls"):
+    for module in ("api.http.auth", "api.reports.calls"):
         monkeypatch.setattr(f"{module}.utc_now", lambda: told[0])
     return told
 

@@ -7,8 +7,8 @@ import pytest
 from litestar.testing import TestClient
 from openapi_spec_validator import validate
 
-from api import media_types
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.http import media_types
 from tests.api.document import DOCUMENT, OPERATIONS, check, example_body, example_path, example_query, role_of
 from tests.api.marts import publish
 from tests.api.recorded import FILE, PROBLEM, compare

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.paging import Position, cursor_scope
-from api.serving import Snapshot
+from api.engine.serving import Snapshot
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.http.paging import Position, cursor_scope
 from control.clock import utc_now
 from tests.api.marts import move_pointer
 from tests.api.test_errors import problem

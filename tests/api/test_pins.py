@@ -8,10 +8,10 @@ import pytest
 from litestar.testing import TestClient
 from sqlalchemy import text
 
+from api.engine.pins import Pins
+from api.engine.serving import Serving
 from api.errors import ApiError
-from api.operations import EXAMPLE_TOKEN_ID
-from api.pins import Pins
-from api.serving import Serving
+from api.examples import EXAMPLE_TOKEN_ID
 from control import version_pins
 from tests.api.test_errors import problem
 from tests.api.test_serving import publish_next

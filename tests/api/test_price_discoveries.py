@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import (
-    EXAMPLE_MARKET_PAIR_ID,
-    EXAMPLE_PAIR_ID,
-    EXAMPLE_PAIR_OPERATION_ID,
-    EXAMPLE_PRICE_ID,
-)
+from api.examples import EXAMPLE_MARKET_PAIR_ID, EXAMPLE_PAIR_ID, EXAMPLE_PAIR_OPERATION_ID, EXAMPLE_PRICE_ID
 from control.clock import utc_now
 from control.operations import Status
 from control.snapshot import read_snapshot

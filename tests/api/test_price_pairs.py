@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import (
+from api.examples import (
     EXAMPLE_LINKED_TOKEN_ID,
     EXAMPLE_MARKET_PAIR_ID,
     EXAMPLE_PAIR_ID,

@@ -4,12 +4,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from api.operations import (
-    EXAMPLE_SOURCE_ID,
-    EXAMPLE_SUPPORTED_PAIR_ID,
-    EXAMPLE_SYMBOL,
-    EXAMPLE_UNUSED_SOURCE_ID,
-)
+from api.examples import EXAMPLE_SOURCE_ID, EXAMPLE_SUPPORTED_PAIR_ID, EXAMPLE_SYMBOL, EXAMPLE_UNUSED_SOURCE_ID
 from tests.api.document import check
 from tests.api.test_errors import problem
 from tests.api.world import World

@@ -6,7 +6,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_SYMBOL
+from api.examples import EXAMPLE_SOURCE_ID, EXAMPLE_SYMBOL, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_SYMBOL
 from tests.api.test_errors import problem
 from tests.api.world import World
 

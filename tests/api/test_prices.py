@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, EXAMPLE_SOURCE_ID, EXAMPLE_TOKEN_ID
-from api.reading.prices import latest_prices
-from api.serving import Serving
+from api.engine.serving import Serving
+from api.examples import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_PAIR_ID, EXAMPLE_SOURCE_ID, EXAMPLE_TOKEN_ID
+from api.prices.reading import latest_prices
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.valued import (
@@ -251,7 +251,7 @@ def test_the_clock_changes_an_etag_with_the_answer_alone(
     with valued.client() as client:
         before, etag = None, ""
         for moment in moments:
-            monkeypatch.setattr("api.auth.utc_now", lambda moment=moment: moment)
+            monkeypatch.setattr("api.http.auth.utc_now", lambda moment=moment: moment)
             fresh = client.get(url, headers={"Accept": form})
             known = client.get(url, headers={"Accept": form, "If-None-Match": etag})
             same = client.get(url, headers={"Accept": form, "If-None-Match": fresh.headers["etag"]})

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api import renewal
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.renewal import Renewal
-from api.serving import Snapshot
+from api.engine import cache_warmer as renewal
+from api.engine.cache_warmer import Renewal
+from api.engine.serving import Snapshot
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import publish
 from tests.api.world import World, marts_rows
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_WALLET_ID
 from tests.api.marts import publish
 from tests.api.reported import NAMES, ODD_ADDRESS, PRICE_CHANGE, TOKEN_ADDRESS, holder, publish_reported, reported_rows
 from tests.api.test_errors import problem
@@ -376,7 +376,7 @@ def test_an_end_in_a_gap_shows_the_newest_block_before_it(client: TestClient[Any
 def test_a_file_has_all_rows(
     client: TestClient[Any], query: dict[str, str], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.calls.Services.batch_rows", batch)
+    monkeypatch.setattr("api.http.calls.Services.batch_rows", batch)
     headers = wallet(client)
     token = headers["Authorization"].removeprefix("Bearer ")
     saved = client.post(f"{DATA}/csv", data={"token": token, **query}, headers={"Authorization": "nobody's"})

@@ -10,9 +10,9 @@ import jwt
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID
+from api.examples import EXAMPLE_TOKEN_ID
+from api.reports.schemas.links import Report
 from api.reports.tokens import SESSION
-from api.schemas.reports import Report
 from control import service_secrets
 from tests.api.reported import NEWEST, publish_reported
 from tests.api.test_errors import problem
@@ -105,7 +105,7 @@ def test_pages_and_file_have_the_rows_of_the_json_interface(
 def test_batches_of_a_file_follow_each_other(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     headers = headers_of(client)
     whole = client.get(f"{DATA}/csv", headers=headers).text
-    monkeypatch.setattr("api.calls.Services.batch_rows", 7)
+    monkeypatch.setattr("api.http.calls.Services.batch_rows", 7)
     assert client.get(f"{DATA}/csv", headers=headers).text == whole
 
 

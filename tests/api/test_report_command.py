@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from cli.main import main
 from control import access
 from tests.api.test_reports import claims_of

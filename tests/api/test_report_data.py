@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.schemas.reports import Report
-from api.serving import Snapshot
+from api.engine.serving import Snapshot
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.reports.schemas.links import Report
 from control.models import Subject
 from tests.api.marts import publish
 from tests.api.reported import (
@@ -336,7 +336,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 def test_a_file_has_all_rows(
     client: TestClient[Any], query: dict[str, str], as_of: str | None, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.calls.Services.batch_rows", batch)
+    monkeypatch.setattr("api.http.calls.Services.batch_rows", batch)
     headers = cap_table(client, as_of)
     expected = rows(client, headers, **query)
     token = headers["Authorization"].removeprefix("Bearer ")
@@ -587,7 +587,7 @@ def test_the_index_of_what_is_tracked(client: TestClient[Any]) -> None:
 
 
 def test_a_slow_reader_of_a_file_holds_no_table(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.calls.Services.batch_rows", 3)
+    monkeypatch.setattr("api.http.calls.Services.batch_rows", 3)
     users: list[set[int]] = []
     release = Snapshot.release
 

@@ -14,7 +14,7 @@ import jwt
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control.models import Subject
 from tests.api.document import OPERATIONS, ask
 from tests.api.test_errors import problem

@@ -5,7 +5,7 @@ import gc
 import re
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -17,17 +17,16 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from api import media_types
-from api import price_rows as price_row_types
-from api import rows as row_types
+from api.engine.query_texts import load_queries, over
+from api.engine.rows import Row
+from api.engine.serving import Serving
+from api.engine.tables import Table
 from api.errors import ApiError
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.paging import CursorCipher, Key, Position, cursor_scope
-from api.query_texts import load_queries, over
-from api.reports import rows as report_row_types
-from api.rows import BlockRow, NetworkRow, Row
-from api.serving import Serving
-from api.tables import Table
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.http import media_types
+from api.http.paging import CursorCipher, Key, Position, cursor_scope
+from api.networks.rows import NetworkRow
+from api.subjects.rows import BlockRow
 from control.clock import utc_now
 from tests.api.marts import publish
 from tests.api.test_errors import problem
@@ -358,7 +357,7 @@ def test_a_file_that_is_left_gives_its_version_back(world: World, accept: str, m
 
     monkeypatch.setattr(Serving, "_acquire", counted_acquire)
     monkeypatch.setattr(Serving, "_release", counted_release)
-    monkeypatch.setattr("api.calls.Services.batch_rows", 1)
+    monkeypatch.setattr("api.http.calls.Services.batch_rows", 1)
     with serving(world.settings) as url, httpx.Client(base_url=url, headers=world.headers()) as client:
         gc.disable()
         try:
@@ -431,15 +430,20 @@ def test_queries_name_marts_alone_and_no_approximation() -> None:
         assert "_approx" not in text, name
 
 
+def _subclasses(row: type[Row]) -> Iterator[type[Row]]:
+    for kind in row.__subclasses__():
+        yield kind
+        yield from _subclasses(kind)
+
+
 def test_every_query_is_of_the_contract(world: World) -> None:
     """Each row struct names its queries in its docstring; DuckDB says which columns and types they have."""
     declared: dict[str, type[Row]] = {}
-    for kind in [*vars(row_types).values(), *vars(price_row_types).values(), *vars(report_row_types).values()]:
-        if isinstance(kind, type) and issubclass(kind, Row) and kind is not Row:
-            for quoted in (kind.__doc__ or "").split("`")[1::2]:
-                for name in load_queries():
-                    if name == quoted or (quoted.endswith("*") and name.startswith(quoted[:-1])):
-                        declared.setdefault(name, kind)
+    for kind in _subclasses(Row):
+        for quoted in (kind.__doc__ or "").split("`")[1::2]:
+            for name in load_queries():
+                if name == quoted or (quoted.endswith("*") and name.startswith(quoted[:-1])):
+                    declared.setdefault(name, kind)
     queries = load_queries()
     # What others read as tables, by the names that these have there.
     read_as = {

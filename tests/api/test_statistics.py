@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_LEDGER, EXAMPLE_TOKEN_ID, EXAMPLE_UNUSED_LEDGER, EXAMPLE_WALLET_ID
 from control import subjects, tokens
 from control.subjects import Kind
 from tests.api.marts import publish

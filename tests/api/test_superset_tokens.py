@@ -9,9 +9,9 @@ import jwt
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.reports.schemas.superset import Dashboard, Dataset
 from api.reports.superset import GuestTokenSigner, row_rules
-from api.schemas.superset import Dashboard, Dataset
 from control import service_secrets
 from tests.api.world import FOREIGN_TOKEN_ID, SUPERSET, World
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from api import tables as tables_module
-from api.tables import Table, Tables
+from api.engine import tables as tables_module
+from api.engine.tables import Table, Tables
 from warehouse.versions import open_locked_down
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.engine.serving import Serving
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from api.reports.rows import ReconciliationRow
-from api.serving import Serving
 from tests.api.test_errors import problem
 from tests.api.world import FOREIGN_TOKEN_ID, FOREIGN_WALLET_ID, HOLDERS, World, time_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.operations import EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_WALLET_ID
 from tests.api.test_errors import problem
 from tests.api.world import FRESH_TOKEN_ID, NFT_TOKEN_ID
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import publish
 from tests.api.test_errors import problem
 from tests.api.valued import (

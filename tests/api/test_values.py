@@ -8,9 +8,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.operations import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
-from api.query_texts import load_queries
-from api.reading.values import total, whole_tokens
+from api.engine.query_texts import load_queries
+from api.examples import EXAMPLE_LINKED_TOKEN_ID, EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.values.reading import total, whole_tokens
 from control.models import PricePair, Subject
 from figures.numbers import percentage
 from tests.api.marts import functions, publish

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from api.reading.wallet_totals import change_between
-from api.schemas.common import TokenReference
-from api.schemas.wallets import Position
+from api.schema import TokenReference
+from api.wallets.schemas import Position
+from api.wallets.totals import change_between
 
 Held = dict[str, str | None]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from api.rate_limits import Refusals
+from api.http.rate_limits import Refusals
 from control import access
 from tests.api.test_errors import problem
 from tests.api.world import World

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from control.models import PairSource, PricedItem, PricePair, Subject
 from tests.api.marts import publish
 from tests.api.world import STRANGE, World, marts_rows, time_of

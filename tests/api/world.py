@@ -41,7 +41,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from api.app import create_app
-from api.operations import (
+from api.examples import (
     EXAMPLE_LEDGER,
     EXAMPLE_LINKED_TOKEN_ID,
     EXAMPLE_NETWORK,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import duckdb
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import move_pointer
 from tests.api.valued import ETHER_PAIR_KEY, SMALL_PAIR_KEY, link_small, naive
 from tests.api.world import World, hash_of, time_of

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from playwright.sync_api import Request, sync_playwright
 
-from api.operations import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
+from api.examples import EXAMPLE_TOKEN_ID, EXAMPLE_WALLET_ID
 from tests.api.marts import move_pointer
 from tests.api.world import World, make_world
 from tests.bench.large_report import Size, publish_large

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from api.operations import EXAMPLE_LEDGER
+from api.examples import EXAMPLE_LEDGER
 from control import ledgers
 from control.models import PairSource, PricedItem, PricePair, Subject, TrackingWindow
 from tests.api.world import World, time_of

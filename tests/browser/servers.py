@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from api.schemas.reports import Report
+from api.reports.schemas.links import Report
 from tests.api.reported import link_unchecked
 from tests.api.world import World
 from tests.e2e.client import ApiClient

@@ -18,7 +18,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 from schemathesis.python import asgi
 
-from api import operations as examples
+from api import examples
 from api.app import create_app
 from tests.api.document import DOCUMENT
 from tests.api.test_reports import REPORTS

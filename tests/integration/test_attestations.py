@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from api.query_texts import load_queries
+from api.engine.query_texts import load_queries
 from control import operations
 from control.clock import stored_now
 from control.operations import OperationRow, Status

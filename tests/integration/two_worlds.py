@@ -25,8 +25,8 @@ import httpx
 import polars as pl
 from litestar.testing import TestClient
 
-from api import media_types
 from api.app import create_app
+from api.http import media_types
 from control.access import Principal
 from control.settings import Settings
 from pipelines.collect.attestations import Periods

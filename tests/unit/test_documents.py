@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from api import problem_codes
+from api.http import problem_codes
 from cli.main import main
 from control.settings import CHECKOUT, VARIABLES
 from tests.links import dead_links
@@ -43,7 +43,7 @@ def test_link_to_a_missing_file_image_or_heading_is_reported(tmp_path: Path) -> 
 
 
 def test_page_of_problem_codes_is_current() -> None:
-    """`python -m api.problem_codes` writes it."""
+    """`python -m api.http.problem_codes` writes it."""
     assert problem_codes.PAGE.read_text() == problem_codes.page()
 
 

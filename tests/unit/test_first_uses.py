@@ -47,7 +47,7 @@ import contextlib
 import tempfile
 
 from api.app import create_app
-from api.structs import own_structs
+from api.http.structs import own_structs
 from control.settings import load_settings
 
 create_app(load_settings({"LEDGERMART_DATA_DIR": tempfile.mkdtemp()}))

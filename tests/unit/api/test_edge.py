@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from api.edge import Limits, limited
 from api.errors import ApiError
+from api.http.edge import Limits, limited
 
 TRUSTED = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
 NEVER = 3600.0

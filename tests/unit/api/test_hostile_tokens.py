@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.errors import ApiError
-from api.paging import CursorCipher, Delivered, Position
+from api.http.paging import CursorCipher, Delivered, Position
 from api.reports.tokens import LIFE, SESSION, TokenSigner
 
 CIPHER, OTHER_CIPHER = CursorCipher(b"k" * 32), CursorCipher(b"o" * 32)

@@ -3,7 +3,7 @@
 import pytest
 
 from api.errors import ApiError
-from api.rate_limits import Refusals, address_key
+from api.http.rate_limits import Refusals, address_key
 from tests.waiting import Naps
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from api.bodies import Rows
-from api.calls import Call, Tabular, Written
-from api.operations import OPERATION
-from api.routes import get, post
-from api.schemas.common import Page, Schema, TokenReference
-from api.schemas.report_data import CapTableForm
+from api.http.bodies import Rows
+from api.http.calls import Call, Tabular, Written
+from api.http.route_specs import OPERATION
+from api.http.routes import get, post
+from api.reports.schemas.report_data import CapTableForm
+from api.schema import Page, Schema, TokenReference
 
 
 class _Answer(Schema, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from api.errors import ApiError
-from api.turns import Turns
+from api.http.turns import Turns
 
 
 class Work:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from api.schemas.common import Decimal as ShownDecimal
+from api.schema import Decimal as ShownDecimal
 from pipelines.load.history import write_rate
 
 

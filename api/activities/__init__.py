@@ -1,0 +1,1 @@
+"""Activities of tokens and wallets."""

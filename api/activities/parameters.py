@@ -1,0 +1,88 @@
+"""Parameters of activities, and the reading of exact amounts."""
+
+import re
+from typing import Annotated, Literal
+
+from litestar.params import QueryParameter
+
+from api.activities.schemas import Direction, TokenActivityType, WalletActivityType
+from api.errors import invalid_parameter, malformed_parameters
+from api.http.inputs import (
+    ADDRESS,
+    ASSET_OR_TOKEN,
+)
+from api.schema import ActivityStatus, FieldError
+
+_AMOUNT = re.compile(r"([0-9]{1,100})(?:\.([0-9]{1,100}))?")
+
+
+DateSort = Annotated[Literal["date", "-date"], QueryParameter(description="Sort order; `-date` is newest first.")]
+
+
+TokenActivityTypeFilter = Annotated[
+    TokenActivityType | None, QueryParameter(name="type", description="Kind of activity.")
+]
+
+
+WalletActivityTypeFilter = Annotated[
+    WalletActivityType | None, QueryParameter(name="type", description="Kind of activity.")
+]
+
+
+ActivityStatusFilter = Annotated[ActivityStatus | None, QueryParameter(description="Finality of the activity.")]
+
+
+WalletFilter = Annotated[
+    str | None,
+    QueryParameter(description="Address of the sender or the receiver, in upper or lower case.", schema_extra=ADDRESS),
+]
+
+
+MinimumAmount = Annotated[
+    str | None,
+    QueryParameter(
+        name="minAmount",
+        description="Smallest amount, a decimal in whole tokens, compared exactly.",
+        schema_extra={"pattern": f"^(?:{_AMOUNT.pattern})$"},
+    ),
+]
+
+
+DirectionFilter = Annotated[Direction | None, QueryParameter(description="Direction: into the wallet or out of it.")]
+
+
+TokenFilter = Annotated[
+    str | None,
+    QueryParameter(
+        description="Asset: the address of its contract, `native`, or the id of your token.",
+        schema_extra=ASSET_OR_TOKEN,
+    ),
+]
+
+
+CounterpartyFilter = Annotated[
+    str | None,
+    QueryParameter(description="Address of the counterparty, in upper or lower case.", schema_extra=ADDRESS),
+]
+
+
+def scale_amount(parameter: str, text: str, decimals: int) -> int:
+    """Return the least whole number of base units that is at least a decimal amount of whole tokens.
+
+    Args:
+        parameter: name, for the error.
+        text: decimal, such as '1.5'.
+        decimals: of the token; 0 when they are unknown, since its quantities are in base units then.
+
+    Raises:
+        ApiError: 400, malformed; 422, negative.
+    """
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        if _AMOUNT.fullmatch(text.removeprefix("-")):
+            raise invalid_parameter(parameter, "negative", f"{parameter} is negative; write a decimal such as 1.5")
+        detail = f"{parameter} must be a decimal such as 1.5, without exponent"
+        raise malformed_parameters([FieldError(parameter=parameter, code="malformed", detail=detail)])
+    fraction = found[2] or ""
+    kept, rest = fraction[:decimals], fraction[decimals:]
+    return int(found[1] + kept.ljust(decimals, "0")) + bool(rest.strip("0"))

@@ -1,1 +1,0 @@
-"""Routes, one module per section of the interface: signature, docstring, a call."""

@@ -1,0 +1,1 @@
+"""Published versions, and the queries and caches over them."""

@@ -1,0 +1,102 @@
+"""Pins: the version from which a cursor was handed out is kept for the pages that follow.
+
+How long a pin lasts, and which versions go, is not decided here.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from api.engine.serving import Serving
+from api.errors import ApiError
+from control import version_pins
+from control.clock import utc_now
+from control.store import ControlStore
+
+_CHECKED_FOR = timedelta(seconds=1)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class Pins:
+    """What one process pins.
+
+    Args:
+        budget_megabytes: most disk space of published versions.
+        clock: the present instant.
+    """
+
+    def __init__(
+        self, store: ControlStore, serving: Serving, budget_megabytes: int, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._store = store
+        self._serving = serving
+        self._budget_megabytes = budget_megabytes
+        self._clock = clock
+        self._recorded: dict[tuple[int, str], datetime] = {}
+        self._checked: dict[str, datetime] = {}
+
+    def hold(self, version: int, tenant_id: str, *, is_new: bool) -> Callable[[], None] | None:
+        """Check that a version may be kept for a cursor that was used or will be returned.
+
+        Args:
+            version: the one that answered.
+            tenant_id: the tenant of the cursor.
+            is_new: whether this is the first cursor of a collection.
+
+        Returns:
+            A function that records the pin; call it before the cursor is handed out. It waits for other writers, so
+            do not call it in a reader's thread. None if a pin is recorded already.
+
+        Raises:
+            ApiError: 503, pinned versions need more than the disk budget or the tenant's share.
+        """
+        now = self._clock()
+        if is_new:
+            self._check_budget(tenant_id, now)
+        if now - self._recorded.get((version, tenant_id), _LONG_AGO) < version_pins.RESOLUTION:
+            return None
+        return partial(self._record, version, tenant_id, now)
+
+    def _record(self, version: int, tenant_id: str, now: datetime) -> None:
+        """Record a pin.
+
+        Raises:
+            ApiError: 503, the version was removed during the request.
+        """
+        with self._store.write() as session:
+            version_pins.pin(session, version, tenant_id, now)
+        # Versions are removed while no pin can be recorded: one that is still there now stays.
+        if not self._serving.has(version):
+            raise ApiError(
+                503,
+                "version-removed",
+                "the published version was removed during the request; repeat the request",
+                headers={"Retry-After": "1"},
+            )
+        self._recorded = {known: at for known, at in self._recorded.items() if now - at < version_pins.RESOLUTION}
+        self._recorded[version, tenant_id] = now
+
+    def _check_budget(self, tenant_id: str, now: datetime) -> None:
+        if now - self._checked.get(tenant_id, _LONG_AGO) < _CHECKED_FOR:
+            return
+        with self._store.read() as session:
+            pinned = version_pins.pinned(session, now)
+            own = version_pins.pinned(session, now, tenant_id)
+        needed, held = self._serving.megabytes_needed(pinned), self._serving.megabytes_held(own)
+        # Half of the space beside the versions that stay without pins.
+        share = (self._budget_megabytes - needed + self._serving.megabytes_held(pinned)) // 2
+        if needed > self._budget_megabytes:
+            what = f"the versions that cursors hold need {needed} MB"
+        elif held > share:
+            what = f"the versions that cursors of this tenant hold need {held} MB, more than its share of {share} MB"
+        else:
+            self._checked[tenant_id] = now
+            return
+        raise ApiError(
+            503,
+            "version-budget",
+            f"{what}, but LEDGERMART_VERSION_DISK_BUDGET_MB is {self._budget_megabytes}. New cursors of cap tables are "
+            "refused until old ones expire, an hour after their last use. Request all rows: with a larger `limit`, or "
+            "as CSV, NDJSON or Parquet.",
+            headers={"Retry-After": "60"},
+        )

@@ -1,0 +1,60 @@
+"""Ids of the example data, which the examples of the OpenAPI document name."""
+
+EXAMPLE_NETWORK = "ethereum"
+
+
+EXAMPLE_LEDGER = "ethereum-main"
+
+
+EXAMPLE_UNUSED_LEDGER = "ethereum-spare"
+
+
+EXAMPLE_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y9a"
+
+
+EXAMPLE_WALLET_ID = "wal_01k9zr3m5e8v2c7q4w6t1x0y9b"
+
+
+EXAMPLE_TOKEN_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9c"
+
+
+EXAMPLE_WALLET_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9d"
+
+
+EXAMPLE_TOKEN_ATTESTATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y0a"
+
+
+EXAMPLE_WALLET_ATTESTATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y0b"
+
+
+EXAMPLE_SYMBOL = "BTC"
+
+
+EXAMPLE_UNUSED_SYMBOL = "XAU"
+
+
+EXAMPLE_SOURCE_ID = "src_01k9zr3m5e8v2c7q4w6t1x0y9e"
+
+
+EXAMPLE_UNUSED_SOURCE_ID = "src_01k9zr3m5e8v2c7q4w6t1x0y9f"
+
+
+EXAMPLE_SUPPORTED_PAIR_ID = "spair_01k9zr3m5e8v2c7q4w6t1x0y9g"
+
+
+EXAMPLE_UNUSED_SUPPORTED_PAIR_ID = "spair_01k9zr3m5e8v2c7q4w6t1x0y9h"
+
+
+EXAMPLE_PAIR_ID = "pair_01k9zr3m5e8v2c7q4w6t1x0y9j"
+
+
+EXAMPLE_LINKED_TOKEN_ID = "tok_01k9zr3m5e8v2c7q4w6t1x0y01"
+
+
+EXAMPLE_MARKET_PAIR_ID = "pair_01k9zr3m5e8v2c7q4w6t1x0y9k"
+
+
+EXAMPLE_PAIR_OPERATION_ID = "op_01k9zr3m5e8v2c7q4w6t1x0y9m"
+
+
+EXAMPLE_PRICE_ID = "price_0cc175b9c0f1b6a831c399e269772661"

@@ -1,0 +1,1 @@
+"""The HTTP framework: routes, parameters, bodies, formats, errors, OpenAPI. It knows no resource."""

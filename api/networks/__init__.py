@@ -1,0 +1,1 @@
+"""Networks, ledgers and statistics."""

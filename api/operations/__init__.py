@@ -1,0 +1,1 @@
+"""Long-running operations: their state and their estimates."""

@@ -1,0 +1,30 @@
+"""Operations as answers show them."""
+
+from typing import cast
+
+from api.operations.schemas import HistoryOperation, NativeMode, Progress
+from api.schema import HistoryStatus
+from control.operations import OperationRow
+
+
+def to_history_operation(operation: OperationRow) -> HistoryOperation:
+    """Return a history request; its mode of native value as resolved, or as asked for until then."""
+    return HistoryOperation(
+        id=operation.id,
+        status=cast("HistoryStatus", operation.presented_status),
+        progress=Progress(done=operation.progress_done, total=operation.progress_total),
+        rate=operation.rate,
+        estimated_end=operation.estimated_end,
+        resumes_at=operation.waits_until,
+        from_=operation.from_text,
+        to=operation.to_text,
+        from_block=operation.from_block,
+        to_block=operation.to_block,
+        native=cast("NativeMode | None", operation.native or operation.parameters["native"]),
+        note=operation.note,
+        error=operation.error,
+        created_at=operation.created_at,
+        started_at=operation.started_at,
+        cancel_requested_at=operation.cancel_requested_at,
+        finished_at=operation.finished_at,
+    )

@@ -1,0 +1,23 @@
+"""What the queries of this folder return: one struct per query, its fields named and ordered as the columns."""
+
+from datetime import datetime
+
+from api.engine.rows import Row
+
+
+class NetworkHeadRow(Row, frozen=True):
+    """`network_head`: a network's newest block, and the oldest one stored of its tail."""
+
+    head_number: int | None
+    head_time: datetime | None
+    tail_number: int | None
+    tail_time: datetime | None
+
+
+class CollectionPaceRow(Row, frozen=True):
+    """`collection_paces`: what a million blocks, or balances, took of a network's node, by kind of work."""
+
+    work: str
+    requests_per_million: int
+    answer_bytes_per_million: int
+    milliseconds_per_million: int

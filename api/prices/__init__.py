@@ -1,0 +1,1 @@
+"""Prices, their pairs, sources and items."""

@@ -1,0 +1,1 @@
+"""Structs of answers and requests about prices."""

@@ -1,0 +1,148 @@
+"""Price sources, the pairs that manual ones support, and the prices entered for them, on the wire."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from api.http.inputs import ITEM, described, line, positive, text
+from api.prices.schemas.prices import PriceType
+from api.schema import DataVersion, Decimal, ExactNumber, Instant, Page, Schema
+from control.fields import DESCRIPTION_LENGTH, NAME_LENGTH
+from control.instants import pattern_of
+
+PRICED_IN = "USD"
+
+
+class PriceSourceCreate(Schema, frozen=True, kw_only=True):
+    """A manual source to add."""
+
+    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.", ["Fund desk"])]
+
+
+class PriceSourcePatch(Schema, frozen=True, kw_only=True):
+    """Changes to a manual source. A field that is left out stays the same."""
+
+    name: Annotated[str, line(NAME_LENGTH, "Unique among your manual sources.")] | UnsetType = UNSET
+
+
+class PollStatus(Schema, frozen=True, kw_only=True):
+    """Result of the pipeline's last poll of a source."""
+
+    polled_at: Instant
+    error: Annotated[str | None, Meta(description="The reason of the failure; null if the poll succeeded.")]
+
+
+class PriceSource(Schema, frozen=True, kw_only=True):
+    """A source of prices."""
+
+    id: Annotated[str, Meta(description="`src_...`")]
+    name: str
+    kind: Annotated[
+        Literal["Manual", "Preconfigured"],
+        Meta(
+            description="`Manual`: you enter its prices. `Preconfigured`: the pipeline polls it; it is enabled at "
+            "first."
+        ),
+    ]
+    enabled: Annotated[
+        bool,
+        Meta(
+            description="True if your new pairs may use it; other tenants have their own setting. A disabled source is "
+            "not polled."
+        ),
+    ]
+    price_types: Annotated[list[PriceType], Meta(description="Price types that pairs may get from it.")]
+    history_types: Annotated[
+        list[PriceType], Meta(description="Price types with past prices that a discovery can collect.")
+    ]
+    granularities: Annotated[
+        list[str],
+        Meta(
+            description="Window lengths of its past prices, shortest first, such as `1m`, `1h`, `1d`. `round`: "
+            "irregular windows of its own."
+        ),
+    ]
+    status: Annotated[
+        PollStatus | None,
+        Meta(description="Null for a manual source, and for one that was not polled yet."),
+    ]
+    created_at: Annotated[Instant | None, Meta(description="Null for a preconfigured source.")]
+    updated_at: Annotated[Instant | None, Meta(description="Null for a preconfigured source.")]
+
+
+class PriceSources(Schema, frozen=True, kw_only=True):
+    """The preconfigured sources by id, then the tenant's manual ones, oldest first."""
+
+    data: list[PriceSource]
+    page: Page
+    as_of: DataVersion
+
+
+class SupportedPairCreate(Schema, frozen=True, kw_only=True):
+    """A pair for which a manual source will have prices."""
+
+    priced_as: Annotated[str, described("Symbol of the priced item.", ["FUND1"], **ITEM)]
+    priced_in: Annotated[str, described("Symbol of the item that expresses the price.", **ITEM)] = PRICED_IN
+    price_type: PriceType
+
+
+class SupportedPair(Schema, frozen=True, kw_only=True):
+    """A pair for which a manual source has prices."""
+
+    id: Annotated[str, Meta(description="`spair_...`, the `{pairId}` of the paths below this source.")]
+    price_source: Annotated[str, Meta(description="`src_...`")]
+    priced_as: str
+    priced_in: str
+    price_type: PriceType
+    created_at: Instant
+
+
+class SupportedPairs(Schema, frozen=True, kw_only=True):
+    """Pairs of a manual source, oldest first."""
+
+    data: list[SupportedPair]
+    page: Page
+
+
+class ManualPriceCreate(Schema, frozen=True, kw_only=True):
+    """A price to enter."""
+
+    price: Annotated[ExactNumber, positive("The price.")]
+    effective_from: Annotated[
+        str,
+        described(
+            "Time from which the price is in effect: an instant, or a day (its start), UTC, from 1970 to 2199. A "
+            "future time is allowed.",
+            ["2026-01-31"],
+            pattern=pattern_of(),
+        ),
+    ]
+    note: Annotated[str | None, text(DESCRIPTION_LENGTH, "Free text.")] = None
+
+
+class ManualPrice(Schema, frozen=True, kw_only=True):
+    """A price as entered."""
+
+    id: Annotated[str, Meta(description="`price_...`")]
+    price: Decimal
+    effective_from: Instant
+    revision: Annotated[
+        int, Meta(ge=1, description="Number of the revision among the prices entered for this instant.")
+    ]
+    is_current: Annotated[bool, Meta(description="True unless a later revision replaces it.")]
+    note: str | None
+    created_at: Instant
+    created_by: Annotated[str, Meta(description="Id of the key, `key_...`")]
+
+
+class ManualPriceBatch(Schema, frozen=True, kw_only=True):
+    """The prices that one request stored, in its order."""
+
+    data: list[ManualPrice]
+
+
+class ManualPrices(Schema, frozen=True, kw_only=True):
+    """Prices of a supported pair with all revisions, newest `effectiveFrom` first."""
+
+    data: list[ManualPrice]
+    page: Page

@@ -1,0 +1,76 @@
+"""Price sources and the symbols of items at them, as answers show them, with what the marts know of them."""
+
+from collections.abc import Mapping
+
+from api.engine.rows import as_utc
+from api.engine.serving import Snapshot
+from api.prices.rows import ListedSymbolRow, SourcePollRow
+from api.prices.schemas import items as priced_items
+from api.prices.schemas import sources as price_sources
+from control.pricing.definitions import PriceSource
+from control.pricing.items import ItemRow
+from control.pricing.sources import SourceKind, SourceRow, is_manual
+
+
+def read_polls(snapshot: Snapshot, tenant_id: str) -> dict[str, price_sources.PollStatus]:
+    """Return how the pipeline got on with the sources that it has asked for a tenant, by the source's id."""
+    return {
+        row.source_id: price_sources.PollStatus(polled_at=as_utc(row.polled_at), error=row.poll_error)
+        for row in snapshot.rows("source_polls", SourcePollRow, tenant_id=tenant_id)
+    }
+
+
+def to_price_source(source: SourceRow, polls: Mapping[str, price_sources.PollStatus]) -> price_sources.PriceSource:
+    """Return a source as answers show it; `polls` is from `read_polls`."""
+    return price_sources.PriceSource(
+        id=source.id,
+        name=source.name,
+        kind=source.kind.value,
+        enabled=source.is_enabled,
+        price_types=[kind.value for kind in source.price_types],
+        history_types=[kind.value for kind in source.history_types],
+        granularities=list(source.granularities),
+        status=polls.get(source.id) if source.kind is SourceKind.PRECONFIGURED else None,
+        created_at=source.created_at,
+        updated_at=source.updated_at,
+    )
+
+
+def mapping_statuses(
+    snapshot: Snapshot, tenant_id: str, item: ItemRow, definitions: Mapping[str, PriceSource]
+) -> dict[str, priced_items.SymbolMappingStatus]:
+    """Return what the sources' market lists, as published for the tenant, say of an item's mappings, by source id."""
+    statuses: dict[str, priced_items.SymbolMappingStatus] = {}
+    for source_id in item.mappings:
+        if source_id in definitions:
+            statuses[source_id] = "Pending"
+        else:
+            # What was preconfigured when it was mapped need not be any more.
+            statuses[source_id] = "NotNeeded" if is_manual(source_id) else "Unknown"
+    if item.mappings:
+        asked = {"source_ids": list(item.mappings), "symbols": list(item.mappings.values()), "tenant_id": tenant_id}
+        for row in snapshot.rows("listed_symbols", ListedSymbolRow, **asked):
+            if row.is_collected:
+                statuses[row.source_id] = "Resolved" if row.is_listed else "Unknown"
+    return statuses
+
+
+def to_priced_item(
+    item: ItemRow, statuses: Mapping[str, priced_items.SymbolMappingStatus] | None = None
+) -> priced_items.PricedItem:
+    """Return an item as answers show it, with the statuses of its mappings where they are given."""
+    mappings = [
+        priced_items.MappingSymbol(price_source=source_id, symbol=symbol)
+        if statuses is None
+        else priced_items.MappingSymbol(price_source=source_id, symbol=symbol, mapping_status=statuses[source_id])
+        for source_id, symbol in item.mappings.items()
+    ]
+    return priced_items.PricedItem(
+        id=item.id,
+        symbol=item.symbol,
+        name=item.name,
+        class_=item.item_class.value,
+        mappings=mappings,
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+    )

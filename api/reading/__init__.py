@@ -1,1 +1,0 @@
-"""Answers made from named queries: moments, coverage, activities, cap tables, balances."""

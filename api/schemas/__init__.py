@@ -1,1 +1,0 @@
-"""What leaves the process: msgspec structs, camelCase in JSON, each field described."""

@@ -1,0 +1,1 @@
+"""The service itself: health, audit log, quotas."""

@@ -1,0 +1,1 @@
+"""Structs of answers about the service."""

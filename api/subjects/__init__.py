@@ -1,0 +1,1 @@
+"""What tokens and wallets have alike: their lookup, moments, intervals, coverage."""

@@ -1,0 +1,98 @@
+"""Tokens and wallets: what handlers that serve both are told of the one collection or the other."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from litestar.di import Provide
+
+from api.errors import invalid_parameter
+from api.http.calls import Call
+from api.http.parameters import Injected
+from api.subjects.parameters import TokenId, WalletId
+from control import subjects
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
+from control.pricing.links import LinksInForce
+from control.subjects import Kind, SubjectRow
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """One of the two collections.
+
+    Args:
+        kind: what one of them is; operation ids and descriptions say it where their handler says `subject`.
+        path: of the collection.
+        parameter: name of the path parameter that holds an id.
+        find: a dependency; reads the one that the path names.
+    """
+
+    kind: Kind
+    path: str
+    parameter: str
+    find: Callable[..., SubjectRow]
+
+    @property
+    def one_path(self) -> str:
+        """Path of one of them."""
+        return f"{self.path}/{{{self.parameter}:str}}"
+
+    @property
+    def dependencies(self) -> Mapping[str, Provide]:
+        """What hands the one that the path names to handlers, as `subject`."""
+        return {"subject": Provide(self.find, sync_to_thread=True)}
+
+
+def find(call: Call, kind: Kind, subject_id: str) -> tuple[SubjectRow, list[subjects.Window]]:
+    """Return a token or wallet of the tenant, with its tracking windows.
+
+    Raises:
+        NotFound: the tenant has none with this id.
+    """
+    with call.store.read() as session:
+        subject = subjects.get(session, call.tenant_id, kind, subject_id)
+        return subject, subjects.windows(session, subject.subject_key)
+
+
+def find_wallet(call: Call, wallet_id: str) -> tuple[SubjectRow, list[subjects.Window], LinksInForce]:
+    """Return a wallet of the tenant, with its tracking windows, and the tenant's links.
+
+    Raises:
+        NotFound: the tenant has none with this id.
+    """
+    with call.store.read() as session:
+        wallet = subjects.get(session, call.tenant_id, Kind.WALLET, wallet_id)
+        links = call.services.links_in_force(session, call.tenant_id)
+        return wallet, subjects.windows(session, wallet.subject_key), links
+
+
+def parse_address(subject: SubjectRow, parameter: str, text: str, others: str = "") -> str:
+    """Return the stored form of an address that a parameter names, on the network of a token or wallet.
+
+    Args:
+        subject: the token or wallet.
+        parameter: its name.
+        text: what it says.
+        others: said behind what is wrong with it, such as what else the parameter takes.
+
+    Raises:
+        ApiError: 422, it is no address of that network.
+    """
+    try:
+        return codec_for(subject.family).parse(text)
+    except InvalidAddress as error:
+        raise invalid_parameter(parameter, "invalid-address", f"{error}{others}") from error
+
+
+def _find_token(call: Injected[Call], token_id: TokenId) -> SubjectRow:
+    with call.store.read() as session:
+        return subjects.get(session, call.tenant_id, Kind.TOKEN, token_id)
+
+
+def _find_wallet(call: Injected[Call], wallet_id: WalletId) -> SubjectRow:
+    with call.store.read() as session:
+        return subjects.get(session, call.tenant_id, Kind.WALLET, wallet_id)
+
+
+TOKENS = Subjects(Kind.TOKEN, "/v1/tokens", "tokenId", _find_token)
+WALLETS = Subjects(Kind.WALLET, "/v1/wallets", "walletId", _find_wallet)

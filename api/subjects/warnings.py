@@ -1,0 +1,24 @@
+"""Warnings in the answer to a write: the network of the stored object is disabled."""
+
+from collections.abc import Mapping
+
+from sqlalchemy.orm import Session
+
+from api.schema import WriteWarning
+from control.networks.definitions import Network
+from control.networks.pins import enforce_pins
+
+
+def network_warnings(session: Session, networks: Mapping[str, Network], name: str) -> list[WriteWarning]:
+    """Return a warning where the network is disabled or no longer defined; else none.
+
+    Args:
+        networks: the definitions, by name.
+        name: of the network that something was stored on.
+    """
+    network = enforce_pins(session, dict(networks)).get(name)
+    if network is not None and network.is_enabled:
+        return []
+    reason = "LEDGERMART_NETWORKS does not define it" if network is None else network.disabled_reason
+    detail = f"network {name!r} is disabled, so nothing is collected on it: {reason}; then restart the service"
+    return [WriteWarning(code="network-disabled", detail=detail)]

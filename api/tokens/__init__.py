@@ -1,0 +1,1 @@
+"""Tokens: configuration, cap table, holders, capitalization."""

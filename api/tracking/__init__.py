@@ -1,0 +1,1 @@
+"""One token or one wallet: detail, changes, tracking, history requests."""

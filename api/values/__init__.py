@@ -1,0 +1,1 @@
+"""What quantities are worth, and explanations of the figures."""

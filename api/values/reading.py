@@ -1,0 +1,256 @@
+"""What quantities are worth: by the pair that a token is linked to, at the price of a moment.
+
+A version values by the links that it was made with. Where a token's link has changed since, its old values are not
+those of the new pair: until the next cycle there are none. Without a value the status says why.
+"""
+
+import decimal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from api.engine.serving import Snapshot
+from api.prices.reading import prices_at
+from api.prices.rows import PriceAtRow
+from api.schema import Decimal, ValueStatus
+from api.subjects.moments import View
+from api.values.rows import LinkedAssetRow, ProductRow, TokenPairRow, TokenPriceRow, UsdPairRow, WalletTotalRow
+from api.values.schemas import TotalStatus
+from control.networks.addresses import InvalidAddress
+from control.networks.families import codec_for
+from control.pricing.links import LinksInForce, UsdPair, pairs_by_symbol
+from control.subjects import SubjectRow
+
+CURRENCY = "USD"
+"""What values are expressed in: the Priced In of the initial release."""
+
+_DIGITS = 512
+"""More than any product has: quantities have up to 78 digits and 255 decimals, prices 38."""
+
+_EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
+
+_WORST_FIRST: tuple[TotalStatus, ...] = ("UnknownTime", "Quarantined", "StalePrice", "NoPrice", "UnknownDecimals")
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a quantity is worth at a moment; `price` is the step of the system price that held then."""
+
+    value: Decimal | None
+    status: ValueStatus
+    price: PriceAtRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How a token's quantities are valued in one version: by a pair, or not, and then `status` says why."""
+
+    pair_key: int | None
+    status: ValueStatus
+
+
+NO_LINK = Link(None, "NoPair")
+"""How an asset without a pair is valued."""
+
+
+def value_status(amount: str | None, without: ValueStatus = "NoPair") -> ValueStatus:
+    """Return why an amount in whole tokens has no value; the marts have none without known decimals."""
+    return "UnknownDecimals" if amount is None else without
+
+
+def token_prices(snapshot: Snapshot, tenant_id: str, subject_keys: Collection[int]) -> dict[int, TokenPriceRow]:
+    """Return price and capitalization of tokens at their newest covered blocks, by subject key."""
+    keys = sorted(subject_keys)
+    rows = snapshot.rows("token_prices", TokenPriceRow, tenant_id=tenant_id, subject_keys=keys)
+    return {row.subject_key: row for row in rows}
+
+
+def wallet_totals(snapshot: Snapshot, wallets: Sequence[SubjectRow]) -> dict[int, WalletTotalRow]:
+    """Return the worth of wallets of one tenant at their newest covered blocks, by subject key."""
+    if not wallets:
+        return {}
+    families = {wallet.subject_key: wallet.family for wallet in wallets}
+    keys = sorted(families)
+    rows = snapshot.rows("wallet_totals", WalletTotalRow, tenant_id=wallets[0].tenant_id, subject_keys=keys)
+    return {row.subject_key: _present_names(row, families[row.subject_key]) for row in rows}
+
+
+def _present_names(row: WalletTotalRow, family: str) -> WalletTotalRow:
+    unpriced, omitted = (present_assets(family, names) for names in (row.unpriced, row.change24h_omitted))
+    return replace(row, unpriced=unpriced, change24h_omitted=omitted)
+
+
+def present_assets(family: str, names: Iterable[str]) -> list[str]:
+    """Return how answers name assets: symbols as they are, stored addresses in their family's canonical form."""
+    codec = codec_for(family)
+
+    def present(name: str) -> str:
+        try:
+            return codec.present(codec.parse(name))
+        except InvalidAddress:
+            return name
+
+    return [present(name) for name in names]
+
+
+def token_price(snapshot: Snapshot, token: SubjectRow) -> TokenPriceRow | None:
+    """Return price and capitalization of one token."""
+
+    def read() -> TokenPriceRow | None:
+        return token_prices(snapshot, token.tenant_id, [token.subject_key]).get(token.subject_key)
+
+    return snapshot.remember(("token-price", token.subject_key), read)
+
+
+def to_link(token: SubjectRow, known: TokenPriceRow | None) -> Link:
+    """Return how a token is valued, by its link in force and by what the version knows of it."""
+    if token.pair_key is None:
+        return NO_LINK
+    if known is None or known.pair_key != token.pair_key:
+        return Link(None, "NoPrice")
+    return Link(token.pair_key, "Priced")
+
+
+def read_link(snapshot: Snapshot, token: SubjectRow) -> Link:
+    """Return how a token is valued in a version."""
+    return to_link(token, token_price(snapshot, token) if token.pair_key is not None else None)
+
+
+@dataclass(frozen=True, slots=True)
+class WalletLinks:
+    """How a wallet's assets are valued in one version, by their stored addresses.
+
+    `unlinked` have a pair in the version and none by the links in force, `relinked` another one than in the version.
+    """
+
+    links: Mapping[str, Link]
+    unlinked: tuple[str, ...]
+    relinked: tuple[str, ...]
+
+    def of(self, address: str) -> Link:
+        """Return how an asset is valued."""
+        return self.links.get(address, NO_LINK)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The assets that the version values by another link than the one in force."""
+        return self.unlinked + self.relinked
+
+
+def read_links(snapshot: Snapshot, view: View) -> WalletLinks:
+    """Return how a wallet's assets are valued, by the links in force and by those of the version."""
+
+    def read() -> Mapping[str, int]:
+        return {row.token_address: row.pair_key for row in snapshot.rows("token_pairs", TokenPairRow, **view.keys)}
+
+    known, in_force = snapshot.remember(("token-pairs", *view.keys.values()), read), view.pairs
+    return WalletLinks(
+        {
+            address: Link(pair_key, "Priced") if known.get(address) == pair_key else Link(None, "NoPrice")
+            for address, pair_key in in_force.items()
+        },
+        tuple(sorted(known.keys() - in_force.keys())),
+        tuple(sorted(address for address, pair_key in in_force.items() if known.get(address) != pair_key)),
+    )
+
+
+def changed_assets(snapshot: Snapshot, tenant_id: str, links: LinksInForce) -> tuple[str, ...]:
+    """Return the stored addresses of assets with a link that may have changed since the version, for any wallet."""
+
+    def read() -> tuple[set[LinkedAssetRow], dict[str, int]]:
+        tokens = snapshot.rows("links_of_tokens", LinkedAssetRow, tenant_id=tenant_id)
+        pairs = snapshot.rows("usd_pairs", UsdPairRow, tenant_id=tenant_id, currency=CURRENCY)
+        return set(tokens), pairs_by_symbol([UsdPair(row.pair_key, row.priced_as, row.price_type) for row in pairs])
+
+    tokens, pairs = snapshot.remember(("links", tenant_id), read)
+    in_force = {LinkedAssetRow(token.subject_key, token.address, token.pair_key) for token in links.tokens}
+    symbols = {symbol for symbol, _ in pairs.items() ^ pairs_by_symbol(links.pairs).items()}
+    common = {
+        address
+        for network in links.networks.values()
+        for address, symbol in network.common_symbols.items()
+        if symbol in symbols
+    }
+    return tuple(sorted({row.token_address for row in tokens ^ in_force} | common))
+
+
+def worth(snapshot: Snapshot, tenant_id: str, held: Sequence[tuple[str | None, Link, datetime | None]]) -> list[Worth]:
+    """Return what quantities in whole tokens (null: unknown decimals) are worth, each at its moment, in their order.
+
+    A moment is null when the time of its block was not stored; then no price can be told for it.
+    """
+    steps = prices_at(
+        snapshot, tenant_id, ((link.pair_key, moment) for _, link, moment in held if link.pair_key and moment)
+    )
+    prices = [steps.get((link.pair_key, moment)) if link.pair_key and moment else None for _, link, moment in held]
+    values = _products(
+        snapshot,
+        [
+            (quantity, price.price) if quantity is not None and price and price.price else None
+            for (quantity, _, _), price in zip(held, prices, strict=True)
+        ],
+    )
+    return [
+        Worth(value, _status(quantity, link, price, moment), price)
+        for (quantity, link, moment), price, value in zip(held, prices, values, strict=True)
+    ]
+
+
+def _products(snapshot: Snapshot, factors: Sequence[tuple[str, str] | None]) -> list[str | None]:
+    """Return quantities times prices, rounded as `marts.to_value` does, in their order."""
+    known = [one for one in factors if one]
+    if not known:
+        return [None] * len(factors)
+    quantities, prices = zip(*known, strict=True)
+    rows = snapshot.rows("products", ProductRow, quantities=quantities, prices=prices)
+    values = iter([row.value for row in rows])
+    return [next(values) if one else None for one in factors]
+
+
+def price_status(link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
+    """Return why there is no price at a moment (null: its time was not stored), or that there is one."""
+    if link.pair_key is None:
+        return link.status
+    if moment is None:
+        return "UnknownTime"
+    return price.price_status if price else "NoPrice"
+
+
+def amount_text(raw: int, decimals: int | None) -> str:
+    """Return base units as exact text of whole tokens; of base units when the decimals are unknown."""
+    return _text(decimal.Decimal(raw).scaleb(-(decimals or 0), _EXACT))
+
+
+def whole_tokens(raw: str | None, decimals: int | None) -> str | None:
+    """Return base units as exact text of whole tokens; None where they or the decimals are unknown."""
+    return None if raw is None or decimals is None else amount_text(int(raw), decimals)
+
+
+def total(values: Iterable[str]) -> str:
+    """Return the sum of values, exact."""
+    found = decimal.Decimal(0)
+    for value in values:
+        found = _EXACT.add(found, decimal.Decimal(value))
+    return _text(found)
+
+
+def total_status(statuses: Collection[ValueStatus]) -> TotalStatus:
+    """Return the status of a wallet's value, from those of everything that it holds."""
+    if not statuses or "Priced" in statuses:
+        return "Priced"
+    return next((status for status in _WORST_FIRST if status in statuses), "NoPair")
+
+
+def _status(quantity: str | None, link: Link, price: PriceAtRow | None, moment: datetime | None) -> ValueStatus:
+    status = price_status(link, price, moment)
+    return status if quantity is not None else value_status(quantity, status)
+
+
+def _text(number: decimal.Decimal) -> str:
+    """Return canonical text: no exponent, no needless zeros."""
+    if not number:
+        return "0"  # never "-0"
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

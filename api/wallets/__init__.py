@@ -1,0 +1,1 @@
+"""Wallets: configuration, balances, value."""

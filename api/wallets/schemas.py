@@ -1,0 +1,196 @@
+"""Wallets, their activities and their balances on the wire."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from api.activities.schemas import (
+    AssetMetadataStatus,
+)
+from api.http.inputs import ADDRESS, LEDGER, described, line
+from api.operations.schemas import TrackingEstimate, TrackingHistory
+from api.schema import (
+    Address,
+    AsOf,
+    BaseUnits,
+    CheckedBlock,
+    Coverage,
+    DataVersion,
+    Decimal,
+    Instant,
+    Interval,
+    IntervalAt,
+    IntervalComplete,
+    IntervalFrom,
+    IntervalStart,
+    IntervalTo,
+    OpenedBy,
+    Page,
+    Reconciliation,
+    Schema,
+    TokenReference,
+    TrackingStatus,
+    ValueStatus,
+    Warnings,
+    Window,
+)
+from api.values.schemas import ChangeOmitted, Explanation, TotalStatus, WalletChange, WalletChangeStatus
+from control.fields import EXTERNAL_ID_LENGTH, NAME_LENGTH
+
+
+class WalletCreate(Schema, frozen=True, kw_only=True):
+    """A wallet to add; tracking starts disabled."""
+
+    ledger: Annotated[str, described("Name or id of the ledger.", ["ethereum-main"], **LEDGER)]
+    ledger_id: Annotated[Address, described("Address of the wallet, in upper or lower case.", **ADDRESS)]
+    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] = None
+    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] = None
+
+
+class WalletPatch(Schema, frozen=True, kw_only=True):
+    """Changes to a wallet.
+
+    A field that is left out stays the same; null deletes its value. Ledger and address are fixed.
+    """
+
+    external_id: Annotated[str | None, line(EXTERNAL_ID_LENGTH, "Your own identifier.")] | UnsetType = UNSET
+    name: Annotated[str | None, line(NAME_LENGTH, "Display name.")] | UnsetType = UNSET
+
+
+class WalletTracking(Schema, frozen=True, kw_only=True):
+    """Tracking of a wallet after the request."""
+
+    id: str
+    tracking_status: TrackingStatus
+    windows: Annotated[list[Window], Meta(description="Periods in which tracking was enabled, oldest first.")]
+    history_request: TrackingHistory
+    history_estimate: TrackingEstimate
+
+
+class WalletSummary(Schema, frozen=True, kw_only=True):
+    """A wallet in lists."""
+
+    id: Annotated[str, Meta(description="`wal_...`")]
+    name: str | None
+    ledger: Annotated[str, Meta(description="Name of the ledger.")]
+    ledger_id: Annotated[Address, Meta(description="Address of the wallet.")]
+    external_id: str | None
+    tracking_status: TrackingStatus
+    total_value: Annotated[
+        Decimal | None,
+        Meta(description="Sum of the values of all positions with a value, at the newest covered block."),
+    ]
+    total_value_status: TotalStatus
+    change24h: WalletChange
+    change24h_status: WalletChangeStatus
+    change24h_omitted: ChangeOmitted
+    value_complete: Annotated[bool, Meta(description="True if the value includes every position.")]
+    unpriced: Annotated[
+        list[str],
+        Meta(
+            description="Positions that the value leaves out: the symbol of each, or its address if it has no symbol."
+        ),
+    ]
+
+
+class StoredWallet(WalletSummary, frozen=True, kw_only=True):
+    """A wallet after it was added."""
+
+    warnings: Warnings
+
+
+class Wallets(Schema, frozen=True, kw_only=True):
+    """A page of wallets."""
+
+    data: list[WalletSummary]
+    page: Page
+    as_of: DataVersion
+
+
+class Wallet(WalletSummary, frozen=True, kw_only=True):
+    """A wallet with its details."""
+
+    windows: list[Window]
+    created_at: Instant
+    updated_at: Instant
+    as_of: AsOf
+
+
+class Position(Schema, frozen=True, kw_only=True):
+    """A wallet's balance of one asset."""
+
+    token: TokenReference
+    quantity: Annotated[Decimal, Meta(description="In whole tokens, or base units when decimals are unknown.")]
+    quantity_raw: BaseUnits
+    value: Decimal | None
+    value_status: ValueStatus
+    price: Annotated[Decimal | None, Meta(description="Price at the moment.")]
+    price_status: ValueStatus
+    reconciliation: Reconciliation
+    checked_block_number: CheckedBlock
+    opened_by: OpenedBy
+    metadata_status: AssetMetadataStatus
+    explanation: Annotated[Explanation, Meta(description="Only with `explain=true`.")] | UnsetType = UNSET
+
+
+class BalancePoint(Schema, frozen=True, kw_only=True):
+    """State at the end of one interval."""
+
+    date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
+    quantity: Decimal | None
+    quantity_raw: BaseUnits | None
+    quantity_status: Annotated[
+        Literal["Known", "NotCovered"],
+        Meta(description="`NotCovered`: the quantity is null, because the end lies in a gap."),
+    ]
+    value: Annotated[
+        Decimal | None,
+        Meta(description="Value at the interval's last moment, or at `asOf` while the interval is not over."),
+    ]
+    value_status: TotalStatus
+    is_complete: IntervalComplete
+
+
+class BalanceSeries(Schema, frozen=True, kw_only=True):
+    """History of one asset."""
+
+    token: TokenReference
+    points: list[BalancePoint]
+
+
+class BalanceHistoryRow(Schema, frozen=True, kw_only=True):
+    """One point of one asset's history, as a row of CSV, NDJSON and Parquet."""
+
+    token: TokenReference
+    date: IntervalStart
+    from_: IntervalFrom = field(name="from")
+    to: IntervalTo
+    at: IntervalAt
+    quantity: Decimal | None
+    quantity_raw: BaseUnits | None
+    quantity_status: Literal["Known", "NotCovered"]
+    value: Decimal | None
+    value_status: TotalStatus
+    is_complete: bool
+
+
+class Balances(Schema, frozen=True, kw_only=True):
+    """Positions of a wallet at one moment, and their history up to it."""
+
+    current: list[Position]
+    history: list[BalanceSeries]
+    interval: Interval
+    holdings_complete: Annotated[
+        bool, Meta(description="False until the history since the wallet's first block is covered.")
+    ]
+    currency: Annotated[str, Meta(description="Currency of values.")]
+    as_of: AsOf
+    coverage: Coverage
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Say whether every asset of the wallet is known."""
+        return self.holdings_complete
