@@ -37,7 +37,7 @@ from pipelines.deliver.restore import check_finished
 from pipelines.extract.errors import ExtractError
 from pipelines.extract.families import open_node
 from pipelines.extract.family import PAST_BALANCES, TRACES
-from pipelines.load.lost import find_lost
+from pipelines.raw.lost import find_lost
 from warehouse.lock import describe_holder, is_locked
 from warehouse.port import Warehouse
 

@@ -6,9 +6,9 @@ from typing import Any
 from rich.console import Console
 
 from control.settings import Settings
+from pipelines.chain.reset import Reset, is_known, reset_network
 from pipelines.deliver.progress import write_progress
-from pipelines.load.reset import Reset, is_known, reset_network
-from pipelines.load.warehouse import create_tables
+from pipelines.raw.database import create_tables
 from warehouse.port import Warehouse
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from cli.disk import full_disk_sentence, names_full_disk
 from cli.logs import LogFile, copy_lines
 from control.settings import CHECKOUT, Settings
-from pipelines.load.due import backoff
+from pipelines.due import backoff
 
 # Seconds until a child that does not stop is killed. The API first finishes its requests.
 _API_STOP_SECONDS = 15.0

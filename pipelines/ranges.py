@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+# The genesis block has no transactions; its state is read as that before block 1.
+FIRST_BLOCK = 1
+
 
 class BlockRange(NamedTuple):
     """Blocks `first` to `last`, both included; never empty."""

@@ -9,8 +9,8 @@ from control.snapshot import read_snapshot
 from control.store import open_store
 from pipelines.defs.keys import SNAPSHOT
 from pipelines.defs.resources import Warehouse
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.price_control import newest_manual_price
+from pipelines.tenants.configuration import open_batch, replace_control
+from pipelines.tenants.price_configuration import newest_manual_price
 
 
 @dg.asset(key=SNAPSHOT, group_name="control", kinds={"duckdb"})

@@ -14,8 +14,7 @@ from pipelines.defs.keys import BUILD, filled_by
 from pipelines.defs.project import DbtError, keep_manifest, parsed_project, run_dbt
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.runs import REBUILD_TAG, has_tag
-from pipelines.load.control import batch_of_run
-from pipelines.load.state import (
+from pipelines.raw.builds import (
     begin_build,
     build_identity,
     has_attestations_to_build,
@@ -25,7 +24,8 @@ from pipelines.load.state import (
     newest_publication,
     record_transform,
 )
-from pipelines.load.tenants import advance, transform_due
+from pipelines.tenants.configuration import batch_of_run
+from pipelines.tenants.versions import advance, transform_due
 from warehouse.damage import is_damage
 
 # A cycle builds all models, and runs the tests that stay cheap as the history grows. Unit tests run in `make test`;

@@ -14,7 +14,7 @@ from control.snapshot import networks_with_open_windows, networks_with_subjects
 from control.store import ControlStore
 from pipelines.defs.heads import Heads, PolledHead
 from pipelines.deliver.progress import NetworkProgress, Progress, read_progress
-from pipelines.load.due import backoff
+from pipelines.due import backoff
 from warehouse.port import Warehouse
 from warehouse.versions import Publication
 

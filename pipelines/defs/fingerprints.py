@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 
 from control.settings import CHECKOUT, Settings
-from pipelines.load.warehouse import movement_views
+from pipelines.raw.database import movement_views
 
 PROJECT_DIR = CHECKOUT / "dbt_project"
 _SUFFIXES = (".py", ".sql", ".toml")

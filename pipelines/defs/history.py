@@ -5,18 +5,18 @@ import duckdb
 
 from control.networks.in_force import networks_in_force
 from control.store import ControlStore, open_store
-from pipelines.collect.attestations import Periods, collect_attestations, owes_periods
-from pipelines.collect.history import collect_history
+from pipelines.attestations.collecting import Periods, collect_attestations, owes_periods
+from pipelines.attestations.records import has_open_attestations
+from pipelines.chain.checks import check_batch
 from pipelines.defs.keys import HISTORY, HISTORY_LAST, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Slot, Throttle
 from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.extract.budget import Budget
-from pipelines.load.attestations import has_open_attestations
-from pipelines.load.checks import check_batch
-from pipelines.load.control import batch_of_run, open_batch
-from pipelines.load.history import has_open_history
-from pipelines.load.state import finish_batch
+from pipelines.history.collecting import collect_history
+from pipelines.history.requests import has_open_history
+from pipelines.raw.builds import finish_batch
+from pipelines.tenants.configuration import batch_of_run, open_batch
 
 
 def history_asset(networks: list[str]) -> dg.AssetsDefinition:

@@ -15,7 +15,7 @@ from pipelines.defs.cycle import JOB
 from pipelines.defs.dbt import AUDIT_ARGUMENTS, failures
 from pipelines.defs.project import run_dbt
 from pipelines.defs.resources import Warehouse
-from pipelines.load.state import remove_old_records
+from pipelines.raw.builds import remove_old_records
 
 # Dagster records take up to 0.5 MB per cycle, 0.1 MB with nothing new: at one a minute up to 0.7 GB a day.
 KEEP = timedelta(days=1)

@@ -6,14 +6,14 @@ from contextlib import closing
 import dagster as dg
 
 from control.networks.definitions import Network
-from pipelines.collect.network import collect_network
-from pipelines.collect.segments import NetworkReport
+from pipelines.chain.checks import RAW_CHECKS, Finding, RawCheck, check_batch
+from pipelines.chain.segments import NetworkReport
 from pipelines.defs.keys import SNAPSHOT, assets_of, network_key
 from pipelines.defs.resources import Warehouse
 from pipelines.extract.budget import Budget
 from pipelines.extract.families import family_of, open_node
-from pipelines.load.checks import RAW_CHECKS, Finding, RawCheck, check_batch
-from pipelines.load.control import batch_of_run
+from pipelines.network_cycle import collect_network
+from pipelines.tenants.configuration import batch_of_run
 
 _DESCRIPTIONS = {
     "blocks": "Headers of the unfinalised tail and of every block with rows; also the network's state and coverage.",

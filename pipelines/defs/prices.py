@@ -9,18 +9,18 @@ from control.networks.in_force import networks_in_force
 from control.pricing.definitions import price_sources_in_force
 from control.settings import Settings
 from control.store import ControlStore, open_store
-from pipelines.collect.prices.asking import opener
-from pipelines.collect.prices.discovery import DiscoveryReport, collect_discoveries
-from pipelines.collect.prices.polling import PriceReport, collect_prices
+from pipelines.chain.states import record_failure
 from pipelines.defs.keys import DISCOVERIES, DISCOVERIES_LAST, MARKET_PRICES, MARKETS, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.defs.slot import Slot, Throttle
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
-from pipelines.load.chain import record_failure
-from pipelines.load.control import batch_of_run, open_batch
-from pipelines.load.discoveries import has_unfinished_discoveries
-from pipelines.load.history import has_open_history
-from pipelines.load.state import finish_batch
+from pipelines.history.requests import has_open_history
+from pipelines.prices.asking import opener
+from pipelines.prices.discovery import DiscoveryReport, collect_discoveries
+from pipelines.prices.discovery_store import has_unfinished_discoveries
+from pipelines.prices.polling import PriceReport, collect_prices
+from pipelines.raw.builds import finish_batch
+from pipelines.tenants.configuration import batch_of_run, open_batch
 
 _Results = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 

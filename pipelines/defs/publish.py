@@ -9,14 +9,14 @@ from control.store import open_store
 from pipelines.defs.keys import BUILD, OUTCOME, OUTCOME_LAST, PUBLICATION, SNAPSHOT
 from pipelines.defs.resources import Warehouse
 from pipelines.deliver.progress import write_progress
-from pipelines.load.control import batch_of_run
-from pipelines.load.state import (
+from pipelines.raw.builds import (
     finish_batch,
     newest_publication,
     record_publication,
     transformed_batch,
     transformed_revision,
 )
+from pipelines.tenants.configuration import batch_of_run
 
 
 @dg.asset(key=PUBLICATION, deps=[BUILD], group_name="serving", kinds={"duckdb"})

@@ -8,8 +8,8 @@ import duckdb
 
 from control.settings import Settings, load_settings
 from pipelines.defs.runs import NEW_WAREHOUSE_TAG, has_tag
-from pipelines.load.lost import find_lost
-from pipelines.load.warehouse import create_tables
+from pipelines.raw.database import create_tables
+from pipelines.raw.lost import find_lost
 from warehouse import port
 
 

@@ -8,9 +8,9 @@ from control import operations
 from control.instants import write_instant
 from control.operations import ATTESTATION_NUMBER, WAITS_UNTIL, OperationKind, Status
 from control.store import ControlStore
-from pipelines.load.attestations import attestation_states
-from pipelines.load.discoveries import discovery_states
-from pipelines.load.history import request_states
+from pipelines.attestations.records import attestation_states
+from pipelines.history.requests import request_states
+from pipelines.prices.discovery_store import discovery_states
 
 
 def report_requests(connection: duckdb.DuckDBPyConnection, store: ControlStore) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from pipelines.load.discoveries import has_unfinished_discoveries
-from pipelines.load.history import waits_until
-from pipelines.load.spending import read_budget
-from pipelines.load.state import is_behind, was_read_to_end
-from pipelines.load.warehouse import sql
+from pipelines.history.requests import waits_until
+from pipelines.prices.discovery_store import has_unfinished_discoveries
+from pipelines.raw.builds import is_behind, was_read_to_end
+from pipelines.raw.database import sql
+from pipelines.raw.spending import read_budget
 
 
 class Collected(msgspec.Struct, frozen=True):

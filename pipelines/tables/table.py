@@ -131,7 +131,7 @@ class RowTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Tables that dbt knows as one source; its views are defined in `load/sql`."""
+    """Tables that dbt knows as one source; its views are defined in `raw/sql`."""
 
     name: str
     description: str

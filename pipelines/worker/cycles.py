@@ -101,7 +101,7 @@ def _rehearse(settings: Settings) -> None:
     """Build over an empty warehouse, so that every macro of dbt is compiled."""
     from pipelines.defs.dbt import AUDIT, CYCLE_ARGUMENTS
     from pipelines.defs.project import run_dbt
-    from pipelines.load.warehouse import create_tables
+    from pipelines.raw.database import create_tables
     from warehouse.port import Warehouse
 
     # In the data folder, where one worker is at a time and removes the folder of a killed one.

@@ -8,10 +8,10 @@ from typing import Any
 
 from control.networks.definitions import Network
 from control.snapshot import ControlSnapshot
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.state import finish_batch
-from pipelines.load.tenants import advance
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.builds import finish_batch
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.configuration import open_batch, replace_control
+from pipelines.tenants.versions import advance
 from tests.api.built import insert_raw
 
 _BATCH = 1

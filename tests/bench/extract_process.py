@@ -19,18 +19,19 @@ import polars as pl
 from control.networks.definitions import Network, load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
-from pipelines.collect.network import collect_network
+from pipelines.chain.headers import insert_blocks
+from pipelines.chain.rows import store_segment
 from pipelines.extract.evm.blocks import read_headers
 from pipelines.extract.evm.collecting import ROWS_PER_PART
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.logs import TransferFilter, Transfers, fetch_transfers
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.chain import insert_blocks, store_segment
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.warehouse import open_warehouse
+from pipelines.network_cycle import collect_network
 from pipelines.ranges import BlockRange
+from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
 from pipelines.tables.evm import TOKEN_TRANSFERS
+from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"

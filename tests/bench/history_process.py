@@ -21,12 +21,12 @@ from control.snapshot import (
     SnapshotSubject,
     SnapshotTenant,
 )
-from pipelines.collect.history import collect_history
-from pipelines.collect.network import collect_network
-from pipelines.collect.segments import NetworkReport
+from pipelines.chain.segments import NetworkReport
 from pipelines.extract.families import open_node
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.warehouse import open_warehouse
+from pipelines.history.collecting import collect_history
+from pipelines.network_cycle import collect_network
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.configuration import open_batch, replace_control
 from tests.bench.measurement import Clock, peak_bytes
 
 _NETWORK = "local"

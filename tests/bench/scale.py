@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from control.settings import load_settings
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 from tests.bench.handwritten import compute, expect_equal
 from tests.bench.measurement import Clock, Measurement, peak_bytes
 from tests.bench.transfers import ROWS_PER_BLOCK, add_rows, attest_past, make_warehouse, read_past, record_built

@@ -13,21 +13,19 @@ import duckdb
 from control.networks.definitions import load_networks
 from control.settings import load_settings
 from control.snapshot import ControlSnapshot, SnapshotLedger, SnapshotSubject, SnapshotTenant, SnapshotWindow
+from pipelines.attestations.records import Attestation, begin_period, finish_attestation, list_balances
+from pipelines.balances.readings import insert_balance_observations, insert_supply_observations
+from pipelines.chain.contracts import record_creation, store_metadata
+from pipelines.chain.coverage import Watched, record_coverage
+from pipelines.chain.headers import insert_blocks
+from pipelines.chain.rows import store_segment
+from pipelines.chain.states import record_healthy
 from pipelines.extract.family import PAST_BALANCES
-from pipelines.load.attestations import Attestation, begin_period, finish_attestation, list_balances
-from pipelines.load.chain import (
-    insert_blocks,
-    record_healthy,
-    store_segment,
-)
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.coverage import Watched, record_coverage
-from pipelines.load.metadata import record_creation, store_metadata
-from pipelines.load.readings import insert_balance_observations, insert_supply_observations
-from pipelines.load.state import finish_batch, record_transform
-from pipelines.load.warehouse import open_warehouse, transaction
 from pipelines.ranges import BlockRange
+from pipelines.raw.builds import finish_batch, record_transform
+from pipelines.raw.database import open_warehouse, transaction
 from pipelines.rows import Purpose, Segment, Spending, Spent
+from pipelines.tenants.configuration import open_batch, replace_control
 
 NETWORK = "local"
 TOKENS = 20

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 from tests.bench.measurement import Measurement
 from tests.integration.dbt_runner import Stores, run_dbt
 

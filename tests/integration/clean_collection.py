@@ -12,10 +12,10 @@ from typing import Any
 from unittest import mock
 
 from control.snapshot import read_snapshot
-from pipelines.collect.network import collect_network
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.state import finish_batch
-from pipelines.load.warehouse import open_warehouse
+from pipelines.network_cycle import collect_network
+from pipelines.raw.builds import finish_batch
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.configuration import open_batch, replace_control
 from tests.chain.node import AnvilNode
 from tests.chain.world import ZERO_ADDRESS
 from tests.integration.dbt_runner import Stores
@@ -28,8 +28,8 @@ _NETWORK = "local"
 _SMALL_PARTS = {
     "pipelines.extract.evm.collecting._BLOCKS_PER_PART": 7,
     "pipelines.extract.evm.collecting._FULL_BLOCKS_PER_PART": 5,
-    "pipelines.collect.verification._BLOCKS_PER_RANGE": 9,
-    "pipelines.collect.verification._RANGES_PER_CYCLE": 3,
+    "pipelines.chain.verification._BLOCKS_PER_RANGE": 9,
+    "pipelines.chain.verification._RANGES_PER_CYCLE": 3,
 }
 
 # Of every view, what was collected in it.

@@ -26,7 +26,7 @@ import cli.cycle
 import cli.main  # noqa: F401 - with cli.cycle: what every command and a cycle import
 from pipelines.defs.cycle import LOG_LEVEL
 from pipelines.extract import pacing
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 
 PROJECT = Path(__file__).parents[2] / "dbt_project"
 # The files of a run, as seen from its folder: what is parsed holds these words, which so are the same for all folders.

@@ -25,19 +25,19 @@ from control.settings import load_settings
 from control.snapshot import read_snapshot
 from control.store import open_store
 from control.subjects import SubjectRow
-from pipelines.collect.attestations import Periods, collect_attestations
-from pipelines.collect.history import collect_history
-from pipelines.collect.network import collect_network
-from pipelines.collect.segments import NetworkReport
+from pipelines.attestations.collecting import Periods, collect_attestations
+from pipelines.chain.checks import check_batch
+from pipelines.chain.segments import NetworkReport
 from pipelines.deliver.operations import report_attestations, report_requests
 from pipelines.deliver.progress import write_progress
 from pipelines.extract.budget import Budget
 from pipelines.extract.evm.family import EvmNode
 from pipelines.extract.evm.rpc import RpcClient
-from pipelines.load.checks import check_batch
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.state import finish_batch
-from pipelines.load.warehouse import open_warehouse
+from pipelines.history.collecting import collect_history
+from pipelines.network_cycle import collect_network
+from pipelines.raw.builds import finish_batch
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.configuration import open_batch, replace_control
 from tests.integration.warm_processes import console_command, run_forked
 from tests.waiting import Naps
 from warehouse.versions import current_publication

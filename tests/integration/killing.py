@@ -10,7 +10,7 @@ from unittest import mock
 
 import duckdb
 
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 
 
 class _EndingConnection:

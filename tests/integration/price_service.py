@@ -21,14 +21,14 @@ from control.pricing.definitions import PriceSource, price_sources_in_force
 from control.pricing.pairs import PairRow
 from control.pricing.snapshot import read_manual_prices
 from control.snapshot import read_snapshot
-from pipelines.collect.prices.asking import opener
-from pipelines.collect.prices.discovery import DiscoveryReport, collect_discoveries
-from pipelines.collect.prices.polling import PriceReport, collect_prices
 from pipelines.deliver.operations import cancelled_discoveries, report_discoveries
-from pipelines.load.control import open_batch, replace_control
-from pipelines.load.price_control import newest_manual_price
-from pipelines.load.state import finish_batch, record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.prices.asking import opener
+from pipelines.prices.discovery import DiscoveryReport, collect_discoveries
+from pipelines.prices.polling import PriceReport, collect_prices
+from pipelines.raw.builds import finish_batch, record_publication, record_transform
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.configuration import open_batch, replace_control
+from pipelines.tenants.price_configuration import newest_manual_price
 from tests.chain.feeds import ScriptedFeed
 from tests.integration.harness import LocalNetwork, Service
 from tests.integration.killing import ending_after, kill_this_process

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 
 START = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 SMALLEST = Decimal("0.000000000000000001")

@@ -16,7 +16,7 @@ from litestar.testing import TestClient
 
 from api.app import create_app
 from control.settings import load_settings
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World

@@ -17,13 +17,14 @@ from control import operations
 from control.clock import stored_now
 from control.operations import OperationRow, Status
 from control.subjects import SubjectRow
-from pipelines.collect import attestations, observations
-from pipelines.collect.attestations import Periods
-from pipelines.load.attestations import store_part
-from pipelines.load.chain import remove_orphaned
-from pipelines.load.control import open_batch
-from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.attestations import collecting as attestations
+from pipelines.attestations.collecting import Periods
+from pipelines.attestations.records import store_part
+from pipelines.balances import observations
+from pipelines.chain.reorganisations import remove_orphaned
+from pipelines.raw.builds import record_publication, record_transform
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.configuration import open_batch
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
@@ -660,7 +661,7 @@ def test_what_the_node_refuses_of_a_period_is_tried_again_days_later(
         def asks(days: int) -> bool:
             """Whether a slice so many days later asks the node for anything."""
             before = len(proxy.calls)
-            with mock.patch("pipelines.load.attestations.stored_now", return_value=today + timedelta(days=days)):
+            with mock.patch("pipelines.attestations.records.stored_now", return_value=today + timedelta(days=days)):
                 case.service.attest(month)
             return len(proxy.calls) > before
 

@@ -9,8 +9,8 @@ import pytest
 from litestar.testing import TestClient
 
 from api.app import create_app
-from pipelines.load.checks import check_batch
-from pipelines.load.warehouse import open_warehouse
+from pipelines.chain.checks import check_batch
+from pipelines.raw.database import open_warehouse
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import World

@@ -24,7 +24,7 @@ from pipelines.deliver.progress import write_progress
 from pipelines.deliver.worker_state import worker_lock
 from pipelines.extract.families import open_node
 from pipelines.extract.family import Node
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
 from tests.chain.process import free_port
 from tests.chain.world import Token, World

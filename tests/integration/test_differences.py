@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect import observations
+from pipelines.balances import observations
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.tail import CONFIRMING_CYCLES
-from pipelines.load import chains
+from pipelines.chain import finality as chains
+from pipelines.chain.tail import CONFIRMING_CYCLES
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import FaultProxy
 from tests.chain.node import AnvilNode

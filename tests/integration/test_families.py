@@ -36,8 +36,8 @@ from pipelines.extract.family import (
     Node,
 )
 from pipelines.extract.headers import header_of
-from pipelines.load.warehouse import open_warehouse
 from pipelines.ranges import BlockRange
+from pipelines.raw.database import open_warehouse
 from pipelines.rows import Kind, Segment
 from tests.integration.families import CHAINS, Chain
 

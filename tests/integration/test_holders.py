@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect import holders
-from pipelines.load.state import record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.balances import searches as holders
+from pipelines.raw.builds import record_transform
+from pipelines.raw.database import open_warehouse
 from tests.chain.fault_proxy import FaultProxy, RpcFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect import history
 from pipelines.extract.budget import SECONDS_SETTING, Budget
+from pipelines.history import collecting as history
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import ActionFault, Fault, FaultProxy, HostileFault
 from tests.chain.hostile_answers import BOMBS, NEVER_ENDING, endless_hint

@@ -21,8 +21,8 @@ from control import operations
 from control.history import BoundKind, parse_bound
 from control.operations import OperationRow
 from control.subjects import SubjectRow
-from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.builds import record_publication, record_transform
+from pipelines.raw.database import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import World, call_data

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 from control.operations import OperationRow, Status
-from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.builds import record_publication, record_transform
+from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World
 from tests.integration.clean_collection import check_against_clean

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from cli.network import NothingCollectedError, run_reset
-from pipelines.load import reset
-from pipelines.load.warehouse import open_warehouse
+from pipelines.chain import reset
+from pipelines.raw.database import open_warehouse
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World

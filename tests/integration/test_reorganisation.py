@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipelines.load.chain import HashMismatchError, store_segment
-from pipelines.load.warehouse import open_warehouse
+from pipelines.chain.rows import HashMismatchError, store_segment
 from pipelines.ranges import BlockRange
+from pipelines.raw.database import open_warehouse
 from pipelines.rows import Segment
 from tests.chain.conftest import GENESIS_TIME
 from tests.chain.fault_proxy import ActionFault, FaultProxy

@@ -73,7 +73,7 @@ def proxy(chain: Chain) -> Iterator[FaultProxy]:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("pipelines.load.spending.stored_now", lambda: found.now.replace(tzinfo=None))
+    monkeypatch.setattr("pipelines.raw.spending.stored_now", lambda: found.now.replace(tzinfo=None))
     return found
 
 
@@ -159,7 +159,7 @@ def test_a_killed_process_forgets_no_more_than_the_part_it_was_at(
     live = len(proxy.calls)
     with (
         small_parts(),
-        mock.patch("pipelines.collect.history.note_work", side_effect=[None, None, Killed]),
+        mock.patch("pipelines.history.collecting.note_work", side_effect=[None, None, Killed]),
         pytest.raises(Killed),
     ):
         service.history()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.load.tenants import advance
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.versions import advance
 from tests.integration.dbt_runner import LATER_CYCLE, LATER_RUN, Stores, build_over_nothing, open_marts, run_dbt
 from tests.integration.test_transform import TOKEN_A, TOKEN_B, WALLET_A, WALLET_B, publish
 from tests.integration.transform_world import GENESIS_TIME, Subject, World, address

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 from tests.chain.fault_proxy import FaultProxy, HttpFault, LieFault, LostLogsFault
 from tests.chain.node import AnvilNode
 from tests.chain.world import TRANSFER_TOPIC, Token, World

@@ -11,8 +11,8 @@ from litestar.testing import TestClient
 
 from api.app import create_app
 from control.operations import Status
-from pipelines.load.state import record_publication, record_transform
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.builds import record_publication, record_transform
+from pipelines.raw.database import open_warehouse
 from tests.chain.node import AnvilNode
 from tests.chain.world import Token, World, call_data
 from tests.integration.dbt_runner import LATER_CYCLE, Stores, build_over_nothing, run_dbt

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 
 NETWORK = "local"
 ZERO = "0x" + "0" * 40

@@ -29,11 +29,11 @@ from api.app import create_app
 from api.http import media_types
 from control.access import Principal
 from control.settings import Settings
-from pipelines.collect.attestations import Periods
+from pipelines.attestations.collecting import Periods
 from pipelines.deliver.operations import report_discoveries, report_requests
-from pipelines.load.state import newest_publication, record_publication, record_transform
-from pipelines.load.tenants import advance
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.builds import newest_publication, record_publication, record_transform
+from pipelines.raw.database import open_warehouse
+from pipelines.tenants.versions import advance
 from tests.api.document import DOCUMENT
 from tests.chain.fault_proxy import FaultProxy, HttpFault
 from tests.chain.http_server import Reply

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.load.warehouse import open_warehouse
+from pipelines.raw.database import open_warehouse
 from tests.integration.transform_world import GENESIS_TIME, World
 
 BLOCK_TIME = timedelta(hours=6)

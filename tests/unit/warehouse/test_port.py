@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from control.settings import CHECKOUT, Settings, load_settings
-from pipelines.load.warehouse import create_tables
+from pipelines.raw.database import create_tables
 from warehouse.copies import Listener
 from warehouse.lock import WriterBusyError
 from warehouse.port import NothingPublishedError, Warehouse
@@ -24,7 +24,7 @@ _MAY_NAME_THEM = {
     "cli/deep.py",
     "pipelines/deliver/backup.py",
     "pipelines/deliver/restore.py",
-    "pipelines/load/reset.py",
+    "pipelines/chain/reset.py",
 }
 _LISTENER = Listener(lambda _: None, lambda _: None, lambda _: None)
 

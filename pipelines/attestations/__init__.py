@@ -1,0 +1,1 @@
+"""Attestations of balances at past blocks."""

@@ -1,0 +1,1 @@
+"""Readings of balances and supplies: what is due, what was read, which differences remain."""

@@ -1,0 +1,394 @@
+"""Which balances and supplies a cycle reads from the node, when, and for whom.
+
+Anchors are balances at the block before a covered range, of every pair that ever moved in its subject's view and, for
+wallets, of what they may hold. Checks are balances at the cycle's head of whoever moved, of a few others in turn, and
+of every holder of a token whose balances were seen to change otherwise than its transfers say. Finals are balances at
+the newest final block of whoever moved in blocks that became final. Closings are balances at the last block of a range
+that ended. Narrowings are native balances in between, which say in which block value moved where its transactions were
+not asked for. Differences are other balances in between, where one changed without a movement. Where a node has pruned
+the state that a reading needs, a later reading serves instead: the marts take it minus the movements in between.
+
+What is owed is decided for each tenant by its own views and its own readings, as if it were the only one. What several
+are owed is read once, and a reading says to whom it was owed: nobody else sees it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import duckdb
+import polars as pl
+
+from control.clock import stored_now
+from pipelines.balances.differences import locate
+from pipelines.balances.readings import (
+    FIRST_TURN,
+    Pair,
+    Tenants,
+    Turn,
+    insert_balance_observations,
+    insert_supply_observations,
+    owed_to,
+    read_owed,
+    read_turn,
+    record_turn,
+    replace_suspected_tokens,
+)
+from pipelines.chain.contracts import store_metadata
+from pipelines.chain.segments import Collector
+from pipelines.extract.errors import ChainReorganised, StateUnavailable
+from pipelines.extract.family import NATIVE, PAST_BALANCES, BalanceRange, Header
+from pipelines.raw.database import named, sql, transaction
+from pipelines.raw.frames import registered
+
+_PAIRS_PER_WRITE = 20_000
+# Readings of a tenant whose pairs are checked again although they did not move, per cycle and network: in turn.
+_SAMPLE = 100
+# Up to so many holders, one that moved and has another balance than it should is reason enough to check all of them.
+_FEW_HOLDERS = 1_000
+# Holders of suspected tokens that one cycle reads at most for a tenant; the next ones read the rest.
+_MOST_SUSPECTS = 20_000
+# Readings by which one cycle narrows down when native value moved, of wallets that the same tenants track.
+_MOST_NARROWING_READS = 5_000
+# Readings by which one cycle finds the blocks in which other balances changed without a movement.
+_MOST_LOCATING_READS = 2_000
+# Maximum number of contracts that one cycle reads again.
+_MOST_SECOND_READINGS = 1_000
+# Readings at the head that are held against the ones before them.
+_COMPARED = frozenset({"Check", "Sample"})
+
+
+class Reading(NamedTuple):
+    """How many balances and supplies were read and written, and how many the node no longer has the state for."""
+
+    contracts: int
+    balances: int
+    supplies: int
+    unavailable: int
+
+
+class _Observer:
+    """Makes one network's readings of one cycle and writes them."""
+
+    def __init__(self, collector: Collector, head: Header) -> None:
+        self.collector = collector
+        self.connection: duckdb.DuckDBPyConnection = collector.connection
+        self.network = collector.network
+        self.node = collector.node
+        self.head = head
+        self.contracts = 0
+        self.balances = 0
+        self.supplies = 0
+        self.unavailable = 0
+        self.seen: Mapping[str, object] = {}
+        for name in ("network_ranges", "native_ranges"):
+            self.connection.execute(*named(name, self._parameters({})))
+        batch, first_block, final_from = self._rows("seen")[0]
+        # Movements in batches after this one, or from this block on, may be unread.
+        self.seen = {"batch": batch, "from_block": first_block, "final_from": final_from}
+        self.connection.execute(*named("moved_pairs", self._parameters({})))
+        self.readings: list[pl.DataFrame] = []
+        self.checked: dict[str, set[str]] = defaultdict(set)
+        self.supplies_at_head: pl.DataFrame | None = None
+
+    def _parameters(self, extra: Mapping[str, object]) -> dict[str, object]:
+        return {
+            "network": self.network,
+            "head": self.head.number,
+            "final": max(self.collector.final_number, 0),
+            **self.seen,
+            **extra,
+        }
+
+    def _rows(self, name: str, **extra: object) -> list[tuple[object, ...]]:
+        return self.connection.execute(*named(name, self._parameters(extra))).fetchall()
+
+    def _read(self, owed: Mapping[Pair, Tenants], block_number: int, block_hash: str, purpose: str) -> None:
+        """Read what is owed at a block; of what was read there already it is recorded that others are owed it too."""
+        pairs = sorted(owed)
+        for start in range(0, len(pairs), _PAIRS_PER_WRITE):
+            part = {pair: owed[pair] for pair in pairs[start : start + _PAIRS_PER_WRITE]}
+            frame, asked = read_owed(self.connection, self.node, part, block_number, block_hash)
+            self.balances += asked
+            self._insert(frame, purpose)
+
+    def _insert(self, owed: pl.DataFrame, purpose: str) -> None:
+        """Write balances (BALANCES with `tenant_ids`)."""
+        if owed.is_empty():
+            return
+        insert_balance_observations(self.connection, self.network, owed, purpose, self.collector.batch_id)
+        if purpose in _COMPARED:
+            self.readings.append(owed)
+        if purpose == "Check":
+            for token, tenants in owed.select("token_address", "tenant_ids").iter_rows():
+                self.checked[token].update(tenants)
+
+    def _read_at(self, owed: Iterable[tuple[object, ...]], purpose: str) -> list[tuple[Pair, Tenants]]:
+        """Read (token, holder, block, tenants) and return the pairs whose state the node has not got."""
+        by_block: dict[int, dict[Pair, Tenants]] = defaultdict(dict)
+        late: list[tuple[Pair, Tenants]] = []
+        for token, holder, block_number, tenants in owed:
+            assert isinstance(block_number, int)
+            pair, names = (str(token), str(holder)), _names(tenants)
+            if self.node.keeps_state(block_number, self.head):
+                by_block[block_number][pair] = names
+            else:
+                late.append((pair, names))
+        hashes = self.collector.stored_hashes(sorted(by_block))
+        for block_number, pairs in sorted(by_block.items()):
+            try:
+                self._read(pairs, block_number, hashes[block_number], purpose)
+            except StateUnavailable:
+                late.extend(pairs.items())
+        self.unavailable += len(late)
+        return late
+
+    def metadata(self) -> None:
+        """Read contracts of a kind that a tenant does not know yet, and contracts that need a second reading."""
+        rows = self._rows("pending_metadata", now=stored_now(), most=_MOST_SECOND_READINGS)
+        pending = {str(token): _names(tenants) for token, tenants in rows}
+        if not pending:
+            return
+        frame = self.node.metadata(list(pending), self.head.number)
+        tenants = pl.Series("tenant_id", [pending[token] for token in frame["token_address"]], dtype=pl.List(pl.String))
+        read = frame.with_columns(tenants).explode("tenant_id")
+        store_metadata(self.connection, self.network, read, self.head.number, self.collector.batch_id)
+        self.contracts += frame.height
+
+    def anchors(self) -> list[tuple[Pair, Tenants]]:
+        """Read what opens ranges; return the pairs that must do without."""
+        return self._read_at(self._rows("owed_anchors"), "Anchor")
+
+    def checks(self, late: Iterable[tuple[Pair, Tenants]]) -> None:
+        """Read at the head who moved, who has no anchor, and a sample of the others."""
+        tracked = set(self._rows("tracked_at_head"))
+        owed: dict[Pair, set[str]] = defaultdict(set)
+        for token, holder, tenants in self._rows("owed_checks"):
+            owed[str(token), str(holder)].update(_names(tenants))
+        for pair, tenants in late:
+            token, holder = pair
+            owed[pair].update(
+                name for name in tenants if ("token", token, name) in tracked or ("wallet", holder, name) in tracked
+            )
+        self._read_at_head(owed, "Check")
+        sampled: dict[Pair, set[str]] = defaultdict(set)
+        for tenant in sorted({str(tenant) for _, _, tenant in tracked}):
+            for pair in self._sampled(tenant):
+                sampled[pair].add(tenant)
+        self._read_at_head(sampled, "Sample")
+
+    def _read_at_head(self, owed: Mapping[Pair, Collection[str]], purpose: str) -> None:
+        named_pairs = {pair: sorted(names) for pair, names in owed.items() if names}
+        self._read(named_pairs, self.head.number, self.head.hash, purpose)
+
+    def _sampled(self, tenant: str) -> list[Pair]:
+        """Pairs of the tenant's next readings in turn; after the last one the first is next again."""
+        start = read_turn(self.connection, self.network, tenant)
+        rows = self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE, **start._asdict())
+        if len(rows) < _SAMPLE and start != FIRST_TURN:
+            rows += self._rows("sampled_pairs", tenant=tenant, most=_SAMPLE - len(rows), **FIRST_TURN._asdict())
+        if rows:
+            block_number, token, holder, _ = rows[-1]
+            record_turn(self.connection, self.network, tenant, Turn(int(str(block_number)), str(token), str(holder)))
+        return [(str(token), str(holder)) for _, token, holder, is_at_head in rows if is_at_head]
+
+    def native(self) -> None:
+        """Read every tracked wallet's native balance and keep those that changed: value also moves without a trace."""
+        known: dict[str, dict[str, object]] = defaultdict(dict)
+        for wallet, tenant, quantity in self._rows("tracked_native"):
+            known[str(wallet)][str(tenant)] = quantity
+        if not known:
+            return
+        frame = self.node.balances([(NATIVE, wallet) for wallet in known], self.head.number, self.head.hash)
+        changed = _changed(frame, "holder_address", "quantity_raw", known)
+        self._insert(changed, "Check")
+        self.balances += changed.height
+
+    def finals(self) -> None:
+        """Read again, at the final block, who moved in what became final."""
+        final = self.collector.final_number
+        if final > 0:
+            owed = [(token, holder, final, tenants) for token, holder, tenants in self._rows("owed_finals")]
+            self._read_at(owed, "Final")
+
+    def closings(self) -> None:
+        """Read who moved in ranges that ended."""
+        self._read_at(self._rows("owed_closings"), "Closing")
+
+    def check_supplies(self) -> None:
+        """Read supplies where ranges begin and end and at the final block; and at the head, to keep those that changed.
+
+        A supply that minting and burning do not explain casts doubt on the token.
+        """
+        by_block: dict[int, dict[str, Tenants]] = defaultdict(dict)
+        for token, block_number, tenants in self._rows("owed_supplies"):
+            assert isinstance(block_number, int)
+            if self.node.keeps_state(block_number, self.head):
+                by_block[block_number][str(token)] = _names(tenants)
+        hashes = self.collector.stored_hashes(sorted(by_block))
+        for block_number, owed in sorted(by_block.items()):
+            try:
+                frame = self.node.supplies(sorted(owed), block_number, hashes[block_number])
+            except StateUnavailable:
+                self.unavailable += len(owed)
+                continue
+            self._insert_supplies(owed_to(frame, [owed[token] for token in sorted(owed)]))
+        known: dict[str, dict[str, object]] = defaultdict(dict)
+        expected: dict[str, dict[str, object]] = defaultdict(dict)
+        for token, tenant, quantity, quantity_moved in self._rows("tracked_supplies"):
+            known[str(token)][str(tenant)] = quantity
+            expected[str(token)][str(tenant)] = quantity_moved
+        if not known:
+            return
+        frame = self.node.supplies(list(known), self.head.number, self.head.hash)
+        self.supplies_at_head = owed_to(frame, [sorted(known[token]) for token in frame["token_address"]])
+        self._insert_supplies(_changed(frame, "token_address", "total_supply_raw", known))
+        self._suspect(
+            [
+                (token, tenant)
+                for token, read in frame.select("token_address", "total_supply_raw").iter_rows()
+                for tenant, quantity in expected[token].items()
+                if read is not None and quantity not in (None, read)
+            ]
+        )
+
+    def _insert_supplies(self, owed: pl.DataFrame) -> None:
+        insert_supply_observations(self.connection, self.network, owed, self.collector.batch_id)
+        self.supplies += owed.height
+
+    def _suspect(self, suspected: Sequence[tuple[str, str]]) -> None:
+        """Put tokens under suspicion, each for a tenant."""
+        if suspected:
+            batch_id = self.collector.batch_id
+            replace_suspected_tokens(self.connection, self.network, suspected, self.head.number, batch_id)
+
+    def suspects(self) -> None:
+        """Read every holder of tokens whose readings at the head are not what they should be."""
+        if any(not frame.is_empty() for frame in self.readings):
+            with registered(self.connection, readings=pl.concat(self.readings)):
+                unexplained = self._rows("unexplained_tokens", few=_FEW_HOLDERS)
+            self._suspect([(str(token), str(tenant)) for token, tenant in unexplained])
+        owed = {
+            (str(token), str(holder)): _names(tenants)
+            for token, holder, tenants in self._rows("owed_suspects", most=_MOST_SUSPECTS)
+        }
+        self._read(owed, self.head.number, self.head.hash, "Check")
+        counts = Counter(tenant for tenants in owed.values() for tenant in tenants)
+        unfinished = [tenant for tenant, count in counts.items() if count >= _MOST_SUSPECTS]
+        self.connection.execute(
+            "delete from raw.suspected_tokens where network = ? and not list_contains(?::varchar[], tenant_id)",
+            [self.network, unfinished],
+        )
+
+    def keep_supplies_of_checked(self) -> None:
+        """Keep the supply at the head of tokens whose balances were read there, also where it is the same.
+
+        A reading of a token that changes balances by itself confirms its own block alone.
+        """
+        if self.supplies_at_head is None:
+            return
+        tenants = [
+            [tenant for tenant in tracked if tenant in self.checked[token]]
+            for token, tracked in self.supplies_at_head.select("token_address", "tenant_ids").iter_rows()
+        ]
+        self._insert_supplies(_rows_of(self.supplies_at_head, tenants))
+
+    def locate(self) -> None:
+        """Find the blocks in which other balances changed without a movement."""
+        self.balances += locate(self.collector, self.head, _MOST_LOCATING_READS)
+
+    def narrow(self) -> None:
+        """Find the blocks in which native balances changed where transactions were not asked for."""
+        if PAST_BALANCES not in self.collector.capabilities:
+            return
+        ranges: dict[tuple[str, ...], list[BalanceRange]] = defaultdict(list)
+        for wallet, low, high, before, after, tenants in self._rows("unexplained_native"):
+            found_in = BalanceRange(str(wallet), int(str(low)), int(str(high)), int(str(before)), int(str(after)))
+            ranges[tuple(_names(tenants))].append(found_in)
+        if not ranges:
+            return
+        found = {
+            tenants: self.node.balance_changes(of_tenants, _MOST_NARROWING_READS)
+            for tenants, of_tenants in ranges.items()
+        }
+        # They were read by number: as long as the head is the same block, so are those before it.
+        (hash_now,) = self.node.headers([self.head.number])["block_hash"]
+        if hash_now != self.head.hash:
+            detail = "the chain moved while balances were read"
+            names = (self.network, self.node.header_call, self.head.number, self.head.number)
+            raise ChainReorganised(*names, detail, block_number=self.head.number)
+        for tenants, changes in found.items():
+            hashes = self.collector.stored_hashes(changes["block_number"].unique().to_list())
+            frame = changes.with_columns(
+                pl.lit(NATIVE).alias("token_address"),
+                pl.col("block_number").replace_strict(hashes, return_dtype=pl.String).alias("block_hash"),
+            )
+            self._insert(owed_to(frame, [tenants] * frame.height), "Narrowing")
+            self.balances += frame.height
+
+    def store_edges(self) -> None:
+        """Store the headers where covered ranges and gaps begin and end: every tenant sees them with their times."""
+        self.collector.store_headers(int(str(number)) for (number,) in self._rows("edges"))
+
+
+def observe(collector: Collector, head: Header) -> Reading:
+    """Read what this cycle owes.
+
+    Everything since the network's last complete observation is owed: a cycle that failed half-way is made up for.
+
+    Raises:
+        ExtractError: a reading failed; what was read before stays, and the rest is owed by the next cycle.
+    """
+    observer = _Observer(collector, head)
+    observer.metadata()
+    late = observer.anchors()
+    observer.checks(late)
+    observer.native()
+    observer.finals()
+    observer.closings()
+    observer.check_supplies()
+    observer.suspects()
+    observer.keep_supplies_of_checked()
+    observer.locate()
+    observer.narrow()
+    observer.store_edges()
+    record_observed(collector.connection, collector.network, collector.batch_id)
+    return Reading(observer.contracts, observer.balances, observer.supplies, observer.unavailable)
+
+
+def _names(tenants: object) -> list[str]:
+    """The tenants in a cell of a query's answer."""
+    assert isinstance(tenants, list)
+    return tenants
+
+
+def _changed(frame: pl.DataFrame, key: str, value: str, known: Mapping[str, Mapping[str, object]]) -> pl.DataFrame:
+    """The rows whose value is not the one last read for their key for some tenant, with these as `tenant_ids`."""
+    tenants = [
+        [tenant for tenant, last_read in known[name].items() if last_read != read]
+        for name, read in frame.select(key, value).iter_rows()
+    ]
+    return _rows_of(frame, tenants)
+
+
+def _rows_of(frame: pl.DataFrame, tenants: Sequence[Tenants]) -> pl.DataFrame:
+    """Return the rows that some tenant may see, with these as `tenant_ids`."""
+    rows = frame.filter(pl.Series([bool(names) for names in tenants], dtype=pl.Boolean))
+    return owed_to(rows, [names for names in tenants if names])
+
+
+def record_observed(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> None:
+    """Record that every reading owed in this batch was made, for the ranges of `network_ranges`."""
+    with transaction(connection):
+        connection.execute("delete from raw.observed_batches where network = ?", [network])
+        connection.execute("insert into raw.observed_batches values (?, ?)", [network, batch_id])
+        connection.execute("delete from raw.lost_readings where network = ?", [network])
+        connection.execute(
+            """
+            delete from raw.opened_ranges
+            where subject_key not in (select subject_key from raw.control_subjects where network != ?)
+            """,
+            [network],
+        )
+        connection.execute(sql("record_opened"), {"network": network})
+        connection.execute(sql("record_closed"))

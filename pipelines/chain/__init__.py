@@ -1,0 +1,1 @@
+"""What the chain said: headers, rows, coverage, reorganisations and second readings."""

@@ -1,0 +1,158 @@
+"""The record of what has been collected. "Where are we" is computed from it; there is no other cursor."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import duckdb
+import polars as pl
+
+from control.clock import stored_now
+from pipelines.ranges import BlockRange
+from pipelines.raw.frames import registered
+from pipelines.rows import Kind
+from pipelines.tables.sources import TABLES
+
+
+class Watched(NamedTuple):
+    """An address on a network and what is collected of it."""
+
+    kind: Kind
+    address: str
+
+
+def tracked_kind(kind: Kind) -> str:
+    """The kind of the subjects that a kind of coverage belongs to: `token` or `wallet`."""
+    return "token" if kind == "token" else "wallet"
+
+
+def watched_frame(subjects: dict[Watched, int]) -> pl.DataFrame:
+    """Rows of kind, address and row count, for the statements that join them."""
+    return pl.DataFrame(
+        [(subject.kind, subject.address, count) for subject, count in subjects.items()],
+        schema=TABLES["coverage"].schema("subject_kind", "address", "row_count"),
+        orient="row",
+    )
+
+
+def read_coverage(connection: duckdb.DuckDBPyConnection, network: str) -> dict[Watched, list[BlockRange]]:
+    """Collected ranges of every address of the network, in order."""
+    return _read_ranges(connection, network, "coverage")
+
+
+def read_verified(
+    connection: duckdb.DuckDBPyConnection, network: str
+) -> tuple[dict[Watched, list[BlockRange]], dict[Watched, list[BlockRange]]]:
+    """Ranges of every address of the network that were read a second time: in full; and in full or by a sample."""
+    in_full = _read_ranges(connection, network, "verified_ranges", "is_sampled = false")
+    return in_full, _read_ranges(connection, network, "verified_ranges")
+
+
+def _read_ranges(
+    connection: duckdb.DuckDBPyConnection, network: str, table: str, condition: str = "true"
+) -> dict[Watched, list[BlockRange]]:
+    ranges: dict[Watched, list[BlockRange]] = defaultdict(list)
+    for kind, address, first, last in connection.execute(
+        f"""
+        select subject_kind, address, from_block, to_block
+        from raw.{table}
+        where network = ? and {condition}
+        order by from_block
+        """,
+        [network],
+    ).fetchall():
+        ranges[Watched(kind, address)].append(BlockRange(first, last))
+    return ranges
+
+
+def record_verified(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    kind: Kind,
+    addresses: Iterable[str],
+    verified: BlockRange,
+    *,
+    is_sampled: bool,
+) -> None:
+    """Record that the range was read a second time; runs inside the caller's transaction, or as one of its own.
+
+    A range that continues the one before it extends that row. Nothing of a range that was read in full is disputed.
+    """
+    frame = pl.DataFrame({"address": list(addresses)}, schema={"address": pl.String})
+    known = {"network": network, "kind": kind, "is_sampled": is_sampled}
+    with registered(connection, verified=frame):
+        connection.execute(
+            """
+            update raw.verified_ranges set to_block = $last
+            where
+                network = $network and subject_kind = $kind and is_sampled = $is_sampled and to_block = $before
+                and address in (select address from verified)
+            """,
+            {**known, "last": verified.last, "before": verified.first - 1},
+        )
+        connection.execute(
+            """
+            insert into raw.verified_ranges
+            select $network, $kind, address, $first, $last, $is_sampled
+            from verified
+            where address not in (
+                select address from raw.verified_ranges
+                where
+                    network = $network and subject_kind = $kind and is_sampled = $is_sampled and to_block = $last
+            )
+            """,
+            {**known, "first": verified.first, "last": verified.last},
+        )
+        if not is_sampled:
+            connection.execute(
+                """
+                delete from raw.disputed_answers
+                where
+                    network = ? and subject_kind = ? and block_number between ? and ?
+                    and address in (select address from verified)
+                """,
+                [network, kind, *verified],
+            )
+
+
+def record_coverage(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    subjects: dict[Watched, int],
+    covered: BlockRange,
+    provider: str,
+    batch_id: int,
+) -> None:
+    """Record that the range was collected for every subject, with its row count.
+
+    Runs inside the caller's transaction, the one that wrote the rows. A range that continues the one before it, from
+    the same provider, extends that row, so that a live subject keeps one row and not one per cycle.
+    """
+    frame = watched_frame(subjects)
+    with registered(connection, collected=frame):
+        now = stored_now()
+        connection.execute(
+            """
+            update raw.coverage
+            set to_block = ?, row_count = coverage.row_count + collected.row_count, collected_at = ?, batch_id = ?
+            from collected
+            where
+                coverage.network = ? and coverage.provider = ? and coverage.to_block = ?
+                and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
+            """,
+            [covered.last, now, batch_id, network, provider, covered.first - 1],
+        )
+        connection.execute(
+            """
+            insert into raw.coverage
+            select ?, collected.subject_kind, collected.address, ?, ?, collected.row_count, ?, ?, ?
+            from collected
+            where not exists (
+                select 1 from raw.coverage
+                where
+                    coverage.network = ? and coverage.batch_id = ? and coverage.to_block = ?
+                    and coverage.subject_kind = collected.subject_kind and coverage.address = collected.address
+            )
+            """,
+            [network, covered.first, covered.last, provider, now, batch_id, network, batch_id, covered.last],
+        )

@@ -1,0 +1,138 @@
+"""Collecting what is missing, segment by segment: the rows of some addresses over a range, write by write."""
+
+import logging
+import time
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from pipelines.chain.headers import hashes_of, missing_headers
+from pipelines.chain.rows import HashMismatchError, store_segment
+from pipelines.chain.states import record_collection, record_failure
+from pipelines.chain.times import store_headers
+from pipelines.extract.errors import ExtractError
+from pipelines.extract.family import Node, Part
+from pipelines.ranges import BlockRange
+from pipelines.raw.spending import record_spending
+from pipelines.rows import Purpose, Segment, Spending
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass
+class NetworkReport:
+    """What one cycle, or one slice of history, did on one network."""
+
+    network: str
+    head: int | None = None
+    final: int | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    ranges: list[BlockRange] = field(default_factory=list)
+    reorganised_after: int | None = None
+    unavailable_readings: int = 0
+    corrected_ranges: int = 0
+    error: str | None = None
+    defect: Exception | None = None
+
+    def count(self, table: str, rows: int) -> None:
+        """Add to the rows written to a table."""
+        self.rows[table] = self.rows.get(table, 0) + rows
+
+
+def log_words(error: ExtractError) -> None:
+    """Log the provider's words of an error. Tenants do not read this log."""
+    if error.words:
+        _LOG.warning("%s", error.for_the_log())
+
+
+def record_others(connection: duckdb.DuckDBPyConnection, node: Node, purpose: Purpose) -> None:
+    """Record what a node was asked since, beside the parts that were written."""
+    record_spending(connection, node.network.name, Spending(purpose, "other", node.meter.take()))
+
+
+@dataclass
+class Collector:
+    """Collects on one network, at one head.
+
+    Attributes:
+        capabilities: what its node can do.
+        final_number: newest final block.
+        purpose: what its requests count for.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    node: Node
+    capabilities: frozenset[str]
+    final_number: int
+    batch_id: int
+    report: NetworkReport
+    purpose: Purpose = Purpose.LIVE
+
+    @property
+    def network(self) -> str:
+        """The network's name."""
+        return self.node.network.name
+
+    def collect(self, segment: Segment) -> Generator[BlockRange]:
+        """Collect a segment from its first block on, and give out each part once it is written with its coverage.
+
+        Raises:
+            ExtractError: the node gave no usable answer; what was given out before stays.
+            HashMismatchError: the chain moved while it was read.
+        """
+        began = time.monotonic()
+        for part in self.node.collect(segment, self.final_number):
+            self.store(segment, part, self.node.provider, began)
+            covered = part.covered
+            for table, rows in part.rows.items():
+                record_collection(self.connection, self.network, table, covered, rows.height, self.batch_id)
+                self.report.count(table, rows.height)
+            self.report.ranges.append(covered)
+            yield covered
+            began = time.monotonic()
+
+    def store(self, segment: Segment, part: Part, provider: str, began: float) -> None:
+        """Write what a part holds of the segment's addresses, with headers and coverage, and what it took.
+
+        Args:
+            segment: what was asked for.
+            part: what came of it.
+            provider: who was asked.
+            began: when, on the monotonic clock.
+
+        Raises:
+            HashMismatchError: the chain moved while it was read.
+        """
+        for error in part.unread:
+            self.note(error, f"internal transfers are booked by balance: {error}")
+        numbers = {number for rows in part.rows.values() for number in rows["block_number"].unique()}
+        self.store_headers([*numbers, part.covered.last])
+        written = segment._replace(covered=part.covered)
+        milliseconds = round((time.monotonic() - began) * 1_000)
+        spending = Spending(
+            self.purpose, segment.kind, self.node.meter.take(), part.covered.last - part.covered.first + 1, milliseconds
+        )
+        try:
+            store_segment(self.connection, self.network, written, part.rows, provider, self.batch_id, spending)
+        except HashMismatchError:
+            record_spending(self.connection, self.network, spending)
+            raise
+
+    def store_headers(self, numbers: Iterable[int]) -> None:
+        """Store the headers of the blocks that are not stored yet."""
+        missing = missing_headers(self.connection, self.network, numbers)
+        if missing:
+            store_headers(self.connection, self.node, self.node.headers(missing), self.batch_id)
+            self.report.count("blocks", len(missing))
+
+    def stored_hashes(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Make sure that the blocks' headers are stored, and return their hashes."""
+        self.store_headers(numbers)
+        return hashes_of(self.connection, self.network, numbers)
+
+    def note(self, error: ExtractError, detail: str) -> None:
+        """Note what could not be read, without a word on the network's status."""
+        log_words(error)
+        blocks = (error.from_block, error.to_block)
+        record_failure(self.connection, self.network, error.call, blocks, detail, self.batch_id)

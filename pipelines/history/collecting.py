@@ -1,0 +1,325 @@
+"""History requests: past ranges that tenants asked for, collected part by part beside live tracking.
+
+A slice is what fits into the time between two cycles. Every request gets on by one part in turn, whichever network it
+is on; ranges that several ask for are collected once. What is collected stays, so that a slice that is killed costs no
+more than the part it was at.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import duckdb
+
+from control.history import Bound, BoundKind, native_mode, parse_bound
+from control.networks.definitions import NativeMode, Network
+from pipelines.chain.contracts import record_creation
+from pipelines.chain.missing import missing_segments
+from pipelines.chain.rows import HashMismatchError
+from pipelines.chain.segments import Collector, NetworkReport, log_words, record_others
+from pipelines.chain.states import SERVED, mark_over_budget, record_failure
+from pipelines.extract.budget import Budget
+from pipelines.extract.errors import (
+    BudgetSpent,
+    CallRefused,
+    ChainReorganised,
+    ExtractError,
+    NodeUnreachable,
+    RangeRefused,
+    RateLimited,
+    StateUnavailable,
+)
+from pipelines.extract.families import open_node
+from pipelines.extract.family import Header, Node
+from pipelines.extract.headers import header_of
+from pipelines.history.requests import (
+    Request,
+    cancel_request,
+    concerned_requests,
+    fail_requests,
+    mark_collected,
+    note_errors,
+    note_network_error,
+    note_unresolved,
+    note_work,
+    open_requests,
+    resolve_request,
+)
+from pipelines.ranges import FIRST_BLOCK, BlockRange
+from pipelines.raw.spending import read_budget
+from pipelines.rows import Purpose, Segment
+
+# The node as a whole: nobody's request gets on.
+_OUTAGES = (NodeUnreachable, RateLimited, BudgetSpent)
+# What is refused for good: asking again would get the same answer.
+_REFUSALS = (CallRefused, RangeRefused, StateUnavailable)
+
+
+class _Unanswerable(Exception):
+    """The request names no blocks, and never will; says why."""
+
+
+class _Resolved(NamedTuple):
+    covered: BlockRange
+    native: str | None
+    note: str | None
+    creation: int | None = None
+
+
+@dataclass
+class _Work:
+    """One network's share of a slice: what is missing, and the collecting of it that goes on at each turn."""
+
+    collector: Collector
+    missing: deque[tuple[Segment, Generator[BlockRange]]]
+    budget: Budget | None
+
+    def stop(self) -> None:
+        """Leave what is missing to a later slice."""
+        for _, collecting in self.missing:
+            collecting.close()
+        self.missing.clear()
+        record_others(self.collector.connection, self.collector.node, Purpose.HISTORY)
+
+
+def collect_history(
+    connection: duckdb.DuckDBPyConnection,
+    networks: Mapping[str, Network],
+    batch_id: int,
+    is_over: Callable[[], bool],
+    on_progress: Callable[[], None],
+    make_budget: Callable[[], Budget] | None = None,
+) -> list[NetworkReport]:
+    """Resolve new requests, and collect for all that are unfinished until the time is over or nothing is missing.
+
+    If a network fails, its requests keep their state and get the reason; the other networks continue. The same holds
+    for a network without remaining requests of the day: its node gets no call.
+
+    Args:
+        connection: the open warehouse, after a cycle: heads and tails are those that it stored.
+        networks: definitions of the networks to work on.
+        batch_id: the slice's own batch, after the cycle's.
+        is_over: asked before each part.
+        on_progress: called after each part.
+        make_budget: makes what one network may use for one part; None: without bound.
+    """
+    with ExitStack() as stack:
+        works = []
+        for network in networks.values():
+            requests = [
+                request
+                for request in open_requests(connection, network.name)
+                if not _is_ended(connection, request, batch_id)
+            ]
+            if requests and not _waits(connection, network.name):
+                budget = None if make_budget is None else make_budget()
+                node = stack.enter_context(closing(open_node(network, budget=budget)))
+                if work := _begin(connection, node, requests, batch_id, budget):
+                    works.append(work)
+        on_progress()
+        while not is_over() and any(work.missing for work in works):
+            for work in works:
+                if work.missing and not is_over():
+                    _advance(connection, work)
+                    on_progress()
+        for work in works:
+            work.stop()
+        return [work.collector.report for work in works]
+
+
+def _is_ended(connection: duckdb.DuckDBPyConnection, request: Request, batch_id: int) -> bool:
+    """End a request that was cancelled."""
+    if request.is_cancelled:
+        cancel_request(connection, request, batch_id)
+    return request.is_cancelled
+
+
+def _waits(connection: duckdb.DuckDBPyConnection, network: str) -> bool:
+    return read_budget(connection, network).waits_until is not None
+
+
+def _begin(
+    connection: duckdb.DuckDBPyConnection, node: Node, requests: Sequence[Request], batch_id: int, budget: Budget | None
+) -> _Work | None:
+    """Resolve requests and list missing blocks; None, with the reason noted, where the network's last cycle failed."""
+    network = node.network.name
+    state = connection.execute(
+        "select head_number, final_number, status, detail from raw.network_states where network = ?", [network]
+    ).fetchone()
+    head_number, final_number, status, detail = state or (None, None, None, "the node was not probed yet")
+    if status not in SERVED:
+        note_network_error(connection, network, detail or f"{network}: the node is {status}")
+        return None
+    report = NetworkReport(network)
+    try:
+        capabilities = node.probe()
+        head = header_of(node.headers([head_number]).row(0))
+        for request in requests:
+            if not request.is_resolved and not _waits(connection, network):
+                try:
+                    _settle(connection, node, head, request, batch_id)
+                except ExtractError as error:
+                    if isinstance(error, _OUTAGES):
+                        raise
+                    # It waits for the next slice; the others go on.
+                    _note(connection, report, error, batch_id)
+                    note_unresolved(connection, request, network, str(error))
+                record_others(connection, node, Purpose.HISTORY)
+    except ExtractError as error:
+        _note(connection, report, error, batch_id)
+        # Which block was asked for may be one request's alone.
+        note_network_error(connection, network, error.told_of(None, None))
+        if isinstance(error, BudgetSpent):
+            mark_over_budget(connection, network, error.told_of(None, None))
+        return None
+    finally:
+        record_others(connection, node, Purpose.HISTORY)
+    collector = Collector(connection, node, capabilities, final_number, batch_id, report, Purpose.HISTORY)
+    missing = missing_segments(connection, network, head_number, is_live=False)
+    return _Work(collector, deque((segment, collector.collect(segment)) for segment in missing), budget)
+
+
+def _advance(connection: duckdb.DuckDBPyConnection, work: _Work) -> None:
+    """Collect the next part of the network's next segment, which then is the last in turn."""
+    if _waits(connection, work.collector.network):
+        work.stop()
+        return
+    segment, collecting = work.missing.popleft()
+    # Each part has the whole budget: networks take turns, and a part of another network must not use up this one.
+    if work.budget is not None:
+        work.budget.restart()
+    started = time.monotonic()
+    name, batch_id = work.collector.network, work.collector.batch_id
+    try:
+        covered = next(collecting, None)
+    except (ChainReorganised, HashMismatchError) as error:
+        # The next cycle repairs the tail first.
+        note_errors(connection, _told(connection, name, segment, error, error.block_number, None))
+        record_others(connection, work.collector.node, Purpose.HISTORY)
+        return
+    except ExtractError as error:
+        record_others(connection, work.collector.node, Purpose.HISTORY)
+        _note(connection, work.collector.report, error, batch_id)
+        told = _told(connection, name, segment, error, error.from_block, error.to_block)
+        if isinstance(error, _REFUSALS):
+            fail_requests(connection, told, batch_id)
+        else:
+            note_errors(connection, told)
+        if isinstance(error, BudgetSpent):
+            # The other networks do not wait for it again in this slice, nor in the next ones.
+            mark_over_budget(connection, name, error.told_of(None, None))
+            work.stop()
+        return
+    if covered is not None:
+        seconds = time.monotonic() - started
+        note_work(connection, name, segment.kind, segment.addresses, covered, seconds)
+        mark_collected(connection, name, segment.kind, segment.addresses, covered, batch_id)
+        work.missing.append((segment, collecting))
+
+
+def _told(
+    connection: duckdb.DuckDBPyConnection,
+    network: str,
+    segment: Segment,
+    error: ExtractError | HashMismatchError,
+    first: int | None,
+    last: int | None,
+) -> dict[int, str]:
+    """What is told of an error to the requests that asked for the segment's blocks which it concerns, by operation.
+
+    Each is told of its own blocks alone.
+    """
+    blocks = segment.covered if first is None else BlockRange(first, first if last is None else last)
+    concerned = concerned_requests(connection, network, segment.kind, segment.addresses, blocks)
+    if first is None or isinstance(error, HashMismatchError):
+        return dict.fromkeys(concerned, str(error))
+    return {operation_key: error.told_of(*own) for operation_key, own in concerned.items()}
+
+
+def _note(connection: duckdb.DuckDBPyConnection, report: NetworkReport, error: ExtractError, batch_id: int) -> None:
+    log_words(error)
+    report.error = str(error)
+    record_failure(connection, report.network, error.call, (error.from_block, error.to_block), str(error), batch_id)
+
+
+def _settle(connection: duckdb.DuckDBPyConnection, node: Node, head: Header, request: Request, batch_id: int) -> None:
+    network = node.network.name
+    try:
+        resolved = _resolve(node, head, request)
+    except _Unanswerable as error:
+        resolve_request(connection, request, network, None, None, None, str(error), batch_id)
+        return
+    if resolved.creation is not None:
+        record_creation(connection, network, request.address, request.tenant_id, resolved.creation, batch_id)
+    resolve_request(connection, request, network, resolved.covered, resolved.native, resolved.note, None, batch_id)
+
+
+def _resolve(node: Node, head: Header, request: Request) -> _Resolved:
+    start = parse_bound(request.from_text)
+    creation: int | None = None
+    if start.kind is BoundKind.CREATION:
+        creation = _creation_block(node, head, request)
+        first = max(creation or FIRST_BLOCK, FIRST_BLOCK)
+    else:
+        first = _first_block(node, head, start)
+    last = _last_block(node, head, parse_bound(request.to_text))
+    if last < first:
+        raise _Unanswerable(
+            f"no block lies from {request.from_text} to {request.to_text}: that would be block {first} to {last}; "
+            f"the newest block is {head.number}"
+        )
+    covered = BlockRange(first, last)
+    if request.kind == "token":
+        return _Resolved(covered, None, None, creation)
+    blocks = last - first + 1
+    cost = node.cost_of_full(blocks)
+    native = str(native_mode(request.native, blocks, node.network.native))
+    if request.native is not None:
+        return _Resolved(covered, native, cost if native == NativeMode.FULL else None)
+    if native != node.network.native:
+        return _Resolved(
+            covered,
+            native,
+            f"native value is collected by balance only, because the range has {blocks} blocks; request native "
+            f"full to get its transactions: {cost}",
+        )
+    return _Resolved(covered, native, None)
+
+
+def _first_block(node: Node, head: Header, bound: Bound) -> int:
+    if bound.block is not None:
+        number = bound.block
+    else:
+        assert bound.instant is not None
+        found = node.block_at(bound.instant, head)
+        if found is None:
+            raise _Unanswerable(f"from {bound.text} is after the newest block, {head.number}")
+        number = found
+    return max(number, FIRST_BLOCK)
+
+
+def _creation_block(node: Node, head: Header, request: Request) -> int | None:
+    """First block at which a token is there; None is the chain's beginning, as for wallets."""
+    if request.kind == "wallet":
+        return None
+    try:
+        created = node.creation(request.address, head.number)
+    except StateUnavailable:
+        # Nobody knows since when; nothing is missed by reading from the chain's beginning.
+        return None
+    if created is None:
+        raise _Unanswerable(f"there is no contract at {request.address} at block {head.number}")
+    return created
+
+
+def _last_block(node: Node, head: Header, bound: Bound) -> int:
+    if bound.kind is BoundKind.NOW:
+        return head.number
+    if bound.block is not None:
+        return min(bound.block, head.number)
+    assert bound.instant is not None
+    end = node.block_at(bound.instant, head)
+    return head.number if end is None else end - 1

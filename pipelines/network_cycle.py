@@ -1,0 +1,144 @@
+"""One cycle of one network, from the head to the readings."""
+
+import duckdb
+
+from pipelines.balances.observations import observe
+from pipelines.balances.searches import begin_searches, search_holders
+from pipelines.chain.checks import DECIMALS, run_check
+from pipelines.chain.disputes import disputed_detail
+from pipelines.chain.finality import settle
+from pipelines.chain.missing import missing_segments
+from pipelines.chain.rows import HashMismatchError
+from pipelines.chain.segments import Collector, NetworkReport, log_words, record_others
+from pipelines.chain.states import record_healthy, record_unhealthy
+from pipelines.chain.tail import (
+    ChainReset,
+    ContradictedBlocks,
+    ImplausibleHead,
+    StaleHead,
+    check_head,
+    extend_tail,
+    final_number,
+    keep_genesis,
+    repair_tail,
+)
+from pipelines.chain.times import repair_times
+from pipelines.chain.verification import verify
+from pipelines.extract.errors import BudgetSpent, ChainReorganised, ExtractError, FalseBlockTime, WrongChain
+from pipelines.extract.family import Node
+from pipelines.history.requests import waiting_detail
+from pipelines.rows import Purpose
+from pipelines.tenants.windows import resolve_windows
+
+# A reorganisation while a range is read is met by reading again; a chain that moves on every attempt is reported.
+_ATTEMPTS = 3
+
+
+def _run(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int, report: NetworkReport) -> None:
+    network = node.network.name
+    capabilities = node.probe()
+    head = node.head()
+    ancestor = repair_times(connection, node, head, batch_id)
+    if ancestor is not None:
+        report.reorganised_after = ancestor
+    check_head(connection, node, head)
+    ancestor = repair_tail(connection, node, head, batch_id)
+    if ancestor is not None:
+        report.reorganised_after = ancestor
+    final = final_number(connection, node, head, batch_id)
+    report.count("blocks", extend_tail(connection, node, head, final, batch_id))
+    keep_genesis(connection, node)
+    resolve_windows(connection, node, head, batch_id)
+    collector = Collector(connection, node, capabilities, final, batch_id, report)
+    # Before new blocks are read: a second reading belongs to a later cycle than the first one.
+    verify(collector)
+    for segment in missing_segments(connection, network, head.number, is_live=True):
+        for _ in collector.collect(segment):
+            pass
+    begin_searches(connection, network, batch_id)
+    reading = observe(collector, head)
+    report.count("token_metadata", reading.contracts)
+    report.count("balance_observations", reading.balances + search_holders(collector, head))
+    report.count("supply_observations", reading.supplies)
+    report.unavailable_readings = reading.unavailable
+    disputes = disputed_detail(connection, network)
+    report.head, report.final = head.number, final
+    settle(connection, network, final)
+    record_healthy(
+        connection,
+        network,
+        {
+            "head_number": head.number,
+            "head_hash": head.hash,
+            "head_time": head.time.replace(tzinfo=None),
+            "capabilities": sorted(capabilities),
+            "detail": "; ".join(text for text in (disputes, _detail(connection, network, batch_id)) if text) or None,
+        },
+        final,
+        batch_id,
+        "Inconsistent" if disputes else "Healthy",
+    )
+
+
+def _detail(connection: duckdb.DuckDBPyConnection, network: str, batch_id: int) -> str | None:
+    """What is to be known of a network that is healthy."""
+    # Not the symbols': another name may be meant, and is told by its check alone.
+    told = (run_check(connection, DECIMALS, network, batch_id).example, waiting_detail(connection, network))
+    return "; ".join(text for text in told if text) or None
+
+
+def _status(error: ExtractError) -> str:
+    if isinstance(error, WrongChain):
+        return "WrongChain"
+    if isinstance(error, FalseBlockTime):
+        return "ClockSkew"
+    if isinstance(error, ChainReset):
+        return "ChainReset"
+    return "Unhealthy" if isinstance(error, StaleHead | ImplausibleHead | ContradictedBlocks) else "Unreachable"
+
+
+def collect_network(connection: duckdb.DuckDBPyConnection, node: Node, batch_id: int) -> NetworkReport:
+    """Bring one network up to its node's head.
+
+    What was collected before a failure stays, with its coverage; the rest is missing and the next cycle collects
+    exactly that. A failure is recorded, and told in the report; it is not raised, so that it stops no other network.
+
+    Args:
+        connection: the open warehouse.
+        node: the network's.
+        batch_id: the cycle that this belongs to.
+    """
+    network = node.network.name
+    report = NetworkReport(network)
+    for attempt in range(1, _ATTEMPTS + 1):
+        has_progressed = False
+        call: str
+        covered: tuple[int | None, int | None]
+        try:
+            _run(connection, node, batch_id, report)
+            break
+        except (ChainReorganised, HashMismatchError) as error:
+            if attempt < _ATTEMPTS:
+                continue
+            report.error = str(error)
+            call, covered, status = node.header_call, (error.block_number, None), "Unhealthy"
+        except ExtractError as error:
+            log_words(error)
+            report.error = str(error)
+            call, covered, status = error.call, (error.from_block, error.to_block), _status(error)
+            # A network that catches up is retried after one cycle; one without progress after more and more cycles.
+            has_progressed = isinstance(error, BudgetSpent) and bool(report.ranges)
+        except (duckdb.IOException, duckdb.FatalException):
+            # The warehouse's file or the disk is at fault, not the network.
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect met on one network stops no other; it fails the run
+            # Without the error's words: they may be the provider's.
+            report.error = f"{network}: error of the service ({type(error).__name__}); its stack trace is in the log"
+            report.defect = error
+            call, covered, status = "collect", (None, None), "Unhealthy"
+        record_unhealthy(
+            connection, network, status, call, covered, report.error, batch_id, has_progressed=has_progressed
+        )
+        break
+    record_others(connection, node, Purpose.LIVE)
+    return report

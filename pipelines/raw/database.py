@@ -1,0 +1,103 @@
+"""The raw tables' statements, and transactions in the warehouse."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+from pipelines.tables.sources import TABLES
+from warehouse.opening import open_for_writing
+
+_ROOMS = Path(__file__).parents[1]
+# What each family's raw tables say of who moved what, in the words of `raw.movements`.
+_FAMILY_MOVEMENTS = sorted(_ROOMS.glob("extract/*/movements.sql"))
+_PARAMETER = re.compile(r"\$([a-z_]+)")
+
+
+@cache
+def sql(name: str) -> str:
+    """Return the text of a file in a room's folder `sql`; their names are unique."""
+    (path,) = _ROOMS.glob(f"*/sql/{name}.sql")
+    return path.read_text()
+
+
+def movement_views() -> str:
+    """The views of who moved what, over the raw tables of every family."""
+    families = "\nunion all\n".join(path.read_text() for path in _FAMILY_MOVEMENTS)
+    return sql("movements").replace("$families", families)
+
+
+def named(name: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, object]]:
+    """Return the text of the named file and those of the parameters that it uses, for `execute`.
+
+    DuckDB refuses a parameter that a statement does not name.
+    """
+    text = sql(name)
+    return text, {key: parameters[key] for key in set(_PARAMETER.findall(text))}
+
+
+@contextmanager
+def open_warehouse(path: Path, memory_mb: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a warehouse's file by itself for writing, with its raw tables in place; closed on leaving.
+
+    Args:
+        path: its file.
+        memory_mb: most memory of its query engine, in megabytes; None: DuckDB's own limit.
+    """
+    with open_for_writing(path, memory_mb) as connection:
+        create_tables(connection)
+        yield connection
+
+
+def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the raw tables and views that are not there, and the columns that older tables have not, filled.
+
+    Nothing is done where they were made of the same definitions: of which, a comment says that is written last.
+    """
+    made_of = connection.execute(
+        "select comment from duckdb_views() where schema_name = 'raw' and view_name = 'movements' and not internal"
+    ).fetchone()
+    if made_of == (_fingerprint(),):
+        return
+    connection.execute(_definitions())
+    stored = connection.execute("select table_name, column_name from duckdb_columns() where schema_name = 'raw'")
+    known = set(stored.fetchall())
+    for table in TABLES.values():
+        for column in table.columns:
+            if (table.name, column.name) not in known:
+                connection.execute(f"alter table raw.{table.name} add column {column.name} {column.type}")
+    if ("token_metadata", "tenant_id") not in known:
+        connection.execute(sql("name_older_readings"))
+    if ("verified_ranges", "is_sampled") not in known:
+        # Earlier releases also counted final ranges that were read once, and the rows do not show the difference.
+        connection.execute("delete from raw.verified_ranges")
+    connection.execute(sql("views"))
+    connection.execute(movement_views())
+    connection.execute(f"comment on view raw.movements is '{_fingerprint()}'")
+
+
+@cache
+def _definitions() -> str:
+    tables = ";".join(table.definition() for table in TABLES.values())
+    return f"create schema if not exists raw; create sequence if not exists raw.batch_ids; {tables}"
+
+
+@cache
+def _fingerprint() -> str:
+    return hashlib.sha256(f"{_definitions()};{sql('views')};{movement_views()}".encode()).hexdigest()
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """All statements inside, or none."""
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()

@@ -1,0 +1,1 @@
+"""Configuration of tenants, and what each of them may see."""

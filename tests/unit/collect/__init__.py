@@ -1,1 +1,0 @@
-"""Unit tests of collection: arithmetic and decisions, without sources."""

@@ -1,0 +1,202 @@
+"""What tests of the raw tables of pricing share: a warehouse in memory, and a set-up of pairs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import duckdb
+
+from control.pricing.definitions import PriceSource
+from control.pricing.snapshot import (
+    PricingSnapshot,
+    SnapshotManualPrice,
+    SnapshotManualSource,
+    SnapshotPairSource,
+    SnapshotPriceDiscovery,
+    SnapshotPricedItem,
+    SnapshotPricePair,
+    SnapshotSourceSwitch,
+    SnapshotSupportedPair,
+)
+from control.snapshot import SnapshotTenant
+from pipelines.raw.database import create_tables, transaction
+from pipelines.tenants.price_configuration import replace_pricing
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+TENANTS = (SnapshotTenant("ten_a", "acme"), SnapshotTenant("ten_b", "bolt"))
+
+
+def source(name: str, granularities: tuple[str, ...] = ("1m", "1h", "1d"), poll_seconds: int = 1) -> PriceSource:
+    """A definition of an exchange."""
+    return PriceSource(
+        id=f"src_{name}",
+        name=name.title(),
+        adapter="ccxt",
+        exchange=name,
+        network=None,
+        price_types=("Ask", "Bid", "Trade"),
+        history_types=("Trade",) if granularities else (),
+        granularities=granularities,
+        requests_per_second=1,
+        timeout_seconds=1,
+        max_attempts=1,
+        poll_seconds=poll_seconds,
+        page_candles=None,
+        history_candles=None,
+    )
+
+
+SOURCES = {definition.id: definition for definition in (source("kraken"), source("gemini"))}
+
+
+def pair(
+    key: int,
+    priced_as: str = "BTC",
+    priced_in: str = "USD",
+    *,
+    tenant_id: str = "ten_a",
+    price_type: str = "Trade",
+    allow_inverse: bool = False,
+    bridge: str | None = None,
+    max_age_seconds: int | None = 86_400,
+    max_jump: str | None = None,
+    created_at: datetime = NOON,
+) -> SnapshotPricePair:
+    """A pair as the snapshot has it."""
+    return SnapshotPricePair(
+        pair_key=key,
+        pair_id=f"pair_{key}",
+        tenant_id=tenant_id,
+        priced_as_key=1,
+        priced_as=priced_as,
+        priced_in_key=2,
+        priced_in=priced_in,
+        price_type=price_type,
+        max_age_seconds=max_age_seconds,
+        allow_inverse=allow_inverse,
+        bridge_key=None if bridge is None else 3,
+        bridge=bridge,
+        max_jump=max_jump,
+        max_deviation=None,
+        created_at=created_at,
+    )
+
+
+def pricing(
+    *pairs: SnapshotPricePair,
+    sources: Sequence[str] = ("src_kraken",),
+    switches: Sequence[SnapshotSourceSwitch] = (),
+    discoveries: Sequence[SnapshotPriceDiscovery] = (),
+) -> PricingSnapshot:
+    """A set-up in which every pair asks the same sources; `src_nav` is the manual source of tenant ten_a."""
+    symbols = ("BTC", "ETH", "EUR", "USD", "FUND")
+    return PricingSnapshot(
+        items=tuple(
+            SnapshotPricedItem(number, tenant, symbol, symbol, "Other")
+            for number, (tenant, symbol) in enumerate(
+                ((tenant, symbol) for tenant in ("ten_a", "ten_b") for symbol in symbols), start=1
+            )
+        ),
+        manual_sources=(SnapshotManualSource("src_nav", "ten_a", "NAV"),),
+        source_switches=tuple(switches),
+        pairs=pairs,
+        pair_sources=tuple(
+            SnapshotPairSource(each.pair_key, position, source_id)
+            for each in pairs
+            for position, source_id in enumerate(sources)
+        ),
+        supported_pairs=(SnapshotSupportedPair(7, "spair_7", "src_nav", "ten_a", "FUND", "USD", "NAV"),),
+        discoveries=tuple(discoveries),
+    )
+
+
+def manual_price(key: int, price: str, effective_from: datetime, revision: int = 1) -> SnapshotManualPrice:
+    """A price of FUND/USD."""
+    return SnapshotManualPrice(key, f"price_{key}", 7, price, effective_from, revision, None, NOON)
+
+
+def discovery(
+    key: int, pair_key: int, start: str, end: str, size: str = "hour", multiplier: str = "1", *, cancelled: bool = False
+) -> SnapshotPriceDiscovery:
+    """A discovery that waits."""
+    return SnapshotPriceDiscovery(key, pair_key, start, end, size, multiplier, "Pending", cancelled, NOON)
+
+
+@dataclass
+class Raw:
+    """A warehouse in memory, whose cycles follow one another."""
+
+    connection: duckdb.DuckDBPyConnection
+    batch: int = 0
+    known_manual_prices: int = 0
+    _sources: dict[str, PriceSource] = field(default_factory=lambda: dict(SOURCES))
+
+    def snapshot(self, set_up: PricingSnapshot, manual_prices: Sequence[SnapshotManualPrice] = ()) -> int:
+        """Begin a cycle with this set-up; return its batch."""
+        self.batch += 1
+        with transaction(self.connection):
+            replace_pricing(self.connection, TENANTS, set_up, manual_prices, self._sources, self.batch)
+        return self.batch
+
+    def changes(self) -> dict[int, datetime | None]:
+        """What this batch marked, by pair: from where on, None for everything."""
+        rows = self.query(
+            """
+            select pair_key, if(bool_or(from_time is null), null, min(from_time))
+            from raw.price_changes
+            where batch_id = ?
+            group by pair_key
+            """,
+            self.batch,
+        )
+        return {key: None if moment is None else moment.replace(tzinfo=UTC) for key, moment in rows}  # type: ignore
+
+    def query(self, text: str, *parameters: object) -> list[tuple[object, ...]]:
+        """Rows of a query."""
+        return self.connection.execute(text, list(parameters)).fetchall()
+
+
+@contextmanager
+def raw_warehouse() -> Iterator[Raw]:
+    """The raw tables, empty, in memory."""
+    connection = duckdb.connect()
+    try:
+        connection.execute("set timezone = 'UTC'")
+        create_tables(connection)
+        yield Raw(connection)
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A market as a list has it."""
+
+    market_id: str
+    base: str
+    quote: str
+    base_code: str
+    quote_code: str
+    is_active: bool = True
+
+
+def listed(base: str, quote: str, *, is_active: bool = True) -> Listed:
+    """The market of two codes, which the source writes in lower case."""
+    return Listed(f"{base}{quote}", base, quote, base.lower(), quote.lower(), is_active)
+
+
+@dataclass(frozen=True)
+class Polled:
+    """A price as a poll has it."""
+
+    market_id: str
+    price_type: str
+    effective_from: datetime
+    price: Decimal
+
+
+def polled(price: str, at: timedelta = timedelta(), market_id: str = "BTCUSD", price_type: str = "Trade") -> Polled:
+    """A price of noon, or of a time after it."""
+    return Polled(market_id, price_type, NOON + at, Decimal(price))

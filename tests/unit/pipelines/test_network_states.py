@@ -1,0 +1,27 @@
+"""States of networks: which of them are read, and what follows from a budget that is used up."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.chain.states import mark_over_budget, record_healthy, record_unhealthy
+from pipelines.raw.database import open_warehouse
+
+
+@pytest.mark.parametrize("status", ["Healthy", "Inconsistent"])
+def test_a_network_that_is_read_waits_after_past_data_used_up_its_budget(status: str, tmp_path: Path) -> None:
+    with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
+        record_healthy(connection, "n", {"head_number": 9}, 9, 1, status)
+        mark_over_budget(connection, "n", "used up")
+        state = "select status, detail, failures_in_a_row from raw.network_states"
+        assert connection.execute(state).fetchall() == [("Unreachable", "used up", 1)]
+
+
+def test_the_cause_of_a_network_that_is_not_read_stays(tmp_path: Path) -> None:
+    with open_warehouse(tmp_path / "warehouse.duckdb") as connection:
+        record_healthy(connection, "n", {"head_number": 9}, 9, 1)
+        record_unhealthy(connection, "n", "WrongChain", "eth_chainId", (None, None), "another chain", 2)
+        mark_over_budget(connection, "n", "used up")
+        assert connection.execute("select status, detail from raw.network_states").fetchall() == [
+            ("WrongChain", "another chain")
+        ]

@@ -1,0 +1,162 @@
+"""What a cycle leaves behind of prices: when the sensor starts the next one for them, and what went wrong."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from control.clock import stored_now
+from pipelines.defs.decide import has_price_work
+from pipelines.deliver.progress import NetworkProgress, Progress, read_progress, write_progress
+from pipelines.prices.discovery_store import (
+    Part,
+    WindowPrice,
+    begin_discovery,
+    open_discoveries,
+    open_readings,
+    store_part,
+)
+from pipelines.prices.routes import update_routes
+from pipelines.prices.store import record_failed_list, record_failed_poll, replace_markets, store_poll
+from pipelines.raw.builds import has_prices_to_build, is_behind, record_publication, record_transform, was_read_to_end
+from pipelines.tenants.versions import transform_due
+from tests.unit.pipelines.pricing import SOURCES, Raw, discovery, listed, pair, polled, pricing, raw_warehouse
+
+MINUTE = timedelta(minutes=1)
+# An interval that does not end while tests run.
+AGE = timedelta(days=100_000)
+
+
+@pytest.fixture
+def raw() -> Iterator[Raw]:
+    with raw_warehouse() as warehouse:
+        warehouse.query("insert into raw.control_revisions values (1)")
+        yield warehouse
+
+
+def _end_cycle(raw: Raw, folder: Path) -> Progress:
+    now = stored_now()
+    raw.query("insert into raw.batches values (?, 'run', ?, ?)", raw.batch, now, now)
+    return write_progress(raw.connection, folder, raw.batch)
+
+
+def _publish(raw: Raw) -> None:
+    record_transform(raw.connection, raw.batch, "fingerprint")
+    record_publication(raw.connection, raw.batch, raw.batch)
+
+
+def _poll(raw: Raw, price: str, interval: timedelta = AGE) -> None:
+    now = stored_now()
+    at = now.replace(tzinfo=UTC) - datetime(2026, 5, 1, 12, tzinfo=UTC)
+    store_poll(raw.connection, "src_kraken", [polled(price, at)], [], now, interval, raw.batch)
+
+
+def test_a_source_is_due_until_it_was_asked_and_again_after_its_interval(raw: Raw, tmp_path: Path) -> None:
+    assert not has_price_work(None)
+    raw.snapshot(pricing())
+    assert not has_price_work(_end_cycle(raw, tmp_path))
+    raw.snapshot(pricing(pair(1)))
+    assert has_price_work(_end_cycle(raw, tmp_path))
+    replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
+    update_routes(raw.connection, SOURCES, raw.batch)
+    assert has_price_work(_end_cycle(raw, tmp_path))
+    _poll(raw, "100")
+    progress = _end_cycle(raw, tmp_path)
+    assert not has_price_work(progress)
+    assert progress.price_sources["src_kraken"].in_last_cycle
+    raw.batch += 1
+    _poll(raw, "100", timedelta(microseconds=1))
+    assert has_price_work(_end_cycle(raw, tmp_path))
+
+
+def test_trouble_of_a_source_stays_and_is_an_error_of_its_cycle_alone(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1)))
+    assert has_price_work(_end_cycle(raw, tmp_path))
+    raw.batch += 1
+    record_failed_list(raw.connection, "src_kraken", "src_kraken: markets: HTTP 503", MINUTE, raw.batch)
+    after = _end_cycle(raw, tmp_path)
+    assert read_progress(tmp_path) == after
+    assert not has_price_work(after)
+    assert after.errors == ["src_kraken: markets: HTTP 503"]
+    raw.batch += 1
+    later = _end_cycle(raw, tmp_path)
+    assert (later.errors, later.price_sources["src_kraken"].trouble) == ([], "src_kraken: markets: HTTP 503")
+
+
+@pytest.mark.parametrize("error", ["local: eth_chainId: refused", "block 7 changed while it was being read"])
+def test_an_error_names_its_network_once(raw: Raw, tmp_path: Path, error: str) -> None:
+    """The network's price feeds fail with it, by the same call."""
+    raw.snapshot(pricing(pair(1)))
+    record_failed_list(raw.connection, "src_kraken", "local: eth_chainId: refused", MINUTE, raw.batch)
+    network = NetworkProgress(**dict.fromkeys(NetworkProgress.__struct_fields__) | {"error": error})
+    progress = msgspec.structs.replace(_end_cycle(raw, tmp_path), networks={"local": network})
+    assert progress.errors[0].count("local: ") == 1
+    assert progress.errors[0].endswith(error)
+    assert progress.errors.count("local: eth_chainId: refused") == 1
+
+
+def test_an_unfinished_discovery_is_work_and_alone_nothing_to_build(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1)))
+    _publish(raw)
+    asked = discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z")
+    raw.snapshot(pricing(pair(1), discoveries=[asked]))
+    progress = _end_cycle(raw, tmp_path)
+    assert progress.has_unfinished_discoveries
+    assert has_price_work(progress)
+    assert not progress.is_behind
+    assert not transform_due(raw.connection, 300)
+
+
+def test_a_discovery_that_was_read_to_its_end_is_to_be_published(raw: Raw, tmp_path: Path) -> None:
+    raw.snapshot(pricing(pair(1), discoveries=[discovery(1, 1, "2026-04-01T00:00:00Z", "2026-04-03T00:00:00Z")]))
+    (waiting,) = open_discoveries(raw.connection)
+    start = datetime(2026, 4, 1, tzinfo=UTC)
+    end = start + timedelta(days=2)
+    begin_discovery(raw.connection, waiting, (start, end), 2, [("src_kraken", "BTC/USD", "Trade")], {})
+    _publish(raw)
+    cycle = raw.batch
+    for is_last in (False, True):
+        raw.batch += 1
+        (reading,) = open_readings(raw.connection)
+        window = WindowPrice(reading.up_to, reading.up_to + timedelta(days=1), Decimal(5), False)
+        part = Part([window], [], window.effective_from, None, 1 + is_last, is_last)
+        store_part(raw.connection, reading, part, stored_now(), raw.batch)
+        assert is_behind(raw.connection)
+        assert was_read_to_end(raw.connection, cycle) is is_last
+    # A later run that could not publish it is not one that read it.
+    assert not was_read_to_end(raw.connection, raw.batch)
+
+
+def test_the_marts_are_due_for_prices_and_for_a_source_that_begins_to_fail(raw: Raw) -> None:
+    raw.snapshot(pricing(pair(1)))
+    replace_markets(raw.connection, "src_kraken", [listed("BTC", "USD")], raw.batch)
+    update_routes(raw.connection, SOURCES, raw.batch)
+    _poll(raw, "100")
+    assert transform_due(raw.connection, 300)
+    _publish(raw)
+    assert not transform_due(raw.connection, 300)
+    assert raw.query("select count(*) from raw.price_changes") == [(0,)]
+    raw.batch += 1
+    _poll(raw, "101")
+    assert transform_due(raw.connection, 300)
+    _publish(raw)
+    record_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
+    assert transform_due(raw.connection, 300)
+    _publish(raw)
+    record_failed_poll(raw.connection, "src_kraken", "no answer", MINUTE, raw.batch)
+    assert not transform_due(raw.connection, 300)
+
+
+def test_prices_are_built_while_there_is_a_pair_and_once_more_without_it(raw: Raw) -> None:
+    assert not has_prices_to_build(raw.connection)
+    raw.snapshot(pricing(pair(1)))
+    _publish(raw)
+    assert has_prices_to_build(raw.connection)
+    raw.batch += 1
+    raw.snapshot(pricing())
+    assert has_prices_to_build(raw.connection)
+    _publish(raw)
+    assert not has_prices_to_build(raw.connection)

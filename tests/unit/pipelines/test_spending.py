@@ -1,0 +1,114 @@
+"""What of a network's daily budget of requests is left, and for whom."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from pipelines.raw.spending import read_budget, record_spending
+from pipelines.rows import Purpose, Spending, Spent
+from tests.unit.pipelines.pricing import Raw, raw_warehouse
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC).replace(tzinfo=None)
+MIDNIGHT = NOON + timedelta(hours=12)
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("pipelines.raw.spending.stored_now", found)
+    return found
+
+
+@pytest.fixture
+def raw(clock: Clock) -> Iterator[Raw]:
+    with raw_warehouse() as found:
+        yield found
+
+
+def bound(raw: Raw, most: int | None) -> None:
+    raw.connection.execute("delete from raw.networks")
+    raw.connection.execute(
+        "insert into raw.networks values ('n', 'N', 'evm', 1, true, true, null, 'ETH', 18, ?, null)", [most]
+    )
+
+
+def spend(raw: Raw, purpose: Purpose, requests: int, network: str = "n") -> None:
+    record_spending(raw.connection, network, Spending(purpose, "token", Spent(requests, 10 * requests), 5, 7))
+
+
+def test_pieces_add_up_by_day_purpose_and_work(raw: Raw, clock: Clock) -> None:
+    spend(raw, Purpose.HISTORY, 3)
+    spend(raw, Purpose.HISTORY, 9)
+    spend(raw, Purpose.LIVE, 1)
+    record_spending(raw.connection, "n", Spending(Purpose.LIVE, "other", Spent(0, 0)))
+    clock.now = MIDNIGHT
+    spend(raw, Purpose.HISTORY, 4)
+    found = raw.connection.execute("from raw.requests_spent order by day, purpose").fetchall()
+    assert found == [
+        ("n", date(2026, 5, 1), "History", "token", 12, 120, 10, 14, 9),
+        ("n", date(2026, 5, 1), "Live", "token", 1, 10, 5, 7, 1),
+        ("n", date(2026, 5, 2), "History", "token", 4, 40, 5, 7, 4),
+    ]
+    assert read_budget(raw.connection, "n").spent == {"History": 4}
+
+
+def test_without_a_bound_nothing_waits(raw: Raw) -> None:
+    bound(raw, None)
+    spend(raw, Purpose.LIVE, 10**9)
+    spend(raw, Purpose.HISTORY, 10**9)
+    assert read_budget(raw.connection, "n").waits_until is None
+
+
+@pytest.mark.parametrize(
+    ("live", "others", "waits"),
+    [
+        (0, [], False),
+        (99, [], False),
+        (100, [], True),
+        (500, [], True),
+        (50, [20], False),
+        (50, [20, 10], False),
+        (50, [20, 10, 1], True),
+        (50, [26], True),
+        (0, [150], True),
+        (0, [50], False),
+        (0, [51], True),
+    ],
+)
+def test_what_live_tracking_leaves_is_for_the_others_piece_by_piece(
+    raw: Raw, live: int, others: list[int], waits: bool
+) -> None:
+    """A piece begins where the largest of the day would fit in what 100 requests leave, and the first in any case."""
+    bound(raw, 100)
+    spend(raw, Purpose.LIVE, live)
+    spend(raw, Purpose.LIVE, 1000, network="another")
+    for number, requests in enumerate(others):
+        spend(raw, (Purpose.HISTORY, Purpose.SECOND_READING)[number % 2], requests)
+    assert read_budget(raw.connection, "n").waits_until == (MIDNIGHT if waits else None)
+
+
+def test_what_live_tracking_spent_the_day_before_is_kept_for_it(raw: Raw, clock: Clock) -> None:
+    bound(raw, 100)
+    spend(raw, Purpose.LIVE, 70)
+    spend(raw, Purpose.HISTORY, 1000)
+    clock.now = MIDNIGHT
+    assert read_budget(raw.connection, "n").waits_until is None
+    spend(raw, Purpose.LIVE, 10)
+    spend(raw, Purpose.HISTORY, 15)
+    assert read_budget(raw.connection, "n").waits_until is None
+    spend(raw, Purpose.HISTORY, 1)
+    assert read_budget(raw.connection, "n").waits_until == MIDNIGHT + timedelta(days=1)
+    clock.now = MIDNIGHT + timedelta(days=1)
+    spend(raw, Purpose.HISTORY, 45)
+    assert read_budget(raw.connection, "n").waits_until is None

@@ -1,0 +1,189 @@
+"""Who is shown more by the next build: whoever has something new of its own, and with the time."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pytest
+
+from pipelines.raw.database import create_tables
+from pipelines.tenants.versions import advance, is_any_due
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).replace(tzinfo=None)
+PERIOD = 300
+
+
+class Scene:
+    """Two tenants who follow tokens of their own on one network, and builds that come to their end."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection, self.now, self.batch, self.version = connection, NOON, 1, 0
+        connection.execute(
+            """
+            insert into raw.control_tenants values ('a', 'A', 1), ('b', 'B', 1);
+            insert into raw.control_subjects values
+                (1, 'tok_1', 'token', 'a', 'led', 'n', '0x1', null, null, null, null, '2026-01-01'),
+                (2, 'tok_2', 'token', 'b', 'led', 'n', '0x2', null, null, null, null, '2026-01-01');
+            insert into raw.view_ranges values
+                ('Window', 1, 1, 'n', 10, null, null),
+                ('Window', 2, 2, 'n', 10, 90, null);
+            insert into raw.network_states by name select
+                'n' as network, 'Healthy' as status, '2026-01-01'::timestamp as status_since, 20 as head_number,
+                12 as final_number, 0 as failures_in_a_row, '2026-01-01'::timestamp as probed_at, 1 as batch_id;
+            """
+        )
+        self.collect(20)
+
+    def collect(self, to_block: int) -> None:
+        """Everybody's tokens are collected up to a block, where nothing is."""
+        self.connection.execute(
+            "update raw.network_states set head_number = ?, final_number = ?", [to_block, to_block - 8]
+        )
+        self.connection.execute("delete from raw.coverage")
+        for address in ("0x1", "0x2"):
+            self.connection.execute(
+                "insert into raw.coverage values ('n', 'token', ?, 10, ?, 0, 'node', '2026-01-01', 1)",
+                [address, to_block],
+            )
+
+    def mark(self, subject: int, block: int, reason: str = "Rows") -> None:
+        """Something changed in a block."""
+        self.connection.execute(
+            "insert into raw.changes values (?, ?, ?, ?, ?)", [self.batch, subject, block, block, reason]
+        )
+
+    def advance(self) -> list[str]:
+        """The next build begins."""
+        return advance(self.connection, self.version, PERIOD, self.now)
+
+    def build(self, *, is_published: bool = True) -> list[str]:
+        """A build, a second later."""
+        self.now += timedelta(seconds=1)
+        moved = self.advance()
+        self.connection.execute(
+            "create schema if not exists intermediate; "
+            "create or replace table intermediate.int_views_transformed as from raw.shown_ranges"
+        )
+        self.connection.execute("delete from raw.transforms")
+        self.connection.execute("insert into raw.transforms values (?, 1, '', ?)", [self.batch, self.now])
+        self.batch += 1
+        self.version += is_published
+        return moved
+
+    def numbers(self) -> dict[str, int]:
+        """Each tenant's newest number."""
+        return dict(
+            self.connection.execute(
+                "select tenant_id, max(data_version) from raw.tenant_versions group by tenant_id"
+            ).fetchall()
+        )
+
+    def shown(self) -> dict[int, list[int]]:
+        """As tenants see it: up to where each subject is covered, the newest block, and the newest final one."""
+        return {
+            key: found
+            for key, *found in self.connection.execute(
+                """
+                select subject_key, max(to_block), any_value(head_number), any_value(final_number)
+                from raw.shown_ranges inner join raw.shown_heads using (subject_key)
+                group by subject_key order by subject_key
+                """
+            ).fetchall()
+        }
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with duckdb.connect() as connection:
+        create_tables(connection)
+        yield Scene(connection)
+
+
+def test_who_is_new_is_shown_all(scene: Scene) -> None:
+    assert is_any_due(scene.connection, PERIOD, scene.now)
+    assert scene.build() == ["a", "b"]
+    assert scene.numbers() == {"a": 1, "b": 1}
+    assert scene.shown() == {1: [20, 20, 12], 2: [20, 20, 12]}
+    assert not is_any_due(scene.connection, PERIOD, scene.now)
+    assert scene.build() == []
+
+
+def test_what_changes_for_one_moves_nothing_of_the_other(scene: Scene) -> None:
+    scene.build()
+    scene.collect(30)
+    scene.mark(1, 25)
+    assert scene.build() == ["a"]
+    assert scene.numbers() == {"a": 2, "b": 1}
+    assert scene.shown() == {1: [30, 30, 22], 2: [20, 20, 12]}
+
+
+def test_a_new_period_shows_blocks_without_rows(scene: Scene) -> None:
+    scene.build()
+    scene.collect(30)
+    scene.now = NOON + timedelta(seconds=PERIOD - 2)
+    assert scene.build() == []
+    assert not is_any_due(scene.connection, PERIOD, NOON + timedelta(seconds=PERIOD - 1))
+    assert is_any_due(scene.connection, PERIOD, NOON + timedelta(seconds=PERIOD))
+    scene.now = NOON + timedelta(seconds=PERIOD)
+    assert scene.build() == ["a", "b"]
+    assert scene.shown() == {1: [30, 30, 22], 2: [30, 30, 22]}
+    # Without a new block there is nothing to show.
+    scene.now += timedelta(seconds=2 * PERIOD)
+    assert scene.build() == []
+
+
+def test_a_number_is_raised_once_for_each_version(scene: Scene) -> None:
+    """A build that failed, or that was not published, has shown nobody anything."""
+    scene.build()
+    for block in (12, 13):
+        scene.mark(1, block)
+        assert scene.build(is_published=False) == ["a"]
+    assert scene.numbers() == {"a": 2, "b": 1}
+    scene.build()
+    scene.mark(1, 14)
+    scene.build()
+    assert scene.numbers() == {"a": 3, "b": 1}
+
+
+def test_a_tenants_own_configuration_counts(scene: Scene) -> None:
+    scene.build()
+    scene.connection.execute("update raw.control_tenants set revision = 2 where tenant_id = 'b'")
+    assert scene.build() == ["b"]
+    assert scene.build() == []
+
+
+def test_a_gap_that_is_filled_with_nothing_counts(scene: Scene) -> None:
+    """Coverage says so, and no mark tells of it."""
+    scene.connection.execute("update raw.coverage set to_block = 15 where address = '0x2'")
+    scene.build()
+    assert scene.shown() == {1: [20, 20, 12], 2: [15, 20, 12]}
+    scene.collect(30)
+    assert is_any_due(scene.connection, PERIOD, scene.now)
+    assert scene.build() == ["b"]
+    assert scene.shown() == {1: [20, 20, 12], 2: [30, 30, 22]}
+
+
+def test_what_fails_of_a_view_and_no_more_counts(scene: Scene) -> None:
+    scene.connection.execute("update raw.coverage set to_block = 15 where address = '0x2'")
+    scene.build()
+    failed = "insert into raw.collection_failures values (?, 'n', 'eth_getLogs', ?, 20, 'no answer', '2026-01-01')"
+    scene.connection.execute(failed, [scene.batch, 16])
+    assert scene.build() == ["b"]
+    scene.connection.execute(failed, [scene.batch, 16])
+    assert scene.build() == []
+    assert scene.build() == ["b"]
+
+
+def test_numbers_of_the_last_day_are_kept_and_the_newest(scene: Scene) -> None:
+    scene.build()
+    scene.mark(1, 12)
+    scene.build()
+    scene.now += timedelta(days=2)
+    scene.mark(1, 12)
+    scene.build()
+    kept = scene.connection.execute("select tenant_id, data_version from raw.tenant_versions order by all").fetchall()
+    assert kept == [("a", 3), ("b", 1)]
+    scene.connection.execute("delete from raw.control_tenants where tenant_id = 'b'")
+    scene.build()
+    assert scene.numbers() == {"a": 3}
+    assert scene.connection.execute("select distinct tenant_id from raw.tenant_horizons").fetchall() == [("a",)]
